@@ -1,0 +1,84 @@
+"""Where things live: the folders of an installation and the files in the data directory.
+
+Both the daemon and the command line ask here, so that they can't disagree.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+APP = "svc"
+
+
+def data_dir(environ: Mapping[str, str]) -> Path:
+    """The daemon's data directory: `SVC_DATA_DIR`, else the user's data folder."""
+    return _folder(environ, "SVC_DATA_DIR", platformdirs.user_data_dir(APP))
+
+
+def config_dir(environ: Mapping[str, str]) -> Path:
+    """The user's settings and stored keys: `SVC_CONFIG_DIR`, else the user's config folder."""
+    return _folder(environ, "SVC_CONFIG_DIR", platformdirs.user_config_dir(APP))
+
+
+def state_dir(environ: Mapping[str, str]) -> Path:
+    """The command line's own state: `SVC_STATE_DIR`, else the user's state folder."""
+    return _folder(environ, "SVC_STATE_DIR", platformdirs.user_state_dir(APP))
+
+
+def is_default_data_dir(environ: Mapping[str, str]) -> bool:
+    """Only the default installation listens on the well-known port."""
+    return data_dir(environ) == Path(platformdirs.user_data_dir(APP)).absolute()
+
+
+def _folder(environ: Mapping[str, str], name: str, default: str) -> Path:
+    return Path(environ.get(name) or default).expanduser().absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Every path inside one data directory."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """Held for the life of the one process that owns this directory."""
+        return self.root / "lock"
+
+    @property
+    def daemon(self) -> Path:
+        """JSON for the command line: pid, base_url, version, log, installation_id, started_at."""
+        return self.root / "daemon.json"
+
+    @property
+    def admin_key(self) -> Path:
+        """The first team's admin key (0600), written at first start."""
+        return self.root / "admin.key"
+
+    @property
+    def secret(self) -> Path:
+        """The installation's random secret (0600): upload tokens are derived from it."""
+        return self.root / "secret"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state.db"
+
+    @property
+    def blobs(self) -> Path:
+        return self.root / "blobs"
+
+    @property
+    def staging(self) -> Path:
+        return self.root / "staging"
+
+    @property
+    def index(self) -> Path:
+        """Folder with one search index per team; can be rebuilt from the blobs."""
+        return self.root / "index"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "log" / "daemon.log"

@@ -1,0 +1,11 @@
+"""Names of the HTTP headers of the contract, in the spelling that goes on the wire."""
+
+AUTHORIZATION = "Authorization"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+IDEMPOTENT_REPLAYED = "Idempotent-Replayed"
+REQUEST_ID = "X-Request-Id"
+RETRY_AFTER = "Retry-After"
+SVC_API = "Svc-Api"
+SVC_VERSION = "Svc-Version"
+DEPRECATION = "Deprecation"
+LINK = "Link"

@@ -1,0 +1,11 @@
+"""The release and the range of API versions that it speaks.
+
+Nothing is imported here, so that `svc --version` costs no more than the interpreter.
+"""
+
+VERSION = "0.1.0"
+
+#: Oldest and newest API version this release speaks; both sides send them as `Svc-Api: 1-1`.
+API_OLDEST = 1
+API_NEWEST = 1
+API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
