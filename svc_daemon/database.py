@@ -1,15 +1,15 @@
 """One SQLite file: its connections, and the single writer that commits in groups.
 
-Theory of operation. A commit costs one fsync, whatever it holds. So all writes of a file go through one thread: it takes
-everything that is queued, runs each piece of work inside its own savepoint, commits once, and only then answers
-everybody. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its savepoint and
+Theory of operation. A commit costs one fsync, whatever it holds. So all writes of a file go through one thread: it
+takes everything that is queued, runs each piece of work inside its own savepoint, commits once, and only then
+answers everybody. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its savepoint and
 takes nobody with it; a commit that fails answers the whole group with `StorageError`, since none of it is stored.
 
-Readers are query-only connections, one per thread, each read in one snapshot. SQLite before 3.51.3 can lose commits when
-two connections write and checkpoint, hence one writer, and only it checkpoints.
+Readers are query-only connections, one per thread, each read in one snapshot. SQLite before 3.51.3 can lose commits
+when two connections write and checkpoint, hence one writer, and only it checkpoints.
 
-After an I/O error nothing more is written: a failed fsync may have dropped pages, and trying again would succeed falsely.
-The owner is told through `on_broken` and restarts the process.
+After an I/O error nothing more is written: a failed fsync may have dropped pages, and trying again would succeed
+falsely. The owner is told through `on_broken` and restarts the process.
 """
 
 import queue
@@ -43,7 +43,7 @@ class Database:
         path: Path,
         *,
         prepare: Callable[[sqlite3.Connection], None],
-        on_broken: Callable[[sqlite3.Error], None] = lambda error: None,
+        on_broken: Callable[[sqlite3.Error], None] = lambda _: None,
     ) -> None:
         self.path = path
         #: Pieces of work and commits so far: their ratio shows the group commit.

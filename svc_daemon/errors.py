@@ -37,12 +37,8 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
     E.URL_FETCH_FAILED: ErrorRule(502, True, "The remote host did not serve the file."),
     E.WEBSITE_URL_EXISTS: ErrorRule(409, False, "The team has a source for this page already."),
     E.WEBSITE_ANALYSIS_FAILED: ErrorRule(502, True, "The page could not be fetched or read."),
-    E.IDEMPOTENCY_KEY_CONFLICT: ErrorRule(
-        409, False, "The idempotency key was used with a different request."
-    ),
-    E.INVALID_IDEMPOTENCY_KEY: ErrorRule(
-        400, False, "The idempotency key must be 1 to 255 visible ASCII characters."
-    ),
+    E.IDEMPOTENCY_KEY_CONFLICT: ErrorRule(409, False, "The idempotency key was used with a different request."),
+    E.INVALID_IDEMPOTENCY_KEY: ErrorRule(400, False, "The idempotency key must be 1 to 255 visible ASCII characters."),
     E.REQUEST_IN_PROGRESS: ErrorRule(409, True, "The same request is still running."),
     E.TEAM_STORE_MAINTENANCE: ErrorRule(409, True, "The team's search store is being rebuilt."),
     E.BUCKET_STORE_INDEXING_PENDING: ErrorRule(409, True, "The bucket has no indexed content yet."),

@@ -1,0 +1,169 @@
+"""Every limit and choice of the daemon as a named value with its unit, default and reason.
+
+Read once, from the environment that `server` was started with; nothing else looks there. Each field of `Limits` is the
+variable `SVC_LIMIT_` and the field's name in capitals.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
+from pathlib import Path
+
+from svc_daemon import paths
+
+#: The well-known address of the default installation.
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 7820
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class SettingError(ValueError):
+    """A variable holds something that is not its kind of value; the message names it and what it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one caller, file, document or request may take. 0 is off where off makes sense."""
+
+    #: Largest file. 25 MB is 26,214,400 bytes (specification, Limits).
+    file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
+    #: Creates a second and team, a token bucket of as many (specification, Limits). 0 is off.
+    creates_per_second: int = field(default=5, metadata={"unit": "creates per second"})
+    #: Bytes a team may upload in 60 seconds. 0 is off.
+    bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes"})
+    #: Files of one batch (specification, Limits).
+    batch_files: int = field(default=100, metadata={"unit": "files"})
+    #: Metadata of one source as UTF-8 JSON (specification, Limits).
+    metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
+    #: Tags of one source (specification, Limits).
+    tags: int = field(default=20, metadata={"unit": "tags"})
+    #: Characters of one tag.
+    tag_characters: int = field(default=64, metadata={"unit": "characters"})
+    #: Characters of a title.
+    title_characters: int = field(default=1024, metadata={"unit": "characters"})
+    #: Characters of an idempotency key; Stripe's number.
+    idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
+    #: How long a key and its answer are kept.
+    idempotency_days: int = field(default=7, metadata={"unit": "days"})
+    #: A JSON body.
+    json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
+    #: Rows of one page of a list.
+    page_rows: int = field(default=1000, metadata={"unit": "rows"})
+    #: Attempts at one task before it is given up.
+    task_attempts: int = field(default=3, metadata={"unit": "attempts"})
+    #: How long a claimed task may go without a heartbeat.
+    lease_seconds: int = field(default=30, metadata={"unit": "seconds"})
+    #: Characters of a search query.
+    query_characters: int = field(default=10_000, metadata={"unit": "characters"})
+    #: Results of one search.
+    search_results: int = field(default=50, metadata={"unit": "results"})
+    #: Sources that one search may name (a provider's filter can't grow without end).
+    search_sources: int = field(default=200, metadata={"unit": "sources"})
+    #: How long a search may take before it is interrupted.
+    search_seconds: int = field(default=10, metadata={"unit": "seconds"})
+    #: Memory of the child that reads one document.
+    extract_memory_bytes: int = field(default=1024**3, metadata={"unit": "bytes"})
+    #: Processor time of the child that reads one document.
+    extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
+    #: Wall time of the child that reads one document.
+    extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
+    #: Documents read at the same time.
+    extract_children: int = field(default=2, metadata={"unit": "documents"})
+    #: Headers must have arrived after this long.
+    header_seconds: int = field(default=10, metadata={"unit": "seconds"})
+    #: A body must keep this pace after its first ten seconds.
+    body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
+    #: A body must have arrived after this long, whatever its pace.
+    body_seconds: int = field(default=600, metadata={"unit": "seconds"})
+    #: Work in flight is finished or parked within this time when the daemon is told to stop.
+    stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
+    #: Creates are refused below this much free disk, so that deletes still work; 2 % of the disk if that is more.
+    free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes"})
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "Limits":
+        """Defaults, overridden by each `SVC_LIMIT_…`; raises SettingError on a value that is no whole number."""
+        given = {limit.name: _whole_number(environ, variable(limit.name)) for limit in fields(cls)}
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+
+def variable(limit_name: str) -> str:
+    """The environment variable that sets a limit."""
+    return f"SVC_LIMIT_{limit_name.upper()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How this daemon runs."""
+
+    #: Where state, blobs, index and log live.
+    data_dir: Path
+    #: Address to listen on; port 0 is any free one.
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    #: Names besides the loopback ones that a Host header may carry.
+    allowed_hosts: tuple[str, ...] = ()
+    #: Origins of web pages that may drive this daemon; none by default.
+    allowed_origins: tuple[str, ...] = ()
+    #: Least severe level that is logged.
+    log_level: str = "info"
+    limits: Limits = field(default_factory=Limits)
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str], listen: str | None = None) -> "Settings":
+        """Settings of this environment; `listen` (a flag) wins over `SVC_LISTEN`. Raises SettingError."""
+        host, port = _address(environ, listen or environ.get("SVC_LISTEN") or "")
+        return cls(
+            data_dir=paths.data_dir(environ),
+            host=host,
+            port=port,
+            allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS"),
+            allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
+            log_level=_log_level(environ),
+            limits=Limits.from_environ(environ),
+        )
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host == "localhost" or ip_address(self.host).is_loopback
+
+
+def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
+    if not listen:
+        # Only the default installation owns the well-known port, so that others can live beside it.
+        return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
+    host, separator, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535 or not _is_host(host):
+        raise SettingError(f"SVC_LISTEN must be an address and a port such as 127.0.0.1:7820, not {listen!r}.")
+    return host, int(port)
+
+
+def _is_host(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
+
+
+def _log_level(environ: Mapping[str, str]) -> str:
+    level = environ.get("SVC_LOG_LEVEL", "").lower() or "info"
+    if level not in LOG_LEVELS:
+        raise SettingError(f"SVC_LOG_LEVEL must be one of {', '.join(LOG_LEVELS)}, not {level!r}.")
+    return level
+
+
+def _whole_number(environ: Mapping[str, str], name: str) -> int | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise SettingError(f"{name} must be a whole number, 0 or more, not {text!r}.")
+    return int(text)
