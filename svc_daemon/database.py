@@ -2,8 +2,9 @@
 
 Theory of operation. A commit costs one fsync, whatever it holds. So all writes of a file go through one thread: it
 takes everything that is queued, runs each piece of work inside its own savepoint, commits once, and only then
-answers everybody. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its savepoint and
-takes nobody with it; a commit that fails answers the whole group with `StorageError`, since none of it is stored.
+answers everybody. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its
+savepoint and takes nobody with it; a commit that fails answers the whole group with `StorageError`, since none of it
+is stored.
 
 Readers are query-only connections, one per thread, each read in one snapshot. SQLite before 3.51.3 can lose commits
 when two connections write and checkpoint, hence one writer, and only it checkpoints.

@@ -1,0 +1,53 @@
+"""Search on the wire: the question, the page of results, and where each was found."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from svc_daemon.wire.sources import Location
+
+
+class SearchRequest(BaseModel):
+    """Body of `POST /v1/search`."""
+
+    model_config = ConfigDict(strict=True)
+
+    query: Annotated[str, Field(min_length=1)]
+    #: Ids or slugs; all active buckets of the team where none is named.
+    buckets: list[str] | None = None
+    source_ids: list[str] | None = None
+    #: OpenAI's grammar: eq, ne, gt, gte, lt, lte, in, nin, and, or.
+    filters: dict[str, Any] | None = None
+    #: Only sources that carry every one of these tags.
+    tags: list[str] | None = None
+    max_num_results: Annotated[int, Field(ge=1)] = 10
+    mode: Literal["hybrid", "keyword", "semantic"] = "hybrid"
+    score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    explain: bool = False
+
+
+class SearchResult(BaseModel):
+    source_id: str
+    chunk_id: str
+    bucket_ids: list[str]
+    filename: str
+    title: str
+    source_url: str | None
+    #: 0 to 1, absolute: the share of the query's weight that the chunk covers.
+    score: float
+    tags: list[str]
+    metadata: dict[str, Any]
+    text: str
+    location: Location
+    #: Only with `explain`.
+    explain: dict[str, Any] | None = None
+
+
+class SearchPage(BaseModel):
+    object: Literal["search_results.page"] = "search_results.page"
+    query: str
+    agent: str | None
+    data: list[SearchResult]
+    has_more: bool
+    warnings: list[str]
+    request_id: str

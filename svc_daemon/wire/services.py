@@ -1,0 +1,59 @@
+"""The service about itself: health, version, limits."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class WriterCounters(BaseModel):
+    """Operations over commits shows how many writes shared one fsync."""
+
+    operations: int
+    commits: int
+
+
+class QueueCounters(BaseModel):
+    queued: int
+    running: int
+
+
+class Health(BaseModel):
+    """Answer of `/healthz`, which needs no key and tells nothing about any team's content."""
+
+    status: Literal["ok", "read_only"]
+    installation_id: str
+    version: str
+    api: str
+    uptime_seconds: float
+    writer: WriterCounters
+    queue: QueueCounters
+
+
+class Version(BaseModel):
+    object: Literal["version"] = "version"
+    version: str
+    api_oldest: int
+    api_newest: int
+    request_id: str
+
+
+class Limit(BaseModel):
+    value: int
+    unit: str
+    #: How much of it is used now, where that has a meaning.
+    used: int | None = None
+
+
+class Format(BaseModel):
+    """A kind of document that can be extracted."""
+
+    name: str
+    extensions: list[str]
+    content_types: list[str]
+
+
+class LimitsAnswer(BaseModel):
+    object: Literal["limits"] = "limits"
+    limits: dict[str, Limit]
+    formats: list[Format]
+    request_id: str

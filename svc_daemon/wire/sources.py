@@ -1,0 +1,167 @@
+"""Sources on the wire (specification, Source): the object on which every upload path converges."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class TaskReference(BaseModel):
+    id: str
+    type: str
+    status: str
+
+
+class SourceError(BaseModel):
+    """Why a source ended `failed`: a code of `SourceErrorCode`, a sentence, and whether `retry` can help."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+class ExtractionFacts(BaseModel):
+    """What was read from the bytes, once indexed."""
+
+    characters: int
+    pages: int | None
+    pages_without_text: list[int]
+    chunks: int
+    language: str | None
+
+
+class ProviderState(BaseModel):
+    """The live state in the search index, read from the index and not from the row."""
+
+    state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
+    document_id: str | None
+
+
+class Source(BaseModel):
+    id: str
+    object: Literal["knowledge_file"] = "knowledge_file"
+    #: `file`, `page` or `qa`.
+    type: str
+    #: `queued`, `indexing`, `active` or `failed`.
+    status: str
+    #: The whole readiness contract: indexed, and active in every bucket it belongs to.
+    ready: bool
+    #: `queued`, `syncing`, `active` or `failed` (which tries itself again).
+    bucket_sync_status: str
+    title: str
+    filename: str
+    content_type: str
+    size_bytes: int
+    sha256: str
+    task: TaskReference | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    #: The sync mapping that owns the source, where one does.
+    mapping: str | None
+    source_url: str | None
+    bucket_ids: list[str]
+    #: The source whose place this one takes when it becomes ready.
+    replaces: str | None
+    error: SourceError | None
+    warnings: list[str]
+    extraction: ExtractionFacts | None
+    created_at: str
+    updated_at: str
+
+
+class SourceAnswer(Source):
+    request_id: str
+
+
+class SourceVerified(SourceAnswer):
+    """Answer to `?verify=provider`."""
+
+    provider: ProviderState
+
+
+class SourceMember(Source):
+    """A source in a bucket's listing: its state there, in the spelling of bucket views too."""
+
+    bucketSyncStatus: str
+
+
+class BucketSources(BaseModel):
+    bucket_id: str
+    #: As on the bucket: list again only when it moved.
+    revision: int
+    sources: list[SourceMember]
+    has_more: bool | None = None
+    last_id: str | None = None
+    request_id: str
+
+
+class SourceUpdate(BaseModel):
+    """Body of `PATCH /v1/sources/{id}`; what is not sent stays."""
+
+    model_config = ConfigDict(strict=True)
+
+    title: str | None = None
+    filename: str | None = None
+    tags: list[str] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class SourceAttach(BaseModel):
+    """Body of `POST /v1/buckets/{bucket}/sources`."""
+
+    model_config = ConfigDict(strict=True)
+
+    source_id: Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Deleted(BaseModel):
+    id: str
+    object: Literal["knowledge_file"] = "knowledge_file"
+    deleted: Literal[True] = True
+    request_id: str
+
+
+class Detached(BaseModel):
+    id: str
+    object: Literal["knowledge_file"] = "knowledge_file"
+    bucket_id: str
+    detached: Literal[True] = True
+    #: The buckets it still belongs to.
+    bucket_ids: list[str]
+    request_id: str
+
+
+class Location(BaseModel):
+    """A place in the original; what the format doesn't have is null."""
+
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    char_start: int
+    char_end: int
+    headings: list[str]
+
+
+class TextChunk(BaseModel):
+    chunk_id: str
+    text: str
+    location: Location
+
+
+class SourceText(BaseModel):
+    """The extracted text and the pieces in which search finds it."""
+
+    id: str
+    object: Literal["source_text"] = "source_text"
+    text: str
+    chunks: list[TextChunk]
+    request_id: str
+
+
+class DryRun(BaseModel):
+    """What a create would have done; nothing was stored, counted or claimed."""
+
+    dry_run: Literal[True] = True
+    valid: Literal[True] = True
+    would_create: dict[str, Any]
+    errors: list[dict[str, str]] = Field(default_factory=list)
+    request_id: str

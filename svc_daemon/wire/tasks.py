@@ -1,0 +1,39 @@
+"""Tasks on the wire: one run of work on a source, with its attempts and progress."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from svc_daemon.wire.sources import SourceError
+
+INDEXING = "provider_file_search_indexing"
+CASCADE = "bucket_delete_cascade"
+REBUILD = "store_rebuild"
+
+
+class TaskProgress(BaseModel):
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; null before the first.
+    stage: str | None
+    chunks_done: int
+    chunks_total: int | None
+
+
+class Task(BaseModel):
+    id: str
+    object: Literal["task"] = "task"
+    type: str
+    #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
+    status: str
+    source_id: str | None
+    attempt: int
+    max_attempts: int
+    progress: TaskProgress
+    error: SourceError | None
+    next_attempt_at: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class TaskAnswer(Task):
+    request_id: str
