@@ -1,0 +1,97 @@
+"""Which part may import which, and which part owns which library: the table of the architecture."""
+
+from collections.abc import Iterator
+
+from tests.rules.modules import Module, is_within
+
+#: From the top down. A part imports only from levels below its own; parts on one level don't know each other.
+DAEMON_LEVELS = (
+    ("__main__",),
+    ("command",),
+    ("server",),
+    ("api", "workers"),
+    ("operations",),
+    ("store", "provider", "extract", "fetch"),
+    ("database",),
+    ("core",),
+    ("errors",),
+    ("settings",),
+    ("wire", "paths", "logs"),
+)
+CLI_LEVELS = (
+    ("__main__",),
+    ("main",),
+    ("commands",),
+    ("sync",),
+    ("client", "daemon_process"),
+    ("render",),
+    ("console",),
+    ("settings", "exits", "errors"),
+)
+LEVELS = {"svc_daemon": DAEMON_LEVELS, "svc_cli": CLI_LEVELS}
+
+#: What the command line may know of the daemon.
+SHARED = ("svc_daemon.wire", "svc_daemon.paths")
+
+#: The parts that may import a library; nobody else does.
+LIBRARY_OWNERS = {
+    "starlette": ("svc_daemon.api",),
+    "uvicorn": ("svc_daemon.server", "svc_daemon.api"),
+    "python_multipart": ("svc_daemon.api",),
+    "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
+    "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
+    "httpx": ("svc_daemon.fetch", "svc_cli.client"),
+    "rich": ("svc_cli.console", "svc_cli.render"),
+    "typer": ("svc_cli.main", "svc_cli.commands"),
+    "watchdog": ("svc_cli.sync.watch",),
+    "pypdfium2": ("svc_daemon.extract",),
+    "docx": ("svc_daemon.extract",),
+    "pptx": ("svc_daemon.extract",),
+    "python_calamine": ("svc_daemon.extract",),
+    "trafilatura": ("svc_daemon.extract",),
+}
+
+
+def violations(module: Module) -> Iterator[str]:
+    """A sentence for each import that the tables forbid."""
+    for imported in sorted(set(module.imports())):
+        yield from _against_levels(module.name, imported)
+        yield from _against_owners(module.name, imported)
+
+
+def level_of(name: str) -> int | None:
+    """The level of a module, 0 on top; None for a part that the table doesn't know."""
+    package, _, rest = name.partition(".")
+    part = rest.partition(".")[0]
+    return next((level for level, parts in enumerate(LEVELS[package]) if part in parts), None)
+
+
+def _against_levels(importer: str, imported: str) -> Iterator[str]:
+    package, target = importer.partition(".")[0], imported.partition(".")[0]
+    if target not in LEVELS or _part(importer) == _part(imported):
+        return
+    if package != target:
+        yield from _across_packages(importer, imported)
+        return
+    above, below = level_of(importer), level_of(imported)
+    if above is None or below is None:
+        yield f"{importer} imports {imported}: one of them has no level in the table"
+    elif below <= above:
+        yield f"{importer} imports {imported}, which is not below it"
+
+
+def _across_packages(importer: str, imported: str) -> Iterator[str]:
+    if importer.startswith("svc_daemon"):
+        yield f"{importer} imports {imported}: the daemon does not know the command line"
+    elif not any(is_within(imported, shared) for shared in SHARED):
+        yield f"{importer} imports {imported}: of the daemon it may know only {' and '.join(SHARED)}"
+
+
+def _against_owners(importer: str, imported: str) -> Iterator[str]:
+    for library, owners in LIBRARY_OWNERS.items():
+        if is_within(imported, library) and not any(is_within(importer, owner) for owner in owners):
+            yield f"{importer} imports {imported}, which belongs to {', '.join(owners)}"
+
+
+def _part(name: str) -> str:
+    return ".".join(name.split(".")[:2])

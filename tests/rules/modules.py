@@ -1,0 +1,67 @@
+"""The project's modules as syntax trees, and what each of them imports."""
+
+import ast
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("svc_daemon", "svc_cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One Python file of the project."""
+
+    #: Dotted, such as `svc_daemon.wire.errors`; a package is named without `__init__`.
+    name: str
+    source: str
+    is_package: bool = False
+
+    @property
+    def tree(self) -> ast.Module:
+        return _parsed(self.source)
+
+    def imports(self) -> Iterator[str]:
+        """Dotted names of everything imported anywhere in the file; `from a import b` counts as `a.b`."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from (f"{self._origin(node)}.{alias.name}" for alias in node.names)
+
+    def _origin(self, node: ast.ImportFrom) -> str:
+        """The absolute module that `from … import` takes from."""
+        if not node.level:
+            return node.module or ""
+        package = self.name.split(".") if self.is_package else self.name.split(".")[:-1]
+        above = package[: len(package) - node.level + 1]
+        return ".".join([*above, node.module] if node.module else above)
+
+
+@functools.cache
+def _parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+def python_files(*folders: str) -> list[Path]:
+    """Every Python file under these folders of the repository."""
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def modules(*folders: str) -> list[Module]:
+    """Every module under these folders of the repository, by default both packages."""
+    return [module_at(path) for path in python_files(*(folders or PACKAGES))]
+
+
+def module_at(path: Path) -> Module:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    name = ".".join(parts[:-1] if is_package else parts)
+    return Module(name, path.read_text(encoding="utf-8"), is_package)
+
+
+def is_within(name: str, owner: str) -> bool:
+    """Whether a dotted name is this module or package, or something in it."""
+    return name == owner or name.startswith(f"{owner}.")
