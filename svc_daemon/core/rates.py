@@ -1,0 +1,68 @@
+"""How often and how much: a token bucket for creates, a sliding minute for bytes.
+
+Both are plain values of one team: `take` and `charge` change nothing when they refuse.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """`per_second` tokens flow in each second, and as many can be saved up."""
+
+    per_second: float
+    tokens: float
+    #: The steady clock when `tokens` was right, seconds.
+    updated_s: float
+
+    @classmethod
+    def full(cls, per_second: float, now_s: float) -> "TokenBucket":
+        return cls(per_second=per_second, tokens=per_second, updated_s=now_s)
+
+    def wait_s(self, now_s: float) -> float:
+        """Seconds until one token is there; 0 when it is there now."""
+        saved = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second)
+        return max(0.0, (1 - saved) / self.per_second)
+
+    def take(self, now_s: float) -> float:
+        """Take one token and return 0, or return the seconds until there is one."""
+        if (wait_s := self.wait_s(now_s)) > 0:
+            return wait_s
+        self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1
+        self.updated_s = now_s
+        return 0.0
+
+
+@dataclass(slots=True)
+class ByteWindow:
+    """Bytes charged within the last `window_s` seconds."""
+
+    limit_bytes: int
+    window_s: float = 60.0
+    used_bytes: int = 0
+    _charges: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def charge(self, size_bytes: int, now_s: float) -> float:
+        """Charge and return 0, or return the seconds until the charge fits (never, if larger than the limit: inf)."""
+        self._forget(now_s)
+        if size_bytes > self.limit_bytes:
+            return float("inf")
+        if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
+            return self._wait_s(over_bytes, now_s)
+        self._charges.append((now_s, size_bytes))
+        self.used_bytes += size_bytes
+        return 0.0
+
+    def _wait_s(self, over_bytes: int, now_s: float) -> float:
+        """Until the oldest charges that cover the excess have left the window."""
+        freed = 0
+        for charged_s, size_bytes in self._charges:
+            freed += size_bytes
+            if freed >= over_bytes:
+                return max(charged_s + self.window_s - now_s, 0.001)
+        return self.window_s
+
+    def _forget(self, now_s: float) -> None:
+        while self._charges and self._charges[0][0] + self.window_s <= now_s:
+            self.used_bytes -= self._charges.popleft()[1]

@@ -1,0 +1,36 @@
+"""When a source is ready and what a bucket's store is: computed, never stored.
+
+    source      queued -> indexing -> active | failed      moved by the indexing worker
+    membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed tries itself again
+
+`ready` needs both: status `active`, and every membership `active`, and at least one membership. Q and A sources are
+never found through a bucket, but they are as ready as they get by the same rule.
+"""
+
+from collections.abc import Collection
+
+QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
+SYNCING = "syncing"
+ARCHIVED, DELETING = "archived", "deleting"
+FILE, PAGE, QA = "file", "page", "qa"
+
+#: The least advanced first: a source's sync status is that of its slowest membership.
+_SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
+
+
+def sync_status(memberships: Collection[str]) -> str:
+    """One status for all memberships; `queued` for a source that belongs nowhere."""
+    return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
+
+
+def is_ready(status: str, memberships: Collection[str]) -> bool:
+    return status == ACTIVE and bool(memberships) and sync_status(memberships) == ACTIVE
+
+
+def store_status(indexed: int, pending: int, failed_syncs: int) -> str:
+    """`degraded` while a sync fails, `indexing` while something is on its way, else `active`, or `empty`."""
+    if failed_syncs:
+        return "degraded"
+    if pending:
+        return "indexing"
+    return "active" if indexed else "empty"

@@ -1,0 +1,14 @@
+"""When a failed attempt is tried again."""
+
+#: The first pause, in seconds; each further one is four times as long.
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+
+
+def pause_s(attempt: int, jitter: float) -> float:
+    """Seconds to wait after `attempt` (from 1) failed; `jitter` in [0, 1) spreads it over half to one and a half."""
+    return min(FIRST_PAUSE_S * 4.0 ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + jitter)
+
+
+def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
+    return not retryable or attempt >= max_attempts

@@ -1,0 +1,30 @@
+"""Moments as the contract writes them, and the clock that everything takes as an argument."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Two times: the wall's, for what is stored and shown, and a steady one, for leases, time-outs and rates."""
+
+    #: Aware UTC datetime of now.
+    now: Callable[[], datetime]
+    #: Seconds that never go back, from an arbitrary start.
+    monotonic: Callable[[], float]
+
+    def timestamp(self, after_s: float = 0) -> str:
+        """Now, or `after_s` seconds from now, as it is stored."""
+        return to_text(self.now() + timedelta(seconds=after_s))
+
+
+def to_text(moment: datetime) -> str:
+    """ISO 8601 UTC with milliseconds and `Z`; such texts sort as the moments do."""
+    if moment.tzinfo is None:
+        raise ValueError("a moment needs a time zone")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def from_text(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,175 @@
+"""Buckets: named collections, their counts, and the revision that moves with every change of membership."""
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+from typing import Any
+
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """One bucket as stored."""
+
+    id: str
+    team_id: str
+    slug: str
+    name: str
+    description: str = ""
+    #: `active`, `archived` or `deleting`.
+    status: str = "active"
+    metadata: dict[str, Any]
+    #: Options of the chunker; None is the default's.
+    chunking: dict[str, Any] | None = None
+    revision: int = 1
+    last_delete_error: str | None = None
+    created_at: str
+    updated_at: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Bucket":
+        values = dict(row)
+        values["metadata"] = json.loads(row["metadata"])
+        values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """The members of one bucket, counted in the same snapshot."""
+
+    #: Active members, oldest first.
+    active_ids: tuple[str, ...]
+    #: All members by source type.
+    types: dict[str, int]
+    #: Members that a search of the bucket can find.
+    retrievable: int
+    #: Members whose indexing and sync are complete.
+    indexed: int
+    #: Members on their way.
+    pending: int
+    #: Members whose sync failed and is tried again.
+    failed_syncs: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.types.values())
+
+
+def create_bucket(connection: Connection, bucket: Bucket) -> bool:
+    """True when it was made; False when the team has the slug already."""
+    cursor = connection.execute(
+        "INSERT INTO buckets (id, team_id, slug, name, description, status, metadata, chunking, revision, created_at,"
+        " updated_at) VALUES (:id, :team_id, :slug, :name, :description, :status, :metadata, :chunking, :revision,"
+        " :created_at, :updated_at) ON CONFLICT (team_id, slug) DO NOTHING",
+        {
+            "id": bucket.id,
+            "team_id": bucket.team_id,
+            "slug": bucket.slug,
+            "name": bucket.name,
+            "description": bucket.description,
+            "status": bucket.status,
+            "metadata": json.dumps(bucket.metadata),
+            "chunking": json.dumps(bucket.chunking) if bucket.chunking else None,
+            "revision": bucket.revision,
+            "created_at": bucket.created_at,
+            "updated_at": bucket.updated_at,
+        },
+    )
+    return cursor.rowcount == 1
+
+
+def find_bucket(connection: Connection, team_id: str, bucket: str) -> Bucket | None:
+    """By id or slug, whatever its status."""
+    row = connection.execute(
+        "SELECT * FROM buckets WHERE team_id = :team_id AND (id = :bucket OR slug = :bucket)",
+        {"team_id": team_id, "bucket": bucket},
+    ).fetchone()
+    return Bucket.from_row(row) if row else None
+
+
+def get_bucket(connection: Connection, team_id: str, bucket: str) -> Bucket:
+    """By id or slug, whatever its status; raises NotFound."""
+    found = find_bucket(connection, team_id, bucket)
+    if found is None:
+        raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
+    return found
+
+
+def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]) -> list[Bucket]:
+    """The team's buckets with one of the statuses, oldest first."""
+    rows = connection.execute(
+        "SELECT * FROM buckets WHERE team_id = :team_id ORDER BY id", {"team_id": team_id}
+    ).fetchall()
+    return [Bucket.from_row(row) for row in rows if row["status"] in statuses]
+
+
+def update_bucket(connection: Connection, bucket: Bucket) -> None:
+    """Write what `PATCH` may change."""
+    connection.execute(
+        "UPDATE buckets SET name = :name, description = :description, metadata = :metadata, status = :status,"
+        " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
+        {
+            "id": bucket.id,
+            "team_id": bucket.team_id,
+            "name": bucket.name,
+            "description": bucket.description,
+            "metadata": json.dumps(bucket.metadata),
+            "status": bucket.status,
+            "updated_at": bucket.updated_at,
+        },
+    )
+
+
+def touch_bucket(connection: Connection, bucket_id: str) -> None:
+    """Move the revision on: its membership, or what a listing of it shows, has changed."""
+    connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
+
+
+def touch_buckets_of(connection: Connection, source_id: str) -> None:
+    """Move the revision of every bucket that the source belongs to."""
+    connection.execute(
+        "UPDATE buckets SET revision = revision + 1"
+        " WHERE id IN (SELECT bucket_id FROM memberships WHERE source_id = :source_id)",
+        {"source_id": source_id},
+    )
+
+
+def take_census(connection: Connection, bucket_id: str) -> Census:
+    """Count the bucket's members and list the active ones."""
+    groups = connection.execute(
+        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members FROM memberships m"
+        " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
+        {"bucket_id": bucket_id},
+    ).fetchall()
+    types: dict[str, int] = {}
+    indexed = pending = failed_syncs = retrievable = 0
+    for group in groups:
+        members = group["members"]
+        types[group["type"]] = types.get(group["type"], 0) + members
+        if group["status"] == "active" and group["sync_status"] == "active":
+            indexed += members
+            retrievable += members if group["type"] != "qa" else 0
+        elif group["status"] != "failed":
+            pending += members
+            failed_syncs += members if group["sync_status"] == "failed" else 0
+    return Census(
+        active_ids=_active_ids(connection, bucket_id),
+        types=types,
+        retrievable=retrievable,
+        indexed=indexed,
+        pending=pending,
+        failed_syncs=failed_syncs,
+    )
+
+
+def _active_ids(connection: Connection, bucket_id: str) -> tuple[str, ...]:
+    rows = connection.execute(
+        "SELECT m.source_id FROM memberships m JOIN sources s ON s.id = m.source_id"
+        " WHERE m.bucket_id = :bucket_id AND m.sync_status = 'active' AND s.status = 'active' ORDER BY m.source_id",
+        {"bucket_id": bucket_id},
+    ).fetchall()
+    return tuple(row["source_id"] for row in rows)

@@ -1,0 +1,52 @@
+"""Idempotency keys with the answer that a replay gives again. One row per API key and key."""
+
+import json
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core.idempotency import Claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """A finished request: what it claimed and what it was answered."""
+
+    claim: Claim
+    #: The JSON body, without `request_id` and without secrets.
+    body: dict[str, Any]
+
+
+def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> StoredAnswer | None:
+    """The answer stored under the key since `oldest`."""
+    row = connection.execute(
+        "SELECT route, fingerprint, answer FROM idempotency"
+        " WHERE key_id = :key_id AND key = :key AND created_at >= :oldest",
+        {"key_id": key_id, "key": key, "oldest": oldest},
+    ).fetchone()
+    if row is None:
+        return None
+    return StoredAnswer(claim=Claim(route=row["route"], fingerprint=row["fingerprint"]), body=json.loads(row["answer"]))
+
+
+def create_answer(connection: Connection, key_id: str, key: str, answer: StoredAnswer, created_at: str) -> None:
+    """Store the answer; an expired row of the same key gives way."""
+    connection.execute(
+        "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
+        " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"
+        " ON CONFLICT (key_id, key) DO UPDATE SET route = excluded.route, fingerprint = excluded.fingerprint,"
+        " answer = excluded.answer, created_at = excluded.created_at",
+        {
+            "key_id": key_id,
+            "key": key,
+            "route": answer.claim.route,
+            "fingerprint": answer.claim.fingerprint,
+            "answer": json.dumps(answer.body),
+            "created_at": created_at,
+        },
+    )
+
+
+def delete_expired_answers(connection: Connection, oldest: str) -> int:
+    cursor = connection.execute("DELETE FROM idempotency WHERE created_at < :oldest", {"oldest": oldest})
+    return cursor.rowcount

@@ -1,0 +1,69 @@
+"""API keys: who may do what. Only a hash of the secret is stored."""
+
+import json
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One API key as stored."""
+
+    id: str
+    team_id: str
+    name: str
+    #: SHA-256 of the secret, hex.
+    secret_hash: str
+    capabilities: tuple[str, ...]
+    #: Model ids it may use; None is all.
+    models: tuple[str, ...] | None = None
+    #: Bucket ids it may reach; None is all.
+    buckets: tuple[str, ...] | None = None
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    created_at: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Key":
+        return cls(
+            id=row["id"],
+            team_id=row["team_id"],
+            name=row["name"],
+            secret_hash=row["secret_hash"],
+            capabilities=tuple(json.loads(row["capabilities"])),
+            models=_names(row["models"]),
+            buckets=_names(row["buckets"]),
+            expires_at=row["expires_at"],
+            revoked_at=row["revoked_at"],
+            created_at=row["created_at"],
+        )
+
+    def is_live(self, now: str) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+def create_key(connection: Connection, key: Key) -> None:
+    connection.execute(
+        "INSERT INTO keys (id, team_id, name, secret_hash, capabilities, models, buckets, expires_at, created_at)"
+        " VALUES (:id, :team_id, :name, :secret_hash, :capabilities, :models, :buckets, :expires_at, :created_at)",
+        {
+            "id": key.id,
+            "team_id": key.team_id,
+            "name": key.name,
+            "secret_hash": key.secret_hash,
+            "capabilities": json.dumps(key.capabilities),
+            "models": None if key.models is None else json.dumps(key.models),
+            "buckets": None if key.buckets is None else json.dumps(key.buckets),
+            "expires_at": key.expires_at,
+            "created_at": key.created_at,
+        },
+    )
+
+
+def find_key(connection: Connection, key_id: str) -> Key | None:
+    row = connection.execute("SELECT * FROM keys WHERE id = :id", {"id": key_id}).fetchone()
+    return Key.from_row(row) if row else None
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(json.loads(text))

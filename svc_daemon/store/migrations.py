@@ -1,0 +1,182 @@
+"""The schema of the state database, one ordered migration at a time.
+
+Each migration commits together with its record, and the file is copied before a pending one runs. A database that knows
+migrations which this release doesn't is newer: it is refused, never downgraded.
+"""
+
+import sqlite3
+from pathlib import Path
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from svc_daemon.errors import StorageError
+
+state = Migrations("state")
+
+
+@state()
+def m001_teams_buckets_sources(db: sqlite_utils.Database) -> None:
+    for statement in _FIRST.split(";\n\n"):
+        db.execute(statement)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date; raises StorageError for a newer database."""
+    db = sqlite_utils.Database(connection)
+    known = [migration.name for migration in state.pending(db)]
+    applied = [migration.name for migration in state.applied(db)]
+    if unknown := sorted(set(applied) - set(names())):
+        raise StorageError(f"The database was made by a newer release (it knows {unknown[-1]}); install that release.")
+    if applied and known:
+        _copy(connection, suffix=f"before-{known[0]}")
+    state.apply(db)
+
+
+def names() -> list[str]:
+    """The migrations of this release, oldest first."""
+    return [migration.name for migration in state.pending(sqlite_utils.Database(memory=True))]
+
+
+def _copy(connection: sqlite3.Connection, suffix: str) -> None:
+    """A whole copy beside the file, so that a migration that goes wrong costs nothing."""
+    path = Path(connection.execute("PRAGMA database_list").fetchone()["file"])
+    with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
+        connection.backup(copy)
+    copy.close()
+
+
+_FIRST = """\
+CREATE TABLE facts (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE teams (
+  id TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE keys (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  name TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
+  capabilities TEXT NOT NULL,
+  models TEXT,
+  buckets TEXT,
+  expires_at TEXT,
+  revoked_at TEXT,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE buckets (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  slug TEXT NOT NULL,
+  name TEXT NOT NULL,
+  description TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('active', 'archived', 'deleting')),
+  metadata TEXT NOT NULL,
+  chunking TEXT,
+  revision BIGINT NOT NULL,
+  last_delete_error TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  UNIQUE (team_id, slug)
+) WITHOUT ROWID;
+
+CREATE TABLE sources (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  type TEXT NOT NULL CHECK (type IN ('file', 'page', 'qa')),
+  status TEXT NOT NULL CHECK (status IN ('queued', 'indexing', 'active', 'failed')),
+  generation BIGINT NOT NULL,
+  title TEXT NOT NULL,
+  filename TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  size_bytes BIGINT NOT NULL,
+  sha256 TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  mapping TEXT,
+  source_url TEXT,
+  replaces TEXT,
+  task_id TEXT,
+  error TEXT,
+  warnings TEXT NOT NULL,
+  extraction TEXT,
+  created_at TEXT NOT NULL,
+  updated_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX sources_of_team ON sources (team_id, id);
+
+CREATE INDEX sources_replacing ON sources (replaces) WHERE replaces IS NOT NULL;
+
+CREATE TABLE memberships (
+  source_id TEXT NOT NULL REFERENCES sources (id),
+  bucket_id TEXT NOT NULL REFERENCES buckets (id),
+  team_id TEXT NOT NULL,
+  sync_status TEXT NOT NULL CHECK (sync_status IN ('queued', 'syncing', 'active', 'failed')),
+  attempt BIGINT NOT NULL,
+  lease_until_s DOUBLE PRECISION,
+  next_attempt_at TEXT,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (source_id, bucket_id)
+) WITHOUT ROWID;
+
+CREATE INDEX memberships_of_bucket ON memberships (bucket_id, sync_status, source_id);
+
+CREATE INDEX memberships_to_sync ON memberships (sync_status, source_id) WHERE sync_status <> 'active';
+
+CREATE TABLE tasks (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  type TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
+  source_id TEXT,
+  attempt BIGINT NOT NULL,
+  max_attempts BIGINT NOT NULL,
+  lease_until_s DOUBLE PRECISION,
+  stage TEXT,
+  chunks_done BIGINT NOT NULL,
+  chunks_total BIGINT,
+  error TEXT,
+  next_attempt_at TEXT,
+  created_at TEXT NOT NULL,
+  started_at TEXT,
+  finished_at TEXT
+) WITHOUT ROWID;
+
+CREATE INDEX tasks_waiting ON tasks (team_id, status, id) WHERE status IN ('queued', 'running');
+
+CREATE INDEX tasks_of_source ON tasks (source_id, id);
+
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m WHERE m.source_id = s.id) AS places
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id;
+
+CREATE TABLE idempotency (
+  key_id TEXT NOT NULL REFERENCES keys (id),
+  key TEXT NOT NULL,
+  route TEXT NOT NULL,
+  fingerprint TEXT,
+  answer TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (key_id, key)
+) WITHOUT ROWID;
+
+CREATE INDEX idempotency_by_age ON idempotency (created_at);
+
+CREATE TABLE tombstones (
+  source_id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL,
+  replaced_by TEXT,
+  cleaned_at TEXT,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL"""

@@ -1,0 +1,248 @@
+"""Sources: one row for each thing a user put in, with its places (bucket and sync state) and its latest task."""
+
+import json
+from dataclasses import dataclass, field
+from sqlite3 import Connection, Row
+from typing import Any
+
+from svc_daemon.core import readiness
+from svc_daemon.errors import NotFound
+from svc_daemon.store.tombstones import find_successor
+from svc_daemon.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source as stored, seen with its memberships and task."""
+
+    id: str
+    team_id: str
+    #: `file`, `page` or `qa`.
+    type: str = "file"
+    #: `queued`, `indexing`, `active` or `failed`.
+    status: str = "queued"
+    #: Counts the indexings; the provider keeps only the newest.
+    generation: int = 1
+    title: str
+    filename: str
+    content_type: str
+    size_bytes: int
+    #: Hex.
+    sha256: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    #: The sync mapping that owns it.
+    mapping: str | None = None
+    source_url: str | None = None
+    #: The source whose place it takes when it becomes ready.
+    replaces: str | None = None
+    task_id: str | None = None
+    #: `code`, `message`, `retryable`, once failed.
+    error: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+    #: Facts of the extraction, once indexed.
+    extraction: dict[str, Any] | None = None
+    created_at: str
+    updated_at: str
+    task_type: str | None = None
+    task_status: str | None = None
+    #: Bucket id to sync status, oldest bucket first.
+    places: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Source":
+        values = dict(row)
+        for name in ("metadata", "error", "extraction"):
+            values[name] = json.loads(values[name]) if values[name] else None
+        for name in ("tags", "warnings"):
+            values[name] = tuple(json.loads(values[name]))
+        values["places"] = _places(values["places"])
+        return cls(**values)
+
+    @property
+    def sync_status(self) -> str:
+        return readiness.sync_status(self.places.values())
+
+    @property
+    def ready(self) -> bool:
+        return readiness.is_ready(self.status, self.places.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFilter:
+    """What a listing of a bucket's sources shows; None is any."""
+
+    #: `ready` (active in this bucket), `all`, or an indexing status.
+    status: str = "ready"
+    type: str | None = None
+    tag: str | None = None
+    #: Part of the title or file name, in any case.
+    q: str | None = None
+    title: str | None = None
+    sha256: str | None = None
+    mapping: str | None = None
+    #: Only sources after this id.
+    after: str = ""
+    #: At most so many; -1 is all.
+    limit: int = -1
+
+
+def create_source(connection: Connection, source: Source) -> None:
+    connection.execute(
+        "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
+        " tags, metadata, mapping, source_url, replaces, task_id, warnings, created_at, updated_at)"
+        " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
+        " :tags, :metadata, :mapping, :source_url, :replaces, :task_id, '[]', :created_at, :updated_at)",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "type": source.type,
+            "status": source.status,
+            "generation": source.generation,
+            "title": source.title,
+            "filename": source.filename,
+            "content_type": source.content_type,
+            "size_bytes": source.size_bytes,
+            "sha256": source.sha256,
+            "tags": json.dumps(source.tags),
+            "metadata": json.dumps(source.metadata),
+            "mapping": source.mapping,
+            "source_url": source.source_url,
+            "replaces": source.replaces,
+            "task_id": source.task_id,
+            "created_at": source.created_at,
+            "updated_at": source.updated_at,
+        },
+    )
+
+
+def find_source(connection: Connection, team_id: str, source_id: str) -> Source | None:
+    row = connection.execute(
+        "SELECT * FROM source_views WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
+    ).fetchone()
+    return Source.from_row(row) if row else None
+
+
+def get_source(connection: Connection, team_id: str, source_id: str) -> Source:
+    """Raises NotFound; a source that was replaced names its successor in `details.replaced_by`."""
+    source = find_source(connection, team_id, source_id)
+    if source is None:
+        successor = find_successor(connection, team_id, source_id)
+        raise NotFound(
+            ErrorCode.SOURCE_NOT_FOUND,
+            f"There is no source {source_id!r}.",
+            **({"replaced_by": successor} if successor else {}),
+        )
+    return source
+
+
+def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[Source]:
+    """Members of the bucket that pass the filter, oldest first."""
+    rows = connection.execute(
+        "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
+        " WHERE m.bucket_id = :bucket_id AND s.team_id = :team_id AND s.id > :after"
+        " AND (CASE :status WHEN 'all' THEN 1"
+        "   WHEN 'ready' THEN m.sync_status = 'active' AND s.status = 'active' ELSE s.status = :status END)"
+        " AND (:type IS NULL OR s.type = :type)"
+        " AND (:tag IS NULL OR s.tags LIKE :tag ESCAPE '\\')"
+        " AND (:q IS NULL OR lower(s.title) LIKE :q ESCAPE '\\' OR lower(s.filename) LIKE :q ESCAPE '\\')"
+        " AND (:title IS NULL OR s.title = :title)"
+        " AND (:sha256 IS NULL OR s.sha256 = :sha256)"
+        " AND (:mapping IS NULL OR s.mapping = :mapping)"
+        " ORDER BY m.source_id LIMIT :limit",
+        {
+            "bucket_id": bucket_id,
+            "team_id": team_id,
+            "after": chosen.after,
+            "status": chosen.status,
+            "type": chosen.type,
+            # Tags are stored as a JSON list, so a whole tag stands between its quotes.
+            "tag": None if chosen.tag is None else f"%{_literal(json.dumps(chosen.tag))}%",
+            "q": None if chosen.q is None else f"%{_literal(chosen.q.lower())}%",
+            "title": chosen.title,
+            "sha256": chosen.sha256,
+            "mapping": chosen.mapping,
+            "limit": chosen.limit,
+        },
+    ).fetchall()
+    return [Source.from_row(row) for row in rows]
+
+
+def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, Source]:
+    """Those of the named sources that are indexed, by id."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE team_id = :team_id AND status = 'active'"
+        " AND id IN (SELECT value FROM json_each(:ids))",
+        {"team_id": team_id, "ids": json.dumps(source_ids)},
+    ).fetchall()
+    return {row["id"]: Source.from_row(row) for row in rows}
+
+
+def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[Source]:
+    """Sources that wait to take the place of `replaced_id`."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
+        {"team_id": team_id, "replaces": replaced_id},
+    ).fetchall()
+    return [Source.from_row(row) for row in rows]
+
+
+def update_description(connection: Connection, source: Source) -> None:
+    """Write what `PATCH` may change."""
+    connection.execute(
+        "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
+        " updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "title": source.title,
+            "filename": source.filename,
+            "tags": json.dumps(source.tags),
+            "metadata": json.dumps(source.metadata),
+            "updated_at": source.updated_at,
+        },
+    )
+
+
+def update_state(connection: Connection, source: Source) -> None:
+    """Write what indexing moves: status, generation, task, media type, error, warnings, extraction, replaces."""
+    connection.execute(
+        "UPDATE sources SET status = :status, generation = :generation, task_id = :task_id,"
+        " content_type = :content_type, error = :error, warnings = :warnings, extraction = :extraction,"
+        " replaces = :replaces, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "status": source.status,
+            "generation": source.generation,
+            "task_id": source.task_id,
+            "content_type": source.content_type,
+            "error": json.dumps(source.error) if source.error else None,
+            "warnings": json.dumps(source.warnings),
+            "extraction": json.dumps(source.extraction) if source.extraction else None,
+            "replaces": source.replaces,
+            "updated_at": source.updated_at,
+        },
+    )
+
+
+def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
+    """Remove the row; its memberships must be gone."""
+    connection.execute(
+        "DELETE FROM sources WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
+    )
+
+
+def list_all_ids(connection: Connection) -> set[str]:
+    """Every team's source ids: for the sweeper, which compares them with the blobs."""
+    return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
+
+
+def _places(text: str | None) -> dict[str, str]:
+    pairs = (place.split(" ") for place in sorted((text or "").split(",")) if place)
+    return {bucket_id: status for bucket_id, status in pairs}
+
+
+def _literal(text: str) -> str:
+    """The text with LIKE's wild cards taken at their letter."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

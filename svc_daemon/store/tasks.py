@@ -1,0 +1,176 @@
+"""Tasks: the queue. A claim counts the attempt, holds a lease, and its attempt number is the fencing token."""
+
+import json
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+from typing import Any
+
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task as stored."""
+
+    id: str
+    team_id: str
+    type: str
+    #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
+    status: str = "queued"
+    source_id: str | None
+    #: Claims so far; while running, the fencing token.
+    attempt: int = 0
+    max_attempts: int
+    #: Steady clock of this process, seconds.
+    lease_until_s: float | None = None
+    stage: str | None = None
+    chunks_done: int = 0
+    chunks_total: int | None = None
+    error: dict[str, Any] | None = None
+    next_attempt_at: str | None = None
+    created_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Task":
+        values = dict(row)
+        values["error"] = json.loads(values["error"]) if values["error"] else None
+        return cls(**values)
+
+
+def create_task(connection: Connection, task: Task) -> None:
+    connection.execute(
+        "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, max_attempts, chunks_done, created_at)"
+        " VALUES (:id, :team_id, :type, :status, :source_id, 0, :max_attempts, 0, :created_at)",
+        {
+            "id": task.id,
+            "team_id": task.team_id,
+            "type": task.type,
+            "status": task.status,
+            "source_id": task.source_id,
+            "max_attempts": task.max_attempts,
+            "created_at": task.created_at,
+        },
+    )
+
+
+def get_task(connection: Connection, team_id: str, task_id: str) -> Task:
+    """Raises NotFound."""
+    row = connection.execute(
+        "SELECT * FROM tasks WHERE id = :id AND team_id = :team_id", {"id": task_id, "team_id": team_id}
+    ).fetchone()
+    if row is None:
+        raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
+    return Task.from_row(row)
+
+
+def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
+    """The team's oldest queued task whose turn has come."""
+    row = connection.execute(
+        "SELECT id FROM tasks WHERE team_id = :team_id AND status = 'queued' AND type = :type"
+        " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
+        {"team_id": team_id, "type": task_type, "now": now},
+    ).fetchone()
+    return row["id"] if row else None
+
+
+def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: float) -> Task | None:
+    """Count an attempt and take the lease; None when another was faster."""
+    rows = connection.execute(
+        "UPDATE tasks SET status = 'running', attempt = attempt + 1, lease_until_s = :lease_until_s,"
+        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = NULL, chunks_done = 0"
+        " WHERE id = :id AND status = 'queued' RETURNING *",
+        {"id": task_id, "now": now, "lease_until_s": lease_until_s},
+    ).fetchall()
+    return Task.from_row(rows[0]) if rows else None
+
+
+def is_held(connection: Connection, task: Task) -> bool:
+    """Whether `task`, as claimed, still holds its lease: nobody has canceled, released or claimed it since."""
+    row = connection.execute(
+        "SELECT 1 FROM tasks WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {"id": task.id, "attempt": task.attempt},
+    ).fetchone()
+    return row is not None
+
+
+def extend_lease(connection: Connection, task: Task, lease_until_s: float) -> None:
+    connection.execute(
+        "UPDATE tasks SET lease_until_s = :lease_until_s WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {"id": task.id, "attempt": task.attempt, "lease_until_s": lease_until_s},
+    )
+
+
+def update_progress(connection: Connection, task: Task, stage: str, done: int, total: int | None) -> None:
+    connection.execute(
+        "UPDATE tasks SET stage = :stage, chunks_done = :done, chunks_total = :total"
+        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {"id": task.id, "attempt": task.attempt, "stage": stage, "done": done, "total": total},
+    )
+
+
+def finish_task(
+    connection: Connection, task: Task, status: str, finished_at: str, error: dict[str, Any] | None
+) -> None:
+    """End a held task as `succeeded`, `failed` or `canceled`; a stale claim changes nothing."""
+    connection.execute(
+        "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
+        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {
+            "id": task.id,
+            "attempt": task.attempt,
+            "status": status,
+            "finished_at": finished_at,
+            "error": json.dumps(error) if error else None,
+        },
+    )
+
+
+def retry_task(connection: Connection, task: Task, next_attempt_at: str, error: dict[str, Any]) -> None:
+    """Put a held task back for another attempt; a stale claim changes nothing."""
+    connection.execute(
+        "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL"
+        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {
+            "id": task.id,
+            "attempt": task.attempt,
+            "next_attempt_at": next_attempt_at,
+            "error": json.dumps(error),
+        },
+    )
+
+
+def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:
+    """The source is gone: what was to be done for it is not any more, and running claims become stale."""
+    connection.execute(
+        "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
+        " WHERE source_id = :source_id AND status IN ('queued', 'running')",
+        {"source_id": source_id, "finished_at": finished_at},
+    )
+
+
+def list_expired(connection: Connection, now_s: float) -> list[Task]:
+    """Running tasks whose lease has run out; with `now_s` infinite, every running task (at boot)."""
+    rows = connection.execute(
+        "SELECT * FROM tasks WHERE status = 'running' AND lease_until_s <= :now_s", {"now_s": now_s}
+    ).fetchall()
+    return [Task.from_row(row) for row in rows]
+
+
+def next_attempt_due(connection: Connection) -> str | None:
+    """When the earliest task that pauses is due; None when none pauses."""
+    row = connection.execute(
+        "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE status = 'queued' AND next_attempt_at IS NOT NULL"
+    ).fetchone()
+    due: str | None = row["due"]
+    return due
+
+
+def count_open(connection: Connection) -> dict[str, int]:
+    """How many tasks are `queued` and `running`."""
+    rows = connection.execute(
+        "SELECT status, COUNT(*) AS tasks FROM tasks WHERE status IN ('queued', 'running') GROUP BY status"
+    ).fetchall()
+    return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}

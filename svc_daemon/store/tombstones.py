@@ -1,0 +1,52 @@
+"""Tombstones: what a deleted source leaves until its blob and index rows are gone, and whom it gave its place to."""
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    source_id: str
+    team_id: str
+
+
+def create_tombstone(
+    connection: Connection, team_id: str, source_id: str, replaced_by: str | None, created_at: str
+) -> None:
+    connection.execute(
+        "INSERT INTO tombstones (source_id, team_id, replaced_by, created_at)"
+        " VALUES (:source_id, :team_id, :replaced_by, :created_at)"
+        " ON CONFLICT (source_id) DO UPDATE SET replaced_by = excluded.replaced_by",
+        {"source_id": source_id, "team_id": team_id, "replaced_by": replaced_by, "created_at": created_at},
+    )
+
+
+def find_successor(connection: Connection, team_id: str, source_id: str) -> str | None:
+    """The source that took the place of `source_id`, followed to the one that is there now."""
+    rows = connection.execute(
+        "WITH RECURSIVE line (id, step) AS (SELECT :source_id, 0 UNION ALL"
+        " SELECT t.replaced_by, line.step + 1 FROM tombstones t JOIN line ON t.source_id = line.id"
+        " WHERE t.team_id = :team_id AND t.replaced_by IS NOT NULL AND line.step < 1000)"
+        " SELECT id FROM line WHERE step > 0 ORDER BY step DESC LIMIT 1",
+        {"source_id": source_id, "team_id": team_id},
+    ).fetchall()
+    return rows[0]["id"] if rows else None
+
+
+def list_to_clean(connection: Connection, limit: int) -> list[Tombstone]:
+    rows = connection.execute(
+        "SELECT source_id, team_id FROM tombstones WHERE cleaned_at IS NULL ORDER BY source_id LIMIT :limit",
+        {"limit": limit},
+    ).fetchall()
+    return [Tombstone(**dict(row)) for row in rows]
+
+
+def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
+    """Blob and index rows are gone. A replaced source's stone stays, to answer with its successor."""
+    connection.execute(
+        "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
+    )
+    connection.execute(
+        "UPDATE tombstones SET cleaned_at = :cleaned_at WHERE source_id = :source_id",
+        {"source_id": source_id, "cleaned_at": cleaned_at},
+    )
