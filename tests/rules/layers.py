@@ -22,11 +22,13 @@ CLI_LEVELS = (
     ("__main__",),
     ("main",),
     ("commands",),
-    ("sync",),
+    ("sync", "uploads"),
     ("client", "daemon_process"),
     ("render",),
     ("console",),
-    ("settings", "exits", "errors"),
+    ("settings",),
+    ("errors",),
+    ("exits",),
 )
 LEVELS = {"svc_daemon": DAEMON_LEVELS, "svc_cli": CLI_LEVELS}
 

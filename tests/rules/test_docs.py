@@ -1,0 +1,83 @@
+"""Whatever a user can type or meet is told in docs/."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import typer
+
+from svc_daemon.settings import Limits, variable
+from svc_daemon.wire.errors import ErrorCode, SourceErrorCode
+from tests.rules.modules import ROOT, Module, modules
+from tests.rules.names import missing, variables_in, variables_named
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def _settings() -> set[str]:
+    limits = {variable(limit.name) for limit in fields(Limits)}
+    return limits | variables_in(modules())
+
+
+def test_every_command_is_in_the_docs() -> None:
+    main = pytest.importorskip("svc_cli.main")
+    commands = list(_commands(typer.main.get_command(main.app), "svc"))
+    assert len(commands) > 10
+    assert missing(commands, _page("commands.md")) == []
+
+
+def _commands(command: Any, path: str) -> Iterator[str]:
+    """The path of each command that does something, such as `svc bucket ls`; typer's groups have no public type."""
+    if not hasattr(command, "list_commands"):
+        yield path
+        return
+    context = command.context_class(command)
+    for name in command.list_commands(context):
+        inner = command.get_command(context, name)
+        if not inner.hidden:
+            yield from _commands(inner, f"{path} {name}")
+
+
+def test_every_setting_is_in_the_docs() -> None:
+    assert missing(_settings(), _page("settings.md")) == []
+
+
+def test_the_docs_name_no_setting_that_does_not_exist() -> None:
+    named = variables_named(_page("settings.md"))
+    assert sorted(named - _settings() - {"SVC_LIMIT"}) == []
+
+
+def test_every_error_code_is_in_the_docs() -> None:
+    assert missing([*ErrorCode, *SourceErrorCode], _page("errors.md")) == []
+
+
+def test_every_code_of_the_command_line_is_in_the_docs() -> None:
+    errors = pytest.importorskip("svc_cli.errors")
+    codes = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
+    assert "svc_usage" in codes
+    assert missing(codes, _page("errors.md")) == []
+
+
+def test_every_exit_code_is_in_the_docs() -> None:
+    exits = pytest.importorskip("svc_cli.exits")
+    assert [code for code in exits.Exit if f"| {int(code)} |" not in _page("commands.md")] == []
+
+
+def test_a_name_that_the_page_lacks_is_told() -> None:
+    assert missing(["a_code", "another"], "`a_code`: told. another: not as code.") == ["another"]
+
+
+def test_a_longer_name_does_not_stand_for_a_shorter_one() -> None:
+    assert missing(["svc bucket"], "`svc buckets`") == ["svc bucket"]
+    assert missing(["svc bucket ls"], "`svc bucket ls [--json]`") == []
+
+
+def test_a_setting_in_the_code_is_found() -> None:
+    assert variables_in([Module("sample", "environ['SVC_COLOUR'], 'use SVC_OTHER instead', 'SVC_'")]) == {"SVC_COLOUR"}
+
+
+def test_a_setting_on_a_page_is_found() -> None:
+    assert variables_named("Set `SVC_COLOUR`, or SVC_TASTE=1.") == {"SVC_COLOUR", "SVC_TASTE"}
