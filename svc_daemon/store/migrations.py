@@ -122,14 +122,16 @@ CREATE TABLE memberships (
   sync_status TEXT NOT NULL CHECK (sync_status IN ('queued', 'syncing', 'active', 'failed')),
   attempt BIGINT NOT NULL,
   lease_until_s DOUBLE PRECISION,
-  next_attempt_at TEXT,
+  due_at TEXT,
   created_at TEXT NOT NULL,
   PRIMARY KEY (source_id, bucket_id)
 ) WITHOUT ROWID;
 
 CREATE INDEX memberships_of_bucket ON memberships (bucket_id, sync_status, source_id);
 
-CREATE INDEX memberships_to_sync ON memberships (sync_status, source_id) WHERE sync_status <> 'active';
+CREATE INDEX memberships_due ON memberships (due_at) WHERE due_at IS NOT NULL;
+
+CREATE INDEX memberships_leased ON memberships (lease_until_s) WHERE lease_until_s IS NOT NULL;
 
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY,
@@ -150,7 +152,7 @@ CREATE TABLE tasks (
   finished_at TEXT
 ) WITHOUT ROWID;
 
-CREATE INDEX tasks_waiting ON tasks (team_id, status, id) WHERE status IN ('queued', 'running');
+CREATE INDEX tasks_open ON tasks (team_id, status, id) WHERE finished_at IS NULL;
 
 CREATE INDEX tasks_of_source ON tasks (source_id, id);
 

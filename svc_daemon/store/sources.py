@@ -239,8 +239,8 @@ def list_all_ids(connection: Connection) -> set[str]:
 
 
 def _places(text: str | None) -> dict[str, str]:
-    pairs = (place.split(" ") for place in sorted((text or "").split(",")) if place)
-    return {bucket_id: status for bucket_id, status in pairs}
+    pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
+    return {bucket_id: status for bucket_id, _, status in pairs}
 
 
 def _literal(text: str) -> str:

@@ -69,7 +69,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> Task:
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
     """The team's oldest queued task whose turn has come."""
     row = connection.execute(
-        "SELECT id FROM tasks WHERE team_id = :team_id AND status = 'queued' AND type = :type"
+        "SELECT id FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'queued' AND type = :type"
         " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
         {"team_id": team_id, "type": task_type, "now": now},
     ).fetchone()
@@ -154,7 +154,8 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
 def list_expired(connection: Connection, now_s: float) -> list[Task]:
     """Running tasks whose lease has run out; with `now_s` infinite, every running task (at boot)."""
     rows = connection.execute(
-        "SELECT * FROM tasks WHERE status = 'running' AND lease_until_s <= :now_s", {"now_s": now_s}
+        "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
+        {"now_s": now_s},
     ).fetchall()
     return [Task.from_row(row) for row in rows]
 
@@ -162,7 +163,8 @@ def list_expired(connection: Connection, now_s: float) -> list[Task]:
 def next_attempt_due(connection: Connection) -> str | None:
     """When the earliest task that pauses is due; None when none pauses."""
     row = connection.execute(
-        "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE status = 'queued' AND next_attempt_at IS NOT NULL"
+        "SELECT MIN(next_attempt_at) AS due FROM tasks"
+        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at IS NOT NULL"
     ).fetchone()
     due: str | None = row["due"]
     return due
@@ -171,6 +173,6 @@ def next_attempt_due(connection: Connection) -> str | None:
 def count_open(connection: Connection) -> dict[str, int]:
     """How many tasks are `queued` and `running`."""
     rows = connection.execute(
-        "SELECT status, COUNT(*) AS tasks FROM tasks WHERE status IN ('queued', 'running') GROUP BY status"
+        "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL GROUP BY status"
     ).fetchall()
     return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}

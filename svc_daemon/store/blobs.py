@@ -1,0 +1,179 @@
+"""Blobs: the stored bytes of each source, one file named by the source's id.
+
+The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
+writes the rest, syncs the file, renames it to its name and syncs the folder; only then may the row be committed. Killed
+before the commit, the sweeper finds a blob without a row and removes it; a row without its blob can't come to be.
+
+Folder syncs are shared: whoever waits while one runs is served by the next, however many they are.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import BinaryIO
+
+from svc_daemon.errors import StorageError
+from svc_daemon.paths import DataFiles
+
+#: A smaller file is written in one go, when all of it has been judged.
+SPILL_BYTES = 1024 * 1024
+#: The first bytes, kept for sniffing the media type.
+HEAD_BYTES = 8192
+
+
+class FolderSync:
+    """One fsync of a folder for everybody who asked before it began."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._asked = 0
+        self._synced = 0
+
+    def sync(self) -> None:
+        """Return when every rename done before this call is durable."""
+        self._asked += 1
+        ticket = self._asked
+        with self._lock:
+            if self._synced >= ticket:
+                return
+            covered = self._asked
+            _sync_folder(self._folder)
+            self._synced = covered
+
+
+class Blobs:
+    """The folder of stored bytes. Blocking parts run in `executor`, so that fsyncs overlap."""
+
+    def __init__(self, files: DataFiles, executor: Executor, random_name: Callable[[], str]) -> None:
+        self._blobs = files.blobs
+        self._staging = files.staging
+        self._executor = executor
+        self._random_name = random_name
+        self._folder_sync = FolderSync(files.blobs)
+
+    def stage(self) -> "StagedFile":
+        """A new file that belongs to nobody yet."""
+        return StagedFile(self, self._staging / self._random_name())
+
+    def path(self, source_id: str) -> Path:
+        return self._blobs / source_id
+
+    def open(self, source_id: str) -> BinaryIO:
+        """The stored bytes; raises FileNotFoundError."""
+        return self.path(source_id).open("rb")
+
+    def delete(self, source_id: str) -> None:
+        """Idempotent: a blob that is gone already is no error."""
+        self.path(source_id).unlink(missing_ok=True)
+
+    def list_ids(self) -> Iterator[str]:
+        with os.scandir(self._blobs) as entries:
+            for entry in entries:
+                yield entry.name
+
+    def clear_staging(self) -> int:
+        """Remove what a killed process left half-written; only at boot, when nobody stages."""
+        leftovers = list(self._staging.iterdir())
+        for leftover in leftovers:
+            leftover.unlink()
+        return len(leftovers)
+
+    def has_room(self, reserve_bytes: int) -> bool:
+        """Whether more than the reserve is free: the given bytes, or 2 % of the disk but at most 1 GB of it."""
+        usage = shutil.disk_usage(self._blobs)
+        return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
+
+    async def run(self, work: Callable[[], None]) -> None:
+        """Run blocking disk work in the executor; a disk that refuses is a StorageError."""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        except OSError as error:
+            raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
+
+    def rename_durably(self, staged: Path, source_id: str) -> None:
+        staged.rename(self.path(source_id))
+        self._folder_sync.sync()
+
+
+class StagedFile:
+    """Bytes on their way in: counted and hashed as they come, kept under a source's name or discarded."""
+
+    def __init__(self, blobs: Blobs, path: Path) -> None:
+        self.size_bytes = 0
+        self.head = b""
+        self._blobs = blobs
+        self._path = path
+        self._hash = hashlib.sha256()
+        self._buffer = bytearray()
+        self._file: BinaryIO | None = None
+
+    @property
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+    async def append(self, data: bytes) -> None:
+        """Take the next bytes; raises StorageError when the disk refuses."""
+        if len(self.head) < HEAD_BYTES:
+            self.head += data[: HEAD_BYTES - len(self.head)]
+        self.size_bytes += len(data)
+        self._hash.update(data)
+        self._buffer += data
+        if len(self._buffer) >= SPILL_BYTES:
+            await self._blobs.run(self._spill)
+
+    async def keep(self, source_id: str) -> None:
+        """Make the bytes durable under the source's id; after a failure nothing is left of them."""
+        try:
+            await self._blobs.run(lambda: self._keep(source_id))
+        except StorageError:
+            self._blobs.delete(source_id)
+            await self.discard()
+            raise
+
+    async def discard(self) -> None:
+        """Forget the bytes. Idempotent."""
+        self._buffer.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._path.unlink(missing_ok=True)
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = self._path.open("xb", buffering=0)
+        _write_all(self._file, self._buffer)
+        self._buffer.clear()
+
+    def _keep(self, source_id: str) -> None:
+        self._spill()
+        if self._file is None:
+            raise AssertionError("spilling opens the file")
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._file = None
+        try:
+            self._blobs.rename_durably(self._path, source_id)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+
+
+def _write_all(file: BinaryIO, data: bytearray) -> None:
+    """An unbuffered write may take a part only."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
