@@ -1,0 +1,54 @@
+"""Fixtures that any test may ask for: installations with a real daemon."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.installations import Installation
+
+#: Tests that are not about the limits must not wait for them.
+UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
+
+MakeInstallation = Callable[..., Installation]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--large", action="store_true", help="run the acceptance tests at full size (minutes more)")
+
+
+@pytest.fixture
+def large(request: pytest.FixtureRequest) -> bool:
+    """Whether the run was asked for full sizes."""
+    return bool(request.config.getoption("--large"))
+
+
+@pytest.fixture
+def make_installation(tmp_path: Path) -> Iterator[MakeInstallation]:
+    """Make installations by name, none of them started; all that runs on them ends with the test."""
+    made: list[Installation] = []
+
+    def make(name: str = "one", **variables: str) -> Installation:
+        made.append(Installation(tmp_path / name, **variables))
+        return made[-1]
+
+    yield make
+    for installation in made:
+        installation.clear()
+
+
+@pytest.fixture
+def installation(make_installation: MakeInstallation) -> Installation:
+    """A fresh installation whose daemon runs, without rate limit and byte quota."""
+    fresh = make_installation(**UNLIMITED)
+    fresh.start()
+    return fresh
+
+
+@pytest.fixture(scope="module")
+def shared_installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """One running installation for all tests of a file that don't disturb each other."""
+    shared = Installation(tmp_path_factory.mktemp("shared"), **UNLIMITED)
+    shared.start()
+    yield shared
+    shared.clear()
