@@ -31,15 +31,17 @@ class FolderSync:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._lock = threading.Lock()
+        self._count_lock = threading.Lock()
+        self._sync_lock = threading.Lock()
         self._asked = 0
         self._synced = 0
 
     def sync(self) -> None:
         """Return when every rename done before this call is durable."""
-        self._asked += 1
-        ticket = self._asked
-        with self._lock:
+        with self._count_lock:
+            self._asked += 1
+            ticket = self._asked
+        with self._sync_lock:
             if self._synced >= ticket:
                 return
             covered = self._asked

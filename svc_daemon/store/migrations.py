@@ -181,4 +181,9 @@ CREATE TABLE tombstones (
   created_at TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL"""
+CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL;
+
+CREATE TABLE detachments (
+  source_id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL
+) WITHOUT ROWID"""

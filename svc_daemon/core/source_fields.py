@@ -1,0 +1,73 @@
+"""The descriptive fields of a source as people send them: tags, metadata, title, checksum."""
+
+import json
+import re
+from typing import Any
+
+from svc_daemon.errors import ServiceError
+from svc_daemon.settings import Limits
+from svc_daemon.wire.errors import ErrorCode
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def invalid(path: str, message: str) -> ServiceError:
+    """An `invalid_request` that names the field."""
+    return ServiceError(ErrorCode.INVALID_REQUEST, f"{path}: {message}", errors=[{"path": path, "message": message}])
+
+
+def split_tags(text: str) -> list[str]:
+    """The form's comma-separated list; blank parts are nothing."""
+    return [tag.strip() for tag in text.split(",") if tag.strip()]
+
+
+def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
+    """Each once, in the order given; raises `too_many_tags` or `invalid_request`."""
+    unique = tuple(dict.fromkeys(tags))
+    if len(unique) > limits.tags:
+        raise ServiceError(
+            ErrorCode.TOO_MANY_TAGS,
+            f"There are {len(unique)} tags; a source takes {limits.tags}.",
+            max_tags=limits.tags,
+            tags=len(unique),
+        )
+    for tag in unique:
+        if not 1 <= len(tag) <= limits.tag_characters:
+            raise invalid("tags", f"a tag has 1 to {limits.tag_characters} characters, not {len(tag)}.")
+        if not tag.isprintable():
+            raise invalid("tags", "a tag has no control characters.")
+    return unique
+
+
+def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
+    """A JSON object within its size; raises `invalid_request` or `metadata_too_large`."""
+    if not isinstance(metadata, dict):
+        raise invalid("metadata", "must be a JSON object.")
+    size_bytes = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
+    if size_bytes > limits.metadata_bytes:
+        raise ServiceError(
+            ErrorCode.METADATA_TOO_LARGE,
+            f"The metadata has {size_bytes} bytes as JSON; a source takes {limits.metadata_bytes}.",
+            max_bytes=limits.metadata_bytes,
+            size_bytes=size_bytes,
+        )
+    return metadata
+
+
+def check_title(title: str, limits: Limits) -> str:
+    """Not blank, not longer than the limit, no control characters; raises `invalid_request`."""
+    if not title.strip():
+        raise invalid("title", "must not be blank.")
+    if len(title) > limits.title_characters:
+        raise invalid("title", f"has {len(title)} characters; the limit is {limits.title_characters}.")
+    if any(ord(character) < 32 or ord(character) == 127 for character in title):
+        raise invalid("title", "has control characters.")
+    return title
+
+
+def check_sha256(text: str) -> str:
+    """64 hex digits in lower case; raises `invalid_request`."""
+    digest = text.strip().lower()
+    if not _SHA256.fullmatch(digest):
+        raise invalid("sha256", "must be 64 hex digits.")
+    return digest

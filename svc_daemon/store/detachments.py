@@ -1,0 +1,28 @@
+"""Detachments: sources whose index rows may still name a bucket that they have left."""
+
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detachment:
+    source_id: str
+    team_id: str
+
+
+def create_detachment(connection: Connection, team_id: str, source_id: str) -> None:
+    connection.execute(
+        "INSERT INTO detachments (source_id, team_id) VALUES (:source_id, :team_id) ON CONFLICT (source_id) DO NOTHING",
+        {"source_id": source_id, "team_id": team_id},
+    )
+
+
+def list_detachments(connection: Connection, limit: int) -> list[Detachment]:
+    rows = connection.execute(
+        "SELECT source_id, team_id FROM detachments ORDER BY source_id LIMIT :limit", {"limit": limit}
+    ).fetchall()
+    return [Detachment(**dict(row)) for row in rows]
+
+
+def delete_detachment(connection: Connection, source_id: str) -> None:
+    connection.execute("DELETE FROM detachments WHERE source_id = :source_id", {"source_id": source_id})
