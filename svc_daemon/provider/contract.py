@@ -1,0 +1,204 @@
+"""What a search provider takes, gives and promises.
+
+Every method is synchronous and may be called from any number of threads at once. Every write is durable when it
+returns, safe to repeat, and all or nothing: a search sees a document as it was before the call or as it is after it,
+never half of it. Only the errors of `errors` come out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from svc_daemon.core.documents import Chunk
+
+#: What the specification calls the state of a document that the index holds.
+STATE_ACTIVE = "STATE_ACTIVE"
+
+
+class SearchMode(StrEnum):
+    """How a query is matched."""
+
+    #: By the words of the query.
+    KEYWORD = "keyword"
+    #: By meaning, through vectors.
+    SEMANTIC = "semantic"
+    #: Both, fused by rank.
+    HYBRID = "hybrid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDocument:
+    """One source, read and cut, as it goes into the index."""
+
+    source_id: str
+    #: Grows with each reading of the source; a later generation replaces an earlier one.
+    generation: int
+    title: str
+    #: The whole extracted text.
+    text: str
+    #: In order; the ordinals count from 0 without a gap.
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentState:
+    """What the index holds of one source, read from the index itself."""
+
+    #: `STATE_ACTIVE`: a document that is there can be found.
+    state: str
+    #: Names this generation of the document in the index.
+    document_id: str
+    generation: int
+    #: How many chunks can be found.
+    chunks: int
+    #: Sorted.
+    bucket_ids: tuple[str, ...]
+
+
+class ListedDocument(NamedTuple):
+    """One line of an index's list of contents."""
+
+    source_id: str
+    generation: int
+    #: Sorted.
+    bucket_ids: tuple[str, ...]
+    #: How many chunks the document has.
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredChunk:
+    """A chunk and its id."""
+
+    chunk_id: str
+    chunk: Chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredText:
+    """The extracted text of a source, as the index holds it."""
+
+    generation: int
+    title: str
+    text: str
+    #: In order.
+    chunks: tuple[StoredChunk, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """A question to one team's index."""
+
+    #: As the user typed it; nothing in it is syntax.
+    text: str
+    #: Only documents in one of these buckets; None is the whole team, empty is nothing.
+    bucket_ids: Sequence[str] | None = None
+    #: Only these sources; None is any, empty is nothing.
+    source_ids: Sequence[str] | None = None
+    #: Hits wanted, 1 or more.
+    limit: int = 10
+    #: Hits to pass over first.
+    offset: int = 0
+    mode: SearchMode = SearchMode.HYBRID
+    #: Instant of the monotonic clock, in seconds, after which the search is interrupted; None is never.
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermMatch:
+    """A word of the query that a hit has, and what it weighs."""
+
+    term: str
+    #: Inverse document frequency: the rarer the word is among the team's chunks, the more it weighs.
+    idf: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A chunk that answers, and why."""
+
+    chunk_id: str
+    source_id: str
+    generation: int
+    #: Every bucket of the document in the index, sorted.
+    bucket_ids: tuple[str, ...]
+    #: Text, ordinal and place: page, lines, characters, headings.
+    chunk: Chunk
+    #: 0 to 1, comparable between searches: the share of the query's idf that the matched words cover.
+    score: float
+    #: Place in the whole order, from 1, the passed over ones counted.
+    rank: int
+    #: The words found, in the order of the query.
+    matches: tuple[TermMatch, ...]
+    #: What the order is made by: BM25, the more the better.
+    bm25: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """The hits asked for, best first. Equal ones keep their order from call to call."""
+
+    hits: tuple[Hit, ...] = ()
+    #: Whether there are hits behind these.
+    has_more: bool = False
+    #: How the query was matched in fact.
+    mode: SearchMode = SearchMode.KEYWORD
+    #: Sentences for the user about what the search could not do.
+    warnings: tuple[str, ...] = ()
+
+
+class SearchProvider(Protocol):
+    """An index per team. What one team puts, no call for another team sees."""
+
+    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
+        """Make `document` findable in these buckets, in place of any earlier generation of its source.
+
+        The generation that the index holds already, or an older one, changes nothing, neither text nor buckets: so a
+        worker that was thought dead can't undo what came after it.
+        """
+
+    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
+        """Make the document a member of exactly these buckets. Costs only a read where it is so already.
+
+        Raises DocumentMissing where the index doesn't hold this generation.
+        """
+
+    def set_title(self, team_id: str, source_id: str, title: str) -> None:
+        """Give the document another title, under which it is found from now on. Raises DocumentMissing."""
+
+    def delete_document(self, team_id: str, source_id: str) -> None:
+        """Remove the document, whatever its generation, with all that was made of it. One that isn't there is fine."""
+
+    def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
+        """The document's state in the index, or None where it isn't there."""
+
+    def get_text(self, team_id: str, source_id: str) -> StoredText | None:
+        """The document's text and chunks, or None where it isn't there."""
+
+    def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
+        """Every document of the team by source id. What changes while the caller reads on may be missed or seen."""
+        ...
+
+    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+        """The chunks that answer, best first; of a team or bucket that holds nothing, an empty page.
+
+        Raises SearchTimeout at the query's deadline; the work is interrupted, not left running.
+        """
+        ...
+
+    def delete_team(self, team_id: str) -> None:
+        """Remove the team's whole index. One that isn't there is fine."""
+
+    def close(self) -> None:
+        """Finish the writes that are under way and let go of all files. Nothing may be called after it."""
+
+
+def document_id(source_id: str, generation: int) -> str:
+    """Such as `doc_01k2…_3`: the same for one generation of a source, however often its index is made anew."""
+    return f"doc_{source_id.removeprefix('src_')}_{generation}"
+
+
+def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
+    """Such as `chk_01k2…_3_17`: the same for one chunk, however often its index is made anew."""
+    return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"

@@ -1,0 +1,85 @@
+"""The index files in their folder: one per team, opened when first needed."""
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from svc_daemon.database import Database
+from svc_daemon.provider.embedded.counts import CountsCache
+from svc_daemon.provider.embedded.failures import from_sqlite, translated
+from svc_daemon.provider.embedded.schema import prepare
+from svc_daemon.provider.errors import ProviderError, ProviderFailed
+
+#: A team's id becomes a file name, so nothing else gets through.
+_FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+#: SQLite's files of one database.
+_SUFFIXES = (".db", ".db-wal", ".db-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class TeamIndex:
+    """One team's open index."""
+
+    team_id: str
+    database: Database
+    counts: CountsCache = field(default_factory=CountsCache)
+
+
+class IndexFiles:
+    """Opens, keeps and removes index files. Thread-safe."""
+
+    def __init__(self, folder: Path, *, on_broken: Callable[[ProviderError], None]) -> None:
+        self._folder = folder
+        self._on_broken = on_broken
+        self._lock = threading.Lock()
+        self._open: dict[str, TeamIndex] = {}
+        self._closed = False
+
+    def find(self, team_id: str) -> TeamIndex | None:
+        """The team's index, or None where it has none. Raises ProviderError."""
+        index = self._open.get(team_id)
+        if index is not None:
+            return index
+        with translated(team_id):
+            return self.get(team_id) if self._path(team_id, ".db").exists() else None
+
+    def get(self, team_id: str) -> TeamIndex:
+        """The team's index, made where it has none. Raises ProviderError."""
+        index = self._open.get(team_id)
+        if index is not None:
+            return index
+        with self._lock, translated(team_id):
+            return self._open.get(team_id) or self._open_file(team_id)
+
+    def delete(self, team_id: str) -> None:
+        """Close and remove the team's files, if there are any. Raises ProviderError."""
+        with self._lock, translated(team_id):
+            index = self._open.pop(team_id, None)
+            if index is not None:
+                index.database.close()
+            for suffix in _SUFFIXES:
+                self._path(team_id, suffix).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Finish what is being written and close every file."""
+        with self._lock:
+            self._closed = True
+            for index in self._open.values():
+                index.database.close()
+            self._open.clear()
+
+    def _open_file(self, team_id: str) -> TeamIndex:
+        if self._closed:
+            raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
+        path = self._path(team_id, ".db")
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        database = Database(path, prepare=prepare, on_broken=lambda error: self._on_broken(from_sqlite(team_id, error)))
+        index = self._open[team_id] = TeamIndex(team_id, database)
+        return index
+
+    def _path(self, team_id: str, suffix: str) -> Path:
+        if not _FILE_NAME.fullmatch(team_id):
+            raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
+        return self._folder / f"{team_id}{suffix}"

@@ -1,0 +1,132 @@
+"""The embedded provider: the contract's verbs on the team's index file."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from svc_daemon.provider.contract import (
+    DocumentState,
+    IndexDocument,
+    ListedDocument,
+    SearchPage,
+    SearchQuery,
+    StoredText,
+)
+from svc_daemon.provider.embedded import documents
+from svc_daemon.provider.embedded.failures import translated
+from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
+from svc_daemon.provider.embedded.searching import search
+from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
+
+#: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.
+LIST_PAGE = 500
+#: Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond.
+STEPS_PER_LOOK = 2000
+
+
+class EmbeddedProvider:
+    """A SearchProvider on SQLite files in one folder. The process must own the folder alone."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        on_broken: Callable[[ProviderError], None] = lambda _: None,
+    ) -> None:
+        """`clock` gives the seconds that deadlines are in; `on_broken` hears when a file must not be written again."""
+        self._files = IndexFiles(folder, on_broken=on_broken)
+        self._clock = clock
+
+    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
+        packed = documents.pack(document)
+        index = self._files.get(team_id)
+        with translated(team_id):
+            index.database.write(lambda connection: documents.put(connection, packed, bucket_ids))
+
+    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
+        index = self._index_of(team_id, source_id)
+        named = (source_id, generation, bucket_ids)
+        with translated(team_id):
+            if not index.database.read(lambda connection: documents.is_in_buckets(connection, *named)):
+                index.database.write(lambda connection: documents.set_buckets(connection, *named))
+
+    def set_title(self, team_id: str, source_id: str, title: str) -> None:
+        index = self._index_of(team_id, source_id)
+        with translated(team_id):
+            if not index.database.read(lambda connection: documents.has_title(connection, source_id, title)):
+                index.database.write(lambda connection: documents.set_title(connection, source_id, title))
+
+    def delete_document(self, team_id: str, source_id: str) -> None:
+        index = self._files.find(team_id)
+        if index is None:
+            return
+        with translated(team_id):
+            if index.database.read(lambda connection: documents.find(connection, source_id)) is not None:
+                index.database.write(lambda connection: documents.delete(connection, source_id))
+
+    def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
+        index = self._files.find(team_id)
+        if index is None:
+            return None
+        with translated(team_id):
+            return index.database.read(lambda connection: documents.find_state(connection, source_id))
+
+    def get_text(self, team_id: str, source_id: str) -> StoredText | None:
+        index = self._files.find(team_id)
+        if index is None:
+            return None
+        with translated(team_id):
+            return index.database.read(lambda connection: documents.find_text(connection, source_id))
+
+    def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
+        index = self._files.find(team_id)
+        page = _list_page(index, "") if index is not None else []
+        while index is not None and page:
+            yield from page
+            page = _list_page(index, page[-1].source_id)
+
+    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+        index = self._files.find(team_id)
+        if index is None:
+            return SearchPage()
+
+        def work(connection: sqlite3.Connection) -> SearchPage:
+            with self._interrupted_at(connection, query.deadline_s):
+                return search(connection, index.counts, query)
+
+        with translated(team_id):
+            return index.database.read(work)
+
+    def delete_team(self, team_id: str) -> None:
+        self._files.delete(team_id)
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _index_of(self, team_id: str, source_id: str) -> TeamIndex:
+        index = self._files.find(team_id)
+        if index is None:
+            raise DocumentMissing(source_id)
+        return index
+
+    @contextmanager
+    def _interrupted_at(self, connection: sqlite3.Connection, deadline_s: float | None) -> Iterator[None]:
+        """Statements inside stop with an interrupt once the deadline has passed."""
+        if deadline_s is None:
+            yield
+            return
+        if self._clock() >= deadline_s:
+            raise SearchTimeout
+        connection.set_progress_handler(lambda: self._clock() >= deadline_s, STEPS_PER_LOOK)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, STEPS_PER_LOOK)
+
+
+def _list_page(index: TeamIndex, source_id: str) -> list[ListedDocument]:
+    with translated(index.team_id):
+        return index.database.read(lambda connection: documents.list_after(connection, source_id, LIST_PAGE))

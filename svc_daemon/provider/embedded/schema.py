@@ -1,0 +1,104 @@
+"""What is in an index file.
+
+A document's chunks are numbered `document_key << 20 | ordinal`. So they lie together, their document is known without
+a look-up, and a range of keys is a whole document. `chunk_index` holds postings only: its text is `indexed_chunks`,
+a view, and both sides of every change of the index read that view, so that what is taken out is exactly what was put
+in. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
+postings.
+"""
+
+import sqlite3
+
+from svc_daemon.provider.errors import ProviderFailed
+
+#: Grows with each change of the tables. An index can be made again, so there are no migrations.
+VERSION = 1
+
+#: The low bits of a chunk's key, which hold its ordinal; the view says the number again.
+ORDINAL_BITS = 20
+
+STATEMENTS = (
+    """
+    CREATE TABLE documents (
+        document_key INTEGER PRIMARY KEY,
+        source_id TEXT NOT NULL UNIQUE,
+        generation INTEGER NOT NULL,
+        title TEXT NOT NULL,
+        chunks INTEGER NOT NULL,
+        text_zlib BLOB NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE chunks (
+        chunk_key INTEGER PRIMARY KEY,
+        char_start INTEGER NOT NULL,
+        char_end INTEGER NOT NULL,
+        page INTEGER,
+        line_start INTEGER,
+        line_end INTEGER,
+        headings TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE memberships (
+        document_key INTEGER NOT NULL,
+        bucket_id TEXT NOT NULL,
+        chunks INTEGER NOT NULL,
+        PRIMARY KEY (document_key, bucket_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # Sizes of buckets are summed from this index alone.
+    "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
+    # The revision changes with every change, so that counts can be kept between searches.
+    "CREATE TABLE totals (revision INTEGER NOT NULL, chunks INTEGER NOT NULL, removed INTEGER NOT NULL) STRICT",
+    "INSERT INTO totals (revision, chunks, removed) VALUES (0, 0, 0)",
+    # A bucket id in hexadecimal with a digit behind it is one word for the tokenizer, and the stemmer leaves it alone.
+    """
+    CREATE VIEW indexed_chunks AS
+    SELECT chunk_key, title,
+        (SELECT group_concat(value, ' ') FROM json_each(headings)) AS headings,
+        text,
+        (SELECT group_concat(hex(bucket_id) || '0', ' ') FROM memberships AS m
+            WHERE m.document_key = d.document_key) AS buckets
+    FROM chunks AS c JOIN documents AS d ON d.document_key = c.chunk_key >> 20
+    """,
+    """
+    CREATE VIRTUAL TABLE chunk_index USING fts5(
+        title, headings, text, buckets,
+        content = 'indexed_chunks', content_rowid = 'chunk_key', tokenize = 'porter unicode61'
+    )
+    """,
+)
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables in a new file. Raises ProviderFailed where the file has another version's tables."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        _create(connection)
+    elif version != VERSION:
+        raise ProviderFailed(
+            f"The search index has version {version}, this program makes version {VERSION}; "
+            "remove the index file while the service is stopped, and it is made again from the stored files.",
+            retryable=False,
+        )
+
+
+def bucket_word(bucket_id: str) -> str:
+    """The word that stands for a bucket in the column `buckets`; the view says it in SQL."""
+    return bucket_id.encode().hex() + "0"
+
+
+def key_range(document_key: int) -> dict[str, int]:
+    """The first and last key that a chunk of this document can have, as parameters of a statement."""
+    first = document_key << ORDINAL_BITS
+    return {"first": first, "last": first | (1 << ORDINAL_BITS) - 1}
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")

@@ -1,0 +1,34 @@
+"""What a search provider may raise; nothing else comes out of one.
+
+ProviderError           whatever went wrong, and whether trying again can help
+ ├─ DocumentMissing     the index holds no such document: put it first
+ ├─ SearchTimeout       the search reached its deadline and was interrupted
+ └─ ProviderFailed      the provider itself is in trouble: disk, damage, or not to be reached
+"""
+
+
+class ProviderError(Exception):
+    """Anything that a provider could not do. `retryable` says whether the same call may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        self.retryable = retryable
+        super().__init__(message)
+
+
+class DocumentMissing(ProviderError):
+    """The document, in the generation that was named, is not in the index."""
+
+    def __init__(self, source_id: str, generation: int | None = None) -> None:
+        which = source_id if generation is None else f"{source_id}, generation {generation},"
+        super().__init__(f"{which} is not in the search index; index it again.", retryable=False)
+
+
+class SearchTimeout(ProviderError):
+    """The search was interrupted at its deadline."""
+
+    def __init__(self) -> None:
+        super().__init__("The search took longer than it may; narrow it down or try again.", retryable=True)
+
+
+class ProviderFailed(ProviderError):
+    """The provider is in trouble; the message says what it is and, where there is one, the way out."""
