@@ -10,7 +10,7 @@ comparison with an attribute that is missing, or of another type, is false (`ne`
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from svc_daemon.core.source_fields import invalid
+from svc_daemon.core.refusals import refusal
 
 MAX_DEPTH = 8
 _ORDERED = {"gt", "gte", "lt", "lte"}
@@ -30,16 +30,16 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
     """Raises `invalid_request` naming the part that is not of the grammar."""
     if not isinstance(node, dict):
-        raise invalid(path, "must be an object.")
+        raise refusal(path, "must be an object.")
     if depth > MAX_DEPTH:
-        raise invalid(path, f"is nested more than {MAX_DEPTH} deep.")
+        raise refusal(path, f"is nested more than {MAX_DEPTH} deep.")
     kind = node.get("type")
     if kind in ("and", "or"):
         _check_join(node, path, depth)
     elif kind in _COMPARISONS:
         _check_comparison(node, path)
     else:
-        raise invalid(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
+        raise refusal(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
 
 
 def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
@@ -54,20 +54,20 @@ def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
 def _check_join(node: dict[str, Any], path: str, depth: int) -> None:
     parts = node.get("filters")
     if not isinstance(parts, list) or not parts:
-        raise invalid(f"{path}.filters", "must be a list of at least one filter.")
+        raise refusal(f"{path}.filters", "must be a list of at least one filter.")
     for position, part in enumerate(parts):
         check_filter(part, f"{path}.filters[{position}]", depth + 1)
 
 
 def _check_comparison(node: dict[str, Any], path: str) -> None:
     if not isinstance(node.get("key"), str) or not node["key"]:
-        raise invalid(f"{path}.key", "must be the name of an attribute.")
+        raise refusal(f"{path}.key", "must be the name of an attribute.")
     value = node.get("value")
     if node["type"] in _LISTS:
         if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
-            raise invalid(f"{path}.value", "must be a list of texts, numbers or booleans.")
+            raise refusal(f"{path}.value", "must be a list of texts, numbers or booleans.")
     elif not _is_scalar(value):
-        raise invalid(f"{path}.value", "must be a text, a number or a boolean.")
+        raise refusal(f"{path}.value", "must be a text, a number or a boolean.")
 
 
 def _compare(kind: str, have: Any, want: Any) -> bool:

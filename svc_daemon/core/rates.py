@@ -54,6 +54,11 @@ class ByteWindow:
         self.used_bytes += size_bytes
         return 0.0
 
+    def used_within(self, now_s: float) -> int:
+        """Bytes that count now."""
+        self._forget(now_s)
+        return self.used_bytes
+
     def _wait_s(self, over_bytes: int, now_s: float) -> float:
         """Until the oldest charges that cover the excess have left the window."""
         freed = 0

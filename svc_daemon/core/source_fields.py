@@ -4,16 +4,12 @@ import json
 import re
 from typing import Any
 
+from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.errors import ErrorCode
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-def invalid(path: str, message: str) -> ServiceError:
-    """An `invalid_request` that names the field."""
-    return ServiceError(ErrorCode.INVALID_REQUEST, f"{path}: {message}", errors=[{"path": path, "message": message}])
 
 
 def split_tags(text: str) -> list[str]:
@@ -33,16 +29,16 @@ def check_tags(tags: list[str], limits: Limits) -> tuple[str, ...]:
         )
     for tag in unique:
         if not 1 <= len(tag) <= limits.tag_characters:
-            raise invalid("tags", f"a tag has 1 to {limits.tag_characters} characters, not {len(tag)}.")
+            raise refusal("tags", f"a tag has 1 to {limits.tag_characters} characters, not {len(tag)}.")
         if not tag.isprintable():
-            raise invalid("tags", "a tag has no control characters.")
+            raise refusal("tags", "a tag has no control characters.")
     return unique
 
 
 def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
     """A JSON object within its size; raises `invalid_request` or `metadata_too_large`."""
     if not isinstance(metadata, dict):
-        raise invalid("metadata", "must be a JSON object.")
+        raise refusal("metadata", "must be a JSON object.")
     size_bytes = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
     if size_bytes > limits.metadata_bytes:
         raise ServiceError(
@@ -57,11 +53,11 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
 def check_title(title: str, limits: Limits) -> str:
     """Not blank, not longer than the limit, no control characters; raises `invalid_request`."""
     if not title.strip():
-        raise invalid("title", "must not be blank.")
+        raise refusal("title", "must not be blank.")
     if len(title) > limits.title_characters:
-        raise invalid("title", f"has {len(title)} characters; the limit is {limits.title_characters}.")
+        raise refusal("title", f"has {len(title)} characters; the limit is {limits.title_characters}.")
     if any(ord(character) < 32 or ord(character) == 127 for character in title):
-        raise invalid("title", "has control characters.")
+        raise refusal("title", "has control characters.")
     return title
 
 
@@ -69,5 +65,5 @@ def check_sha256(text: str) -> str:
     """64 hex digits in lower case; raises `invalid_request`."""
     digest = text.strip().lower()
     if not _SHA256.fullmatch(digest):
-        raise invalid("sha256", "must be 64 hex digits.")
+        raise refusal("sha256", "must be 64 hex digits.")
     return digest

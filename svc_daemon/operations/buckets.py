@@ -1,0 +1,133 @@
+"""Bucket verbs: put, create, list, get, update."""
+
+from dataclasses import replace
+from sqlite3 import Connection
+
+from svc_daemon.core import ids
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_reachable_bucket
+from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.views import view_bucket
+from svc_daemon.store.buckets import (
+    Bucket,
+    create_bucket,
+    find_bucket,
+    list_buckets,
+    take_census,
+    touch_bucket,
+    update_bucket,
+)
+from svc_daemon.store.keys import Key
+from svc_daemon.wire import buckets as wire
+from svc_daemon.wire.errors import ErrorCode
+
+
+async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
+    """The bucket of that slug and whether this call made it; raises `bucket_slug_exists` unless it is active."""
+    _refuse_limited_key(key)
+    wanted = _new_bucket(context, key, slug, fields)
+
+    def work(connection: Connection) -> tuple[wire.Bucket, bool]:
+        created = create_bucket(connection, wanted)
+        bucket = find_bucket(connection, key.team_id, slug) or wanted
+        if bucket.status != "active":
+            raise _slug_taken(bucket)
+        return view_bucket(bucket, take_census(connection, bucket.id)), created
+
+    existing = context.read(lambda connection: find_bucket(connection, key.team_id, slug))
+    if existing is not None and existing.status == "active":
+        return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
+    return await context.write(work)
+
+
+async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
+    """Make a bucket; raises `bucket_slug_exists` where the slug is taken and this is no replay."""
+    _refuse_limited_key(request.key)
+    wanted = _new_bucket(context, request.key, fields.slug, fields)
+
+    def work(connection: Connection) -> Outcome:
+        if not create_bucket(connection, wanted):
+            raise _slug_taken(find_bucket(connection, wanted.team_id, wanted.slug) or wanted)
+        body = view_bucket(wanted, take_census(connection, wanted.id)).model_dump()
+        store_answer(connection, context, request, body)
+        return Outcome(body)
+
+    with replaying(context, request) as earlier:
+        if earlier is not None:
+            return earlier
+        return await context.write(work)
+
+
+async def list_reachable_buckets(context: Context, key: Key, *, include_archived: bool) -> list[wire.Bucket]:
+    """Every bucket that the key may reach, oldest first; archived ones only when asked for."""
+    statuses = ("active", "deleting", "archived") if include_archived else ("active", "deleting")
+
+    def work(connection: Connection) -> list[wire.Bucket]:
+        found = list_buckets(connection, key.team_id, statuses)
+        reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
+        return [view_bucket(bucket, take_census(connection, bucket.id)) for bucket in reachable]
+
+    return await context.read_aside(work)
+
+
+async def show_bucket(context: Context, key: Key, bucket: str) -> wire.Bucket:
+    """One bucket, whatever its status."""
+
+    def work(connection: Connection) -> wire.Bucket:
+        found = get_reachable_bucket(connection, key, bucket)
+        return view_bucket(found, take_census(connection, found.id))
+
+    return await context.read_aside(work)
+
+
+async def change_bucket(context: Context, key: Key, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
+    """Write the fields that were sent; raises `delete_in_progress` for a bucket that is being deleted."""
+    sent = change.model_dump(exclude_unset=True, exclude_none=True)
+
+    def work(connection: Connection) -> wire.Bucket:
+        found = get_reachable_bucket(connection, key, bucket)
+        if found.status == "deleting":
+            raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
+        changed = replace(found, **sent, updated_at=context.clock.timestamp())
+        update_bucket(connection, changed)
+        touch_bucket(connection, found.id)
+        shown = replace(changed, revision=found.revision + 1)
+        return view_bucket(shown, take_census(connection, found.id))
+
+    return await context.write(work)
+
+
+def _new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:
+    now = context.clock.timestamp()
+    return Bucket(
+        id=context.ids.make(ids.BUCKET),
+        team_id=key.team_id,
+        slug=slug,
+        name=fields.name or slug,
+        description=fields.description or "",
+        metadata=fields.metadata,
+        chunking=fields.chunking.model_dump() if fields.chunking else None,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _slug_taken(bucket: Bucket) -> ServiceError:
+    return ServiceError(
+        ErrorCode.BUCKET_SLUG_EXISTS,
+        f"The team has a bucket {bucket.slug!r} ({bucket.status}).",
+        slug=bucket.slug,
+        bucket_id=bucket.id,
+        status=bucket.status,
+    )
+
+
+def _refuse_limited_key(key: Key) -> None:
+    """A key that is kept to some buckets can't reach a new one, so it may not make one."""
+    if key.buckets is not None:
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            "This key is limited to certain buckets and can't make another.",
+            required_capability="knowledge:bucket:create",
+        )

@@ -1,0 +1,52 @@
+"""What every operation and worker is given: the open stores, the clock, the limits, and how to wake the workers."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import TypeVar
+
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import Clock
+from svc_daemon.database import Database
+from svc_daemon.operations.gates import Gates
+from svc_daemon.provider.contract import SearchProvider
+from svc_daemon.settings import Limits
+from svc_daemon.store.blobs import Blobs
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Wakes:
+    """One event per worker; setting it means that there is something to do."""
+
+    indexing: asyncio.Event = field(default_factory=asyncio.Event)
+    syncing: asyncio.Event = field(default_factory=asyncio.Event)
+    sweeping: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The process's parts, put together once by `server`."""
+
+    database: Database
+    blobs: Blobs
+    provider: SearchProvider
+    clock: Clock
+    ids: Ids
+    limits: Limits
+    gates: Gates
+    wakes: Wakes
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` as one transaction; returns when it is durable."""
+        return await asyncio.wrap_future(self.database.submit(work))
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run a short look-up here and now: it costs less than handing it to a thread."""
+        return self.database.read(work)
+
+    async def read_aside(self, work: Callable[[Connection], T]) -> T:
+        """Run a read that may be long (listings, counts) in a thread, so that the loop goes on."""
+        return await asyncio.to_thread(self.database.read, work)

@@ -1,0 +1,62 @@
+"""Deleting and detaching: in effect for every search from the moment of the commit; blob and index rows follow.
+
+One transaction removes the rows and leaves a tombstone. The sweeper then unlinks the blob and cleans the index, also
+after a crash. A running indexing finds its claim stale and changes nothing: delete wins.
+"""
+
+from sqlite3 import Connection
+
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
+from svc_daemon.store.detachments import create_detachment
+from svc_daemon.store.keys import Key
+from svc_daemon.store.memberships import delete_membership
+from svc_daemon.store.sources import Source, delete_source
+from svc_daemon.store.tasks import cancel_tasks
+from svc_daemon.store.tombstones import create_tombstone
+from svc_daemon.wire.errors import ErrorCode
+
+
+async def delete_everywhere(context: Context, key: Key, source_id: str) -> None:
+    """Remove the source, its memberships, its bytes and its index rows."""
+
+    def work(connection: Connection) -> None:
+        remove_source(connection, context, get_reachable_source(connection, key, source_id))
+
+    await context.write(work)
+    context.wakes.sweeping.set()
+
+
+async def detach_source(context: Context, key: Key, bucket: str, source_id: str) -> tuple[str, list[str]]:
+    """Take the source out of this bucket only. Returns the bucket's id and the ids of those it still belongs to."""
+
+    def work(connection: Connection) -> tuple[str, list[str]]:
+        found = get_reachable_bucket(connection, key, bucket)
+        source = get_reachable_source(connection, key, source_id)
+        if found.id not in source.places:
+            raise NotFound(
+                ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
+            )
+        leave_bucket(connection, source, found.id)
+        return found.id, [other for other in source.places if other != found.id]
+
+    left = await context.write(work)
+    context.wakes.sweeping.set()
+    return left
+
+
+def leave_bucket(connection: Connection, source: Source, bucket_id: str) -> None:
+    """End one membership, and have the index told."""
+    delete_membership(connection, source.id, bucket_id)
+    create_detachment(connection, source.team_id, source.id)
+
+
+def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
+    """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
+    now = context.clock.timestamp()
+    for bucket_id in source.places:
+        delete_membership(connection, source.id, bucket_id)
+    cancel_tasks(connection, source.id, now)
+    delete_source(connection, source.team_id, source.id)
+    create_tombstone(connection, source.team_id, source.id, replaced_by, now)

@@ -1,0 +1,178 @@
+"""Taking a file in: replay look-up, then rate and quota, then the blob, then one transaction, then the answer.
+
+Killed before the commit, nothing was claimed and the sweeper removes the blob; killed after it, the retry replays. What
+is refused leaves no row, no blob and no key behind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import api_keys, ids, readiness
+from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.deletion import remove_source
+from svc_daemon.operations.keys import get_usable_bucket, require
+from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.operations.views import view_source
+from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.keys import Key
+from svc_daemon.store.memberships import SyncClaim, create_membership
+from svc_daemon.store.sources import Source, create_source, get_source, list_replacing
+from svc_daemon.store.tasks import Task, create_task
+from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.tasks import INDEXING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileUpload:
+    """A file that has arrived, with its fields already checked."""
+
+    filename: str
+    content_type: str
+    title: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: str | None = None
+    #: The source whose place it is to take.
+    replaces: str | None = None
+    #: What the sender says the bytes hash to, hex.
+    sha256: str | None = None
+
+
+async def create_file(
+    context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile, idempotency_key: str | None
+) -> Outcome:
+    """Store the file in the bucket and queue its indexing; the answer is the source, or that of the first request.
+
+    Raises `empty_file`, `checksum_mismatch`, the replay errors, the gates' errors and `storage_full`. Whatever happens,
+    `staged` is kept or discarded.
+    """
+    try:
+        check_bytes(upload, staged)
+        claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(bucket, upload, staged))
+        request = Repeatable(key, idempotency_key, claim)
+        with replaying(context, request) as earlier:
+            return earlier or await _take_in(context, request, bucket, upload, staged)
+    finally:
+        await staged.discard()
+
+
+def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
+    """What only the bytes can tell; raises `empty_file` and `checksum_mismatch`."""
+    if staged.size_bytes == 0:
+        raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
+    if upload.sha256 is not None and upload.sha256 != staged.sha256:
+        raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=staged.sha256)
+
+
+def check_replaces(connection: Connection, key: Key, bucket: Bucket, replaces: str | None) -> None:
+    """Raises unless the source to replace is a member of the bucket and the key may delete it."""
+    if replaces is None:
+        return
+    require(key, api_keys.SOURCE_DELETE)
+    if bucket.id not in get_source(connection, key.team_id, replaces).places:
+        raise ServiceError(
+            ErrorCode.SOURCE_NOT_FOUND, f"The source {replaces!r} is not a member of the bucket {bucket.slug!r}."
+        )
+
+
+async def _take_in(
+    context: Context, request: Repeatable, bucket: Bucket, upload: FileUpload, staged: StagedFile
+) -> Outcome:
+    context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+    context.gates.take_create(request.key.team_id)
+    context.gates.charge_bytes(request.key.team_id, staged.size_bytes)
+    source = _new_source(context, request.key, bucket, upload, staged)
+    await staged.keep(source.id)
+    try:
+        outcome = await context.write(lambda connection: _commit(connection, context, request, bucket, source))
+    except BaseException:
+        # Nothing was committed, so the blob has no owner.
+        context.blobs.delete(source.id)
+        raise
+    context.wakes.indexing.set()
+    return outcome
+
+
+def _commit(connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source) -> Outcome:
+    """The source, its membership, its task, and the stored answer: all of them or none."""
+    get_usable_bucket(connection, request.key, bucket.id)
+    check_replaces(connection, request.key, bucket, source.replaces)
+    create_task(connection, new_indexing_task(context, source))
+    create_source(connection, source)
+    claim = SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id)
+    create_membership(connection, claim, source.created_at)
+    _supersede(connection, context, source)
+    body = view_source(source).model_dump()
+    store_answer(connection, context, request, body)
+    return Outcome(body)
+
+
+def new_indexing_task(context: Context, source: Source) -> Task:
+    """A task row for `source.task_id`, ready to be claimed."""
+    if source.task_id is None:
+        raise ValueError(f"{source.id} names no task")
+    return Task(
+        id=source.task_id,
+        team_id=source.team_id,
+        type=INDEXING,
+        source_id=source.id,
+        max_attempts=context.limits.task_attempts,
+        created_at=source.updated_at,
+    )
+
+
+def _supersede(connection: Connection, context: Context, source: Source) -> None:
+    """A newer replacement takes the place of one that isn't ready yet."""
+    if source.replaces is None:
+        return
+    for other in _others(list_replacing(connection, source.team_id, source.replaces), source.id):
+        remove_source(connection, context, other, replaced_by=source.id)
+
+
+def _others(sources: Sequence[Source], source_id: str) -> list[Source]:
+    return [source for source in sources if source.id != source_id]
+
+
+def _new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:
+    now = context.clock.timestamp()
+    return Source(
+        id=context.ids.make(ids.SOURCE),
+        team_id=key.team_id,
+        type=readiness.FILE,
+        title=upload.title,
+        filename=upload.filename,
+        content_type=upload.content_type,
+        size_bytes=staged.size_bytes,
+        sha256=staged.sha256,
+        tags=upload.tags,
+        metadata=upload.metadata,
+        mapping=upload.mapping,
+        replaces=upload.replaces,
+        task_id=context.ids.make(ids.TASK),
+        task_type=INDEXING,
+        task_status="queued",
+        places={bucket.id: readiness.QUEUED},
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _fingerprint(bucket: Bucket, upload: FileUpload, staged: StagedFile) -> str:
+    return fingerprint(
+        bucket.id,
+        staged.sha256,
+        upload.filename,
+        upload.content_type,
+        upload.title,
+        upload.tags,
+        upload.metadata,
+        upload.mapping,
+        upload.replaces,
+    )

@@ -1,0 +1,76 @@
+"""Who asks: finding the key behind a bearer token and what it may reach."""
+
+from sqlite3 import Connection
+
+from svc_daemon.core import api_keys
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store.buckets import Bucket, get_bucket
+from svc_daemon.store.keys import Key, find_key
+from svc_daemon.store.sources import Source, get_source
+from svc_daemon.wire.errors import ErrorCode
+
+
+def authenticate(context: Context, authorization: str | None) -> Key:
+    """The live key of an `Authorization` header; raises `invalid_project_key`."""
+    scheme, _, token = (authorization or "").partition(" ")
+    if not token:
+        raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "Send the header Authorization: Bearer <API_KEY>.")
+    parts = api_keys.parse(token.strip()) if scheme.lower() == "bearer" else None
+    if parts is None:
+        raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This is not an API key of this service.")
+    key = context.read(lambda connection: find_key(connection, parts.key_id))
+    if key is None or not api_keys.matches(key.secret_hash, parts):
+        raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "There is no such API key.")
+    if not key.is_live(context.clock.timestamp()):
+        raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This API key has expired or was revoked.")
+    return key
+
+
+def require(key: Key, capability: str) -> None:
+    """Raises `forbidden_project_key` unless the key has the capability."""
+    if capability not in key.capabilities:
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            f"This needs a key with the capability {capability}.",
+            required_capability=capability,
+        )
+
+
+def require_any(key: Key, capabilities: tuple[str, ...]) -> None:
+    """Raises `forbidden_project_key`, naming the first, unless the key has one of them."""
+    if not set(capabilities) & set(key.capabilities):
+        require(key, capabilities[0])
+
+
+def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+    """By id or slug, whatever its status; raises NotFound also where the key is kept from it."""
+    found = get_bucket(connection, key.team_id, bucket)
+    if key.buckets is not None and found.id not in key.buckets:
+        raise _no_bucket(bucket)
+    return found
+
+
+def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+    """An active bucket; an archived or deleting one counts as missing."""
+    found = get_reachable_bucket(connection, key, bucket)
+    if found.status != "active":
+        raise NotFound(
+            ErrorCode.BUCKET_NOT_FOUND,
+            f"The bucket {bucket!r} is {found.status}.",
+            bucket=bucket,
+            status=found.status,
+        )
+    return found
+
+
+def get_reachable_source(connection: Connection, key: Key, source_id: str) -> Source:
+    """Raises NotFound; a key that is kept to some buckets sees the sources of those."""
+    source = get_source(connection, key.team_id, source_id)
+    if key.buckets is not None and not set(key.buckets) & set(source.places):
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
+    return source
+
+
+def _no_bucket(bucket: str) -> NotFound:
+    return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)

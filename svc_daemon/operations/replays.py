@@ -1,0 +1,76 @@
+"""Creates that can be repeated: look for the stored answer, hold the key, store the new answer with the effect."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import idempotency
+from svc_daemon.core.idempotency import Claim, Verdict
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
+from svc_daemon.store.keys import Key
+from svc_daemon.wire.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Repeatable:
+    """A create under an idempotency key (or under none: then it is never a replay)."""
+
+    key: Key
+    idempotency_key: str | None
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer of a create: its body without `request_id`, and whether it was given before."""
+
+    body: dict[str, Any]
+    replayed: bool = False
+
+
+def check_key(context: Context, idempotency_key: str | None) -> str | None:
+    """The header's value as sent; raises `invalid_idempotency_key`."""
+    limit = context.limits.idempotency_key_characters
+    if idempotency_key is not None and not idempotency.is_key(idempotency_key, limit):
+        raise ServiceError(
+            ErrorCode.INVALID_IDEMPOTENCY_KEY,
+            f"The idempotency key must be 1 to {limit} visible ASCII characters.",
+            max_characters=limit,
+        )
+    return idempotency_key
+
+
+@contextmanager
+def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]:
+    """Hold the request's key and yield the earlier answer, or None when this request is the first.
+
+    Raises `request_in_progress` and `idempotency_key_conflict`.
+    """
+    with context.gates.hold_key(request.key.id, request.idempotency_key):
+        yield _find_outcome(context, request)
+
+
+def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
+    """Store the answer in the transaction of its effect; without a key there is nothing to store."""
+    if request.idempotency_key is None:
+        return
+    answer = StoredAnswer(claim=request.claim, body=body)
+    create_answer(connection, request.key.id, request.idempotency_key, answer, context.clock.timestamp())
+
+
+def _find_outcome(context: Context, request: Repeatable) -> Outcome | None:
+    key = request.idempotency_key
+    if key is None:
+        return None
+    oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
+    stored = context.read(lambda connection: find_answer(connection, request.key.id, key, oldest))
+    verdict = idempotency.judge(stored.claim if stored else None, request.claim)
+    if verdict is Verdict.CONFLICT:
+        raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)
+    if stored is None or verdict is Verdict.NEW:
+        return None
+    return Outcome(body=stored.body, replayed=True)

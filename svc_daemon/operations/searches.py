@@ -1,0 +1,186 @@
+"""Search: the provider finds, the state decides.
+
+The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
+very generation and an active member of a bucket in scope. So what was deleted is missed from the moment the delete
+answered, whatever the index still holds. A hit that dropped out because its source was replaced in between means that
+the answer is older than the state; then the question is asked again, so that a search finds the old one or the new
+one, never neither.
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from svc_daemon.core.filters import check_filter, passes
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery
+from svc_daemon.provider.errors import ProviderError, SearchTimeout
+from svc_daemon.store.buckets import list_buckets, take_census
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import Source, SourceFilter, list_active_sources, list_sources
+from svc_daemon.store.tombstones import find_successor
+from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.searches import SearchRequest
+
+#: How often a search that was overtaken by a replacement asks again.
+MAX_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One hit with its source, as they stood in the same snapshot."""
+
+    hit: Hit
+    source: Source
+    #: The buckets in scope in which it is active.
+    bucket_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    found: tuple[Found, ...]
+    has_more: bool
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to look: buckets, and within them all sources or only some."""
+
+    bucket_ids: tuple[str, ...]
+    source_ids: tuple[str, ...] | None
+
+
+async def search(context: Context, key: Key, request: SearchRequest) -> Results:
+    """The best chunks for the query within what the key may reach.
+
+    Raises `invalid_request`, `bucket_not_found`, `metadata_filter_too_large`, `bucket_store_indexing_pending`,
+    `search_timeout` and `search_failed`.
+    """
+    _check(context, request)
+    scope = await context.read_aside(lambda connection: _find_scope(connection, key, request))
+    query = _query(context, request, scope)
+    results = await _ask_until_current(context, key, request, scope, query)
+    if not results.found:
+        await context.read_aside(lambda connection: _refuse_if_pending(connection, request, scope))
+    return results
+
+
+def _check(context: Context, request: SearchRequest) -> None:
+    limits = context.limits
+    if not request.query.strip():
+        raise refusal("query", "must not be blank.")
+    if len(request.query) > limits.query_characters:
+        raise refusal("query", f"has {len(request.query)} characters; the limit is {limits.query_characters}.")
+    if request.max_num_results > limits.search_results:
+        raise refusal("max_num_results", f"must be 1 to {limits.search_results}, not {request.max_num_results}.")
+    if request.source_ids is not None and len(request.source_ids) > limits.search_sources:
+        raise ServiceError(
+            ErrorCode.METADATA_FILTER_TOO_LARGE,
+            f"The search names {len(request.source_ids)} sources; search a bucket instead.",
+            max_source_ids=limits.search_sources,
+        )
+    if request.filters is not None:
+        check_filter(request.filters)
+
+
+def _find_scope(connection: Connection, key: Key, request: SearchRequest) -> Scope:
+    bucket_ids = _bucket_ids(connection, key, request.buckets)
+    if request.filters is None and not request.tags:
+        return Scope(bucket_ids, None if request.source_ids is None else tuple(request.source_ids))
+    members = [source for bucket in bucket_ids for source in _members(connection, key, bucket)]
+    return Scope(bucket_ids, tuple(dict.fromkeys(source.id for source in members if _is_wanted(source, request))))
+
+
+def _bucket_ids(connection: Connection, key: Key, named: list[str] | None) -> tuple[str, ...]:
+    """The buckets that were named, else every active one that the key may reach."""
+    if named is not None:
+        return tuple(dict.fromkeys(get_usable_bucket(connection, key, bucket).id for bucket in named))
+    active = list_buckets(connection, key.team_id, ("active",))
+    return tuple(bucket.id for bucket in active if key.buckets is None or bucket.id in key.buckets)
+
+
+def _members(connection: Connection, key: Key, bucket_id: str) -> list[Source]:
+    return list_sources(connection, key.team_id, bucket_id, SourceFilter())
+
+
+def _is_wanted(source: Source, request: SearchRequest) -> bool:
+    if request.source_ids is not None and source.id not in request.source_ids:
+        return False
+    if not set(request.tags or ()) <= set(source.tags):
+        return False
+    return request.filters is None or passes(request.filters, _attributes(source))
+
+
+def _attributes(source: Source) -> dict[str, object]:
+    own = {name: getattr(source, name) for name in ("type", "filename", "title", "content_type", "source_url")}
+    return {**source.metadata, **own}
+
+
+def _query(context: Context, request: SearchRequest, scope: Scope) -> SearchQuery:
+    return SearchQuery(
+        text=request.query,
+        bucket_ids=scope.bucket_ids,
+        source_ids=scope.source_ids,
+        # Some hits may turn out to be gone: ask for a few more than are wanted.
+        limit=request.max_num_results * 2 + 5,
+        mode=SearchMode(request.mode),
+        deadline_s=time.monotonic() + context.limits.search_seconds,
+    )
+
+
+async def _ask_until_current(
+    context: Context, key: Key, request: SearchRequest, scope: Scope, query: SearchQuery
+) -> Results:
+    for _ in range(MAX_ROUNDS):
+        page = await asyncio.to_thread(_ask, context, key.team_id, query)
+        results, overtaken = await context.read_aside(
+            lambda connection, page=page: _judge(connection, key, request, scope, page)
+        )
+        if not overtaken:
+            break
+    return results
+
+
+def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
+    try:
+        return context.provider.search(team_id, query)
+    except SearchTimeout as error:
+        raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
+    except ProviderError as error:
+        raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
+
+
+def _judge(
+    connection: Connection, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
+) -> tuple[Results, bool]:
+    """What of the page counts now, and whether a replacement overtook it."""
+    sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
+    kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope))]
+    if request.score_threshold is not None:
+        kept = [found for found in kept if found.hit.score >= request.score_threshold]
+    gone = {hit.source_id for hit in page.hits} - set(sources)
+    overtaken = any(find_successor(connection, key.team_id, source_id) for source_id in gone)
+    has_more = page.has_more or len(kept) > request.max_num_results
+    return Results(tuple(kept[: request.max_num_results]), has_more, page.warnings), overtaken
+
+
+def _keep(hit: Hit, source: Source | None, scope: Scope) -> Found | None:
+    if source is None or source.generation != hit.generation:
+        return None
+    active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == "active")
+    return Found(hit, source, active) if active else None
+
+
+def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: Scope) -> None:
+    """No indexed content: say so when something is on its way, or when one bucket was asked for by name."""
+    censuses = [take_census(connection, bucket_id) for bucket_id in scope.bucket_ids]
+    if any(census.retrievable for census in censuses):
+        return
+    pending = sum(census.pending for census in censuses)
+    if pending or (request.buckets is not None and len(scope.bucket_ids) == 1):
+        raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, pending_member_count=pending, retry_after_seconds=1)

@@ -1,0 +1,143 @@
+"""Source verbs: show, verify, list, describe, attach, retry, and the stored text."""
+
+import asyncio
+from dataclasses import replace
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.ingest import new_indexing_task
+from svc_daemon.operations.keys import get_reachable_source, get_usable_bucket
+from svc_daemon.provider.contract import StoredText
+from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.buckets import Bucket, touch_buckets_of
+from svc_daemon.store.keys import Key
+from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
+from svc_daemon.store.sources import (
+    Source,
+    SourceFilter,
+    get_source,
+    list_sources,
+    update_description,
+    update_state,
+)
+from svc_daemon.store.tasks import create_task
+from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.sources import ProviderState
+from svc_daemon.wire.tasks import INDEXING
+
+
+def show_source(context: Context, key: Key, source_id: str) -> Source:
+    """The source as it stands; raises NotFound."""
+    return context.read(lambda connection: get_reachable_source(connection, key, source_id))
+
+
+async def verify_source(context: Context, source: Source) -> ProviderState:
+    """What the index itself holds of the source now."""
+    document = await asyncio.to_thread(context.provider.get_document, source.team_id, source.id)
+    if document is not None and document.generation == source.generation:
+        return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
+    state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
+    return ProviderState.model_validate({"state": state, "document_id": None})
+
+
+async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFilter) -> tuple[Bucket, list[Source]]:
+    """The bucket and those of its members that pass the filter, in one snapshot."""
+
+    def work(connection: Connection) -> tuple[Bucket, list[Source]]:
+        found = get_usable_bucket(connection, key, bucket)
+        return found, list_sources(connection, key.team_id, found.id, chosen)
+
+    return await context.read_aside(work)
+
+
+async def describe_source(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
+    """Write the fields that were sent (already checked). A new title is in the index before it is in the state."""
+    source = show_source(context, key, source_id)
+    if change.get("title", source.title) != source.title:
+        await _retitle(context, source, change["title"])
+
+    def work(connection: Connection) -> Source:
+        found = get_reachable_source(connection, key, source_id)
+        changed = replace(found, **change, updated_at=context.clock.timestamp())
+        update_description(connection, changed)
+        touch_buckets_of(connection, source_id)
+        return changed
+
+    return await context.write(work)
+
+
+async def attach_source(context: Context, key: Key, bucket: str, source_id: str) -> Source:
+    """Make the source a member of one more bucket; being one already is fine."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> Source:
+        found = get_usable_bucket(connection, key, bucket)
+        source = get_source(connection, key.team_id, source_id)
+        claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
+        due_at = now if source.status == readiness.ACTIVE else None
+        create_membership(connection, claim, now, due_at)
+        return get_source(connection, key.team_id, source_id)
+
+    source = await context.write(work)
+    context.wakes.syncing.set()
+    return source
+
+
+async def retry_source(context: Context, key: Key, source_id: str) -> Source:
+    """Queue a failed source again, from its stored bytes, with all its attempts."""
+
+    def work(connection: Connection) -> Source:
+        source = get_reachable_source(connection, key, source_id)
+        if source.status != readiness.FAILED:
+            raise refusal("", f"Only a failed source can be retried; {source_id} is {source.status}.")
+        return requeue(connection, context, source)
+
+    source = await context.write(work)
+    context.wakes.indexing.set()
+    return source
+
+
+def requeue(connection: Connection, context: Context, source: Source) -> Source:
+    """A new generation of the source in a new task."""
+    queued = replace(
+        source,
+        status=readiness.QUEUED,
+        generation=source.generation + 1,
+        task_id=context.ids.make(ids.TASK),
+        task_type=INDEXING,
+        task_status="queued",
+        error=None,
+        warnings=(),
+        extraction=None,
+        places=dict.fromkeys(source.places, readiness.QUEUED),
+        updated_at=context.clock.timestamp(),
+    )
+    create_task(connection, new_indexing_task(context, queued))
+    update_state(connection, queued)
+    suspend_syncs(connection, source.id)
+    touch_buckets_of(connection, source.id)
+    return queued
+
+
+async def read_text(context: Context, source: Source) -> StoredText:
+    """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never."""
+    stored = await asyncio.to_thread(context.provider.get_text, source.team_id, source.id)
+    if stored is not None and stored.generation == source.generation:
+        return stored
+    if source.status == readiness.FAILED:
+        raise refusal("", f"No text could be extracted from {source.id}; see its error.")
+    raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, f"{source.id} is not indexed yet.")
+
+
+async def _retitle(context: Context, source: Source, title: str) -> None:
+    """A source that isn't indexed yet takes its title along when it is."""
+    try:
+        await asyncio.to_thread(context.provider.set_title, source.team_id, source.id, title)
+    except DocumentMissing:
+        return
+    except ProviderError as error:
+        raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error

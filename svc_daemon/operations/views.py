@@ -1,0 +1,99 @@
+"""Stored records as the contract shows them. Here, not in `api`, since stored answers hold them too."""
+
+from svc_daemon.core import readiness
+from svc_daemon.store.buckets import Bucket, Census
+from svc_daemon.store.sources import Source
+from svc_daemon.store.tasks import Task
+from svc_daemon.wire import buckets, sources, tasks
+
+
+def view_source(source: Source) -> sources.Source:
+    return sources.Source(
+        id=source.id,
+        type=source.type,
+        status=source.status,
+        ready=source.ready,
+        bucket_sync_status=source.sync_status,
+        title=source.title,
+        filename=source.filename,
+        content_type=source.content_type,
+        size_bytes=source.size_bytes,
+        sha256=source.sha256,
+        task=_view_task_reference(source),
+        tags=list(source.tags),
+        metadata=source.metadata,
+        mapping=source.mapping,
+        source_url=source.source_url,
+        bucket_ids=list(source.places),
+        replaces=source.replaces,
+        error=sources.SourceError(**source.error) if source.error else None,
+        warnings=list(source.warnings),
+        extraction=sources.ExtractionFacts(**source.extraction) if source.extraction else None,
+        created_at=source.created_at,
+        updated_at=source.updated_at,
+    )
+
+
+def view_member(source: Source, bucket_id: str) -> sources.SourceMember:
+    """A source as its bucket lists it: sync and readiness are those of this membership."""
+    shown = view_source(source).model_dump()
+    sync_status = source.places[bucket_id]
+    shown["ready"] = readiness.is_ready(source.status, [sync_status])
+    shown["bucket_sync_status"] = sync_status
+    return sources.SourceMember(**shown, bucketSyncStatus=sync_status)
+
+
+def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
+    return buckets.Bucket(
+        id=bucket.id,
+        teamId=bucket.team_id,
+        slug=bucket.slug,
+        name=bucket.name,
+        description=bucket.description,
+        status=bucket.status,
+        metadata=bucket.metadata,
+        chunking=buckets.Chunking(**bucket.chunking) if bucket.chunking else None,
+        knowledgeIds=list(census.active_ids),
+        memberCount=len(census.active_ids),
+        counts=buckets.BucketCounts(
+            total=census.total,
+            file=census.types.get(readiness.FILE, 0),
+            intents=0,
+            website=census.types.get(readiness.PAGE, 0),
+            qa=census.types.get(readiness.QA, 0),
+            retrievable=census.retrievable,
+        ),
+        bucketStore=buckets.BucketStore(
+            status=readiness.store_status(census.indexed, census.pending, census.failed_syncs),
+            member_count=census.total,
+            indexed_member_count=census.indexed,
+            pending_member_count=census.pending,
+        ),
+        revision=bucket.revision,
+        lastDeleteError=bucket.last_delete_error,
+        createdAt=bucket.created_at,
+        updatedAt=bucket.updated_at,
+    )
+
+
+def view_task(task: Task) -> tasks.Task:
+    return tasks.Task(
+        id=task.id,
+        type=task.type,
+        status=task.status,
+        source_id=task.source_id,
+        attempt=task.attempt,
+        max_attempts=task.max_attempts,
+        progress=tasks.TaskProgress(stage=task.stage, chunks_done=task.chunks_done, chunks_total=task.chunks_total),
+        error=sources.SourceError(**task.error) if task.error else None,
+        next_attempt_at=task.next_attempt_at,
+        created_at=task.created_at,
+        started_at=task.started_at,
+        finished_at=task.finished_at,
+    )
+
+
+def _view_task_reference(source: Source) -> sources.TaskReference | None:
+    if source.task_id is None or source.task_type is None or source.task_status is None:
+        return None
+    return sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)
