@@ -42,7 +42,7 @@ async def detach_source(context: Context, key: Key, bucket: str, source_id: str)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
-    context.wakes.sweeping.set()
+    context.wakes.syncing.set()
     return left
 
 

@@ -8,8 +8,8 @@ one, never neither.
 """
 
 import asyncio
-import time
 from dataclasses import dataclass
+from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core.filters import check_filter, passes
@@ -129,7 +129,7 @@ def _query(context: Context, request: SearchRequest, scope: Scope) -> SearchQuer
         # Some hits may turn out to be gone: ask for a few more than are wanted.
         limit=request.max_num_results * 2 + 5,
         mode=SearchMode(request.mode),
-        deadline_s=time.monotonic() + context.limits.search_seconds,
+        deadline_s=context.clock.monotonic() + context.limits.search_seconds,
     )
 
 
@@ -138,9 +138,7 @@ async def _ask_until_current(
 ) -> Results:
     for _ in range(MAX_ROUNDS):
         page = await asyncio.to_thread(_ask, context, key.team_id, query)
-        results, overtaken = await context.read_aside(
-            lambda connection, page=page: _judge(connection, key, request, scope, page)
-        )
+        results, overtaken = await context.read_aside(partial(_judge, key=key, request=request, scope=scope, page=page))
         if not overtaken:
             break
     return results
@@ -156,7 +154,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
 
 
 def _judge(
-    connection: Connection, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
+    connection: Connection, *, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
 ) -> tuple[Results, bool]:
     """What of the page counts now, and whether a replacement overtook it."""
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))

@@ -80,7 +80,7 @@ def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: fl
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, lease_until_s = :lease_until_s,"
-        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = NULL, chunks_done = 0"
+        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = 'extract', chunks_done = 0"
         " WHERE id = :id AND status = 'queued' RETURNING *",
         {"id": task_id, "now": now, "lease_until_s": lease_until_s},
     ).fetchall()
@@ -112,7 +112,7 @@ def update_progress(connection: Connection, task: Task, stage: str, done: int, t
 
 
 def finish_task(
-    connection: Connection, task: Task, status: str, finished_at: str, error: dict[str, Any] | None
+    connection: Connection, task: Task, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
     """End a held task as `succeeded`, `failed` or `canceled`; a stale claim changes nothing."""
     connection.execute(
@@ -139,6 +139,15 @@ def retry_task(connection: Connection, task: Task, next_attempt_at: str, error: 
             "next_attempt_at": next_attempt_at,
             "error": json.dumps(error),
         },
+    )
+
+
+def park_task(connection: Connection, task: Task) -> None:
+    """Put a held task back unharmed, because the process stops: the attempt was not the task's fault."""
+    connection.execute(
+        "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL"
+        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        {"id": task.id, "attempt": task.attempt},
     )
 
 

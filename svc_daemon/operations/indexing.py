@@ -1,0 +1,220 @@
+"""The steps of an indexing that touch the state: claim, complete, fail, park, and release what its worker has left.
+
+Each is one transaction. The attempt number of the claim is the fencing token: a step of a claim that is stale (the
+source was deleted, the lease ran out) changes nothing and says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import readiness, retries
+from svc_daemon.core.documents import Extraction
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store.buckets import find_bucket, touch_buckets_of
+from svc_daemon.store.detachments import create_detachment
+from svc_daemon.store.memberships import schedule_syncs
+from svc_daemon.store.sources import Source, find_source, update_state
+from svc_daemon.store.tasks import (
+    Task,
+    claim_task,
+    find_waiting,
+    finish_task,
+    is_held,
+    list_expired,
+    park_task,
+    retry_task,
+    update_progress,
+)
+from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.tasks import INDEXING
+
+
+@dataclass(frozen=True, slots=True)
+class IndexingClaim:
+    """A task that this worker holds, and the source as it stood at the claim."""
+
+    task: Task
+    source: Source
+    #: The chunking options of its oldest bucket; None is the default's.
+    chunking: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed."""
+
+    code: SourceErrorCode
+    message: str
+    retryable: bool
+
+    def as_error(self) -> dict[str, Any]:
+        return {"code": str(self.code), "message": self.message, "retryable": self.retryable}
+
+
+async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingClaim | None:
+    """Claim the oldest waiting task of the first team in `team_ids` that has one."""
+    now = context.clock.timestamp()
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+
+    def find(connection: Connection) -> str | None:
+        waiting = (find_waiting(connection, team_id, INDEXING, now) for team_id in team_ids)
+        return next((task_id for task_id in waiting if task_id), None)
+
+    def claim(connection: Connection) -> IndexingClaim | None:
+        task_id = find(connection)
+        task = claim_task(connection, task_id, now, lease_until_s) if task_id else None
+        return _begin(connection, context, task) if task else None
+
+    # A look costs no commit, a claim does.
+    if context.read(find) is None:
+        return None
+    return await context.write(claim)
+
+
+async def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
+    await context.write(lambda connection: update_progress(connection, claim.task, stage, 0, chunks))
+
+
+async def complete_indexing(context: Context, claim: IndexingClaim, extraction: Extraction) -> bool:
+    """The index holds the document: the source is `active`, its bucket syncs are due. False for a stale claim."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> bool:
+        source = _held_source(connection, claim)
+        if source is None:
+            return False
+        chunks = len(extraction.chunks)
+        update_state(connection, _indexed(source, extraction, now))
+        update_progress(connection, claim.task, "bucket_sync", chunks, chunks)
+        finish_task(connection, claim.task, "succeeded", now)
+        schedule_syncs(connection, source.id, now)
+        if set(source.places) != set(claim.source.places):
+            # It left a bucket in the meantime, which the index was told at the claim.
+            create_detachment(connection, source.team_id, source.id)
+        touch_buckets_of(connection, source.id)
+        return True
+
+    held = await context.write(work)
+    context.wakes.syncing.set()
+    return held
+
+
+async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure, jitter: float) -> None:
+    """Try again after a pause, or end as `failed` when no attempt is left or none can help."""
+
+    def work(connection: Connection) -> None:
+        source = _held_source(connection, claim)
+        if source is not None:
+            _give_back(connection, context, claim.task, source, failure, jitter)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def park_indexing(context: Context, claim: IndexingClaim) -> None:
+    """The process stops before the work is done: back into the queue, without a lost attempt."""
+
+    def work(connection: Connection) -> None:
+        source = _held_source(connection, claim)
+        if source is not None:
+            park_task(connection, claim.task)
+            _move(connection, context, source, readiness.QUEUED)
+
+    await context.write(work)
+
+
+async def release_expired(context: Context, now_s: float) -> int:
+    """Put back tasks whose lease ran out at `now_s`; infinite at boot, when nobody can hold one. Returns how many."""
+
+    def work(connection: Connection) -> int:
+        tasks = list_expired(connection, now_s)
+        for task in tasks:
+            _release(connection, context, task)
+        return len(tasks)
+
+    if not context.read(lambda connection: list_expired(connection, now_s)):
+        return 0
+    released = await context.write(work)
+    context.wakes.indexing.set()
+    return released
+
+
+def _begin(connection: Connection, context: Context, task: Task) -> IndexingClaim | None:
+    source = find_source(connection, task.team_id, task.source_id or "")
+    if source is None:
+        finish_task(connection, task, "canceled", context.clock.timestamp())
+        return None
+    _move(connection, context, source, readiness.INDEXING)
+    return IndexingClaim(task, replace(source, status=readiness.INDEXING), _chunking(connection, source))
+
+
+def _chunking(connection: Connection, source: Source) -> dict[str, Any] | None:
+    for bucket_id in source.places:
+        bucket = find_bucket(connection, source.team_id, bucket_id)
+        return bucket.chunking if bucket else None
+    return None
+
+
+def _held_source(connection: Connection, claim: IndexingClaim) -> Source | None:
+    """The source as it stands now, if the claim still holds."""
+    if not is_held(connection, claim.task):
+        return None
+    return find_source(connection, claim.source.team_id, claim.source.id)
+
+
+def _indexed(source: Source, extraction: Extraction, now: str) -> Source:
+    return replace(
+        source,
+        status=readiness.ACTIVE,
+        content_type=extraction.content_type,
+        error=None,
+        warnings=extraction.warnings,
+        extraction={
+            "characters": len(extraction.text),
+            "pages": extraction.pages,
+            "pages_without_text": list(extraction.pages_without_text),
+            "chunks": len(extraction.chunks),
+            "language": extraction.language,
+        },
+        updated_at=now,
+    )
+
+
+def _release(connection: Connection, context: Context, task: Task) -> None:
+    """The worker is gone with its reasons: what is known is that the attempt did not end."""
+    source = find_source(connection, task.team_id, task.source_id or "")
+    if source is None:
+        finish_task(connection, task, "canceled", context.clock.timestamp())
+        return
+    failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The service stopped in the middle of this document.", True)
+    _give_back(connection, context, task, source, failure, jitter=0.0)
+
+
+def _give_back(
+    connection: Connection, context: Context, task: Task, source: Source, failure: Failure, jitter: float
+) -> None:
+    if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
+        final = _final(failure, task)
+        finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
+        _move(connection, context, source, readiness.FAILED, final.as_error())
+        return
+    pause_s = retries.pause_s(task.attempt, jitter)
+    retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
+    _move(connection, context, source, readiness.QUEUED)
+
+
+def _final(failure: Failure, task: Task) -> Failure:
+    """What `source.error` says for good; a cause that retries could have cured names them."""
+    if not failure.retryable:
+        return failure
+    message = f"{failure.message} ({task.attempt} attempts)"
+    return Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
+
+
+def _move(
+    connection: Connection, context: Context, source: Source, status: str, error: dict[str, Any] | None = None
+) -> None:
+    update_state(connection, replace(source, status=status, error=error, updated_at=context.clock.timestamp()))
+    touch_buckets_of(connection, source.id)

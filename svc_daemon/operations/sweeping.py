@@ -1,0 +1,73 @@
+"""The steps that leave nothing behind: bytes and index rows of what was deleted, and what a kill left lying.
+
+Every step can be repeated, so a kill in the middle of one costs nothing but doing it again.
+"""
+
+import asyncio
+from sqlite3 import Connection
+
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store import sources, teams, tombstones
+from svc_daemon.store.idempotency import delete_expired_answers
+from svc_daemon.store.tombstones import Tombstone
+
+#: Rows of one step: they share one commit.
+STEP_LIMIT = 100
+
+
+async def clean_tombstones(context: Context) -> int:
+    """Unlink the blobs and clear the index of deleted sources. Returns how many; fewer than a step means all."""
+    stones = context.read(lambda connection: tombstones.list_to_clean(connection, STEP_LIMIT))
+    if not stones:
+        return 0
+    await asyncio.to_thread(_clear, context, stones)
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> None:
+        for stone in stones:
+            tombstones.finish_tombstone(connection, stone.source_id, now)
+
+    await context.write(work)
+    return len(stones)
+
+
+async def forget_old_keys(context: Context) -> int:
+    """Delete idempotency keys past their time."""
+    oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
+    return await context.write(lambda connection: delete_expired_answers(connection, oldest))
+
+
+async def remove_orphans(context: Context) -> int:
+    """Remove staged files and blobs that no row owns. Only at boot: while uploads run, a blob comes before its row."""
+    leftovers = await asyncio.to_thread(context.blobs.clear_staging)
+    known = await context.read_aside(sources.list_all_ids)
+    orphans = [source_id for source_id in await asyncio.to_thread(_blob_ids, context) if source_id not in known]
+    for source_id in orphans:
+        context.blobs.delete(source_id)
+    return leftovers + len(orphans)
+
+
+async def remove_index_orphans(context: Context) -> int:
+    """Clear the index of documents whose source is gone: a delete that overtook their indexing, then a kill."""
+    removed = 0
+    for team_id in context.read(teams.list_team_ids):
+        listed = await asyncio.to_thread(_document_ids, context, team_id)
+        known = await context.read_aside(sources.list_all_ids)
+        for source_id in listed - known:
+            await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
+            removed += 1
+    return removed
+
+
+def _clear(context: Context, stones: list[Tombstone]) -> None:
+    for stone in stones:
+        context.blobs.delete(stone.source_id)
+        context.provider.delete_document(stone.team_id, stone.source_id)
+
+
+def _blob_ids(context: Context) -> list[str]:
+    return list(context.blobs.list_ids())
+
+
+def _document_ids(context: Context, team_id: str) -> set[str]:
+    return {document.source_id for document in context.provider.list_documents(team_id)}

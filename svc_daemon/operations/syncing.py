@@ -1,0 +1,131 @@
+"""The steps of a bucket sync that touch the state: claim, activate (where `ready` begins), refuse, release.
+
+Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
+same commit, so that no search finds both or neither.
+
+One worker alone tells the index about buckets, joined and left: two would overwrite each other with what they read.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+
+from svc_daemon.core import readiness, retries
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.deletion import leave_bucket, remove_source
+from svc_daemon.operations.sources import requeue
+from svc_daemon.provider.errors import DocumentMissing
+from svc_daemon.store import memberships
+from svc_daemon.store.detachments import Detachment, delete_detachment, list_detachments
+from svc_daemon.store.memberships import SyncClaim
+from svc_daemon.store.sources import Source, find_source, update_state
+
+#: Memberships of one claim: they share two commits.
+CLAIM_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """A membership that this worker holds, with the source as it stood at the claim."""
+
+    claim: SyncClaim
+    source: Source
+
+
+async def claim_syncs(context: Context) -> list[Sync]:
+    """Take the memberships whose turn has come."""
+    now = context.clock.timestamp()
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+
+    def work(connection: Connection) -> list[Sync]:
+        claims = memberships.claim_syncs(connection, now, lease_until_s, CLAIM_LIMIT)
+        found = [(claim, find_source(connection, claim.team_id, claim.source_id)) for claim in claims]
+        return [Sync(claim, source) for claim, source in found if source is not None]
+
+    due_at = context.read(memberships.next_sync_due)
+    if due_at is None or due_at > now:
+        return []
+    return await context.write(work)
+
+
+async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
+    """The index names the buckets: the memberships are active."""
+
+    def work(connection: Connection) -> None:
+        for sync in syncs:
+            if memberships.activate_membership(connection, sync.claim):
+                _swap(connection, context, sync)
+
+    await context.write(work)
+    context.wakes.sweeping.set()
+
+
+async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
+    """The provider refused: tried again after a pause that grows, without end."""
+    due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
+    await context.write(lambda connection: memberships.fail_membership(connection, sync.claim, due_at))
+
+
+async def reindex_missing(context: Context, sync: Sync) -> None:
+    """The index has lost the document: read it again from its stored bytes."""
+
+    def work(connection: Connection) -> None:
+        source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
+        if source is not None and source.generation == sync.source.generation:
+            requeue(connection, context, source)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def release_expired_syncs(context: Context, now_s: float) -> int:
+    """Put back memberships whose lease ran out at `now_s`; infinite at boot."""
+    now = context.clock.timestamp()
+    released = await context.write(lambda connection: memberships.release_expired_syncs(connection, now, now_s))
+    if released:
+        context.wakes.syncing.set()
+    return released
+
+
+async def clean_detachments(context: Context) -> int:
+    """Have the index forget the buckets that sources have left. Returns how many."""
+    detachments = context.read(lambda connection: list_detachments(connection, CLAIM_LIMIT))
+    if not detachments:
+        return 0
+    for detachment in detachments:
+        await _rename_buckets(context, detachment)
+
+    def work(connection: Connection) -> None:
+        for detachment in detachments:
+            delete_detachment(connection, detachment.source_id)
+
+    await context.write(work)
+    return len(detachments)
+
+
+def _swap(connection: Connection, context: Context, sync: Sync) -> None:
+    """The source that this one replaces leaves the bucket; where that was its last, it is gone."""
+    source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
+    if source is None or source.replaces is None or source.status != readiness.ACTIVE:
+        return
+    old = find_source(connection, source.team_id, source.replaces)
+    update_state(connection, replace(source, replaces=None))
+    if old is None or sync.claim.bucket_id not in old.places:
+        return
+    if list(old.places) == [sync.claim.bucket_id]:
+        remove_source(connection, context, old, replaced_by=source.id)
+    else:
+        leave_bucket(connection, old, sync.claim.bucket_id)
+
+
+async def _rename_buckets(context: Context, detachment: Detachment) -> None:
+    source = context.read(lambda connection: find_source(connection, detachment.team_id, detachment.source_id))
+    if source is None:
+        return
+    try:
+        await asyncio.to_thread(
+            context.provider.set_buckets, source.team_id, source.id, source.generation, list(source.places)
+        )
+    except DocumentMissing:
+        # Not indexed yet, or being indexed anew: that will write the buckets of its time.
+        return
