@@ -1,0 +1,114 @@
+"""JSON bodies: counted while they arrive, parsed strictly, and turned into models."""
+
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from svc_daemon.api.faults import invalid_fields
+from svc_daemon.core.json_documents import find_key, parse_object
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.errors import ErrorCode
+
+MAX_JSON_BYTES = 1024 * 1024
+
+#: Below these names stands the caller's own data, in which any name is welcome.
+FREE_FORM = ("metadata",)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """The JSON object in the body.
+
+    Raises ServiceError: 415 `unsupported_media_type`; 413 `request_too_large`, before the first byte where
+    Content-Length tells; 400 `invalid_json`; 400 `invalid_request` for what is no object or names `team_id`. Raises
+    ClientDisconnect.
+    """
+    _refuse_other_types(request)
+    return _parse(await read_bytes(request, max_bytes=max_bytes))
+
+
+async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """As read_json, and `{}` for a request without a body, whatever its content type."""
+    data = await read_bytes(request, max_bytes=max_bytes)
+    if not data:
+        return {}
+    _refuse_other_types(request)
+    return _parse(data)
+
+
+async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
+    """The body as a model; raises as read_json, and 400 `invalid_request` with `details.errors` if it doesn't fit."""
+    return parse_model(await read_json(request, max_bytes=max_bytes), model)
+
+
+async def read_optional_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
+    """As read_model, where no body at all means no field."""
+    return parse_model(await read_optional_json(request, max_bytes=max_bytes), model)
+
+
+def parse_model(fields: Any, model: type[Model]) -> Model:
+    """Fields of a body, a form or a query as a model; raises 400 `invalid_request` with `details.errors`."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        raise invalid_fields(error) from error
+
+
+async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
+    """The whole body; raises 413 `request_too_large` as soon as it is known to be longer."""
+    declared = content_length(request)
+    if declared is not None and declared > max_bytes:
+        # Nothing has been received yet: a client that waits for 100 Continue is answered instead, and sends nothing.
+        raise _too_large(max_bytes)
+    if declared == 0:
+        return b""
+    data = bytearray()
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            data += chunk
+            if len(data) > max_bytes:
+                raise _too_large(max_bytes)
+    return bytes(data)
+
+
+def content_length(request: Request) -> int | None:
+    """The declared length of the body in bytes, None where it is sent in chunks or has none."""
+    declared = request.headers.get("content-length")
+    return int(declared) if declared is not None and declared.isascii() and declared.isdigit() else None
+
+
+def media_type(content_type: str) -> str:
+    """The type of a Content-Type header without its parameters, in small letters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _refuse_other_types(request: Request) -> None:
+    sent = media_type(request.headers.get("content-type", ""))
+    if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):
+        told = f"not {sent!r}" if sent else "and no Content-Type was sent"
+        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be application/json, {told}.")
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    document = parse_object(data)
+    # The name can only come spelled out or with an escape; most bodies have neither and are not walked.
+    if b"team_id" in data or b"\\u" in data:
+        refuse_team(document)
+    return document
+
+
+def refuse_team(document: dict[str, Any]) -> None:
+    """Raises 400 `invalid_request` where `team_id` stands anywhere outside the caller's own data."""
+    path = find_key(document, "team_id", skipping=FREE_FORM)
+    if path is not None:
+        raise refusal(path, "The team follows from the API key; team_id is not accepted.")
+
+
+def _too_large(max_bytes: int) -> ServiceError:
+    return ServiceError(
+        ErrorCode.REQUEST_TOO_LARGE, f"The body is larger than {max_bytes:,} bytes.", max_bytes=max_bytes
+    )

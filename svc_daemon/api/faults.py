@@ -1,0 +1,175 @@
+"""Faults: the one map from exceptions to answers, in the service's envelope or in OpenAI's.
+
+Every exception ends here as a ServiceError, and every ServiceError as one JSON answer. What nobody expected becomes
+`internal_error`: its traceback goes to the log under the request's id, and not a word of it to the caller. When the
+answer has begun nothing more can be said, and returning makes the server close the connection.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from svc_daemon.api.guards import FramingFault
+from svc_daemon.api.request_ids import Header, request_id_of
+from svc_daemon.core.refusals import refusals
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.errors import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+#: Fields of one model that are named in an answer; a body with a thousand faults is not told all of them.
+MAX_ERRORS_TOLD = 20
+
+#: What starlette itself raises, by status.
+_OF_STATUS = {
+    400: ErrorCode.INVALID_REQUEST,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    413: ErrorCode.REQUEST_TOO_LARGE,
+}
+
+_OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An error as it goes on the wire."""
+
+    status: int
+    headers: list[Header]
+    body: bytes
+
+
+def is_openai_path(path: str) -> bool:
+    """Whether OpenAI's own client calls this path and expects its errors there."""
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
+
+
+def answer_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> Answer:
+    """The answer for an error, in the service's envelope or in OpenAI's, which has no request id in its body."""
+    document = _openai_document(error) if openai_style else _document(error, request_id)
+    # ASCII alone, so that a message that quotes half a surrogate pair can still be sent.
+    body = json.dumps(document, default=str, separators=(",", ":")).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *_told_headers(error)]
+    if openai_style:
+        headers.append((b"x-should-retry", b"true" if error.rule.retryable else b"false"))
+    return Answer(error.rule.status, headers, body)
+
+
+def service_error(error: Exception) -> ServiceError:
+    """The error of the table that an exception is to the caller."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, ValidationError):
+        return invalid_fields(error)
+    if isinstance(error, HTTPException) and error.status_code in _OF_STATUS:
+        return ServiceError(_OF_STATUS[error.status_code])
+    return ServiceError(ErrorCode.INTERNAL_ERROR, "Something unexpected went wrong; please quote the request id.")
+
+
+def invalid_fields(error: ValidationError) -> ServiceError:
+    """A 400 `invalid_request` with `details.errors: [{path, message}]`, never with the values that were sent."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [(".".join(map(str, each["loc"])), each["msg"].removeprefix("Value error, ")) for each in found]
+    return refusals(told[:MAX_ERRORS_TOLD])
+
+
+async def pass_on(_request: Request, error: Exception) -> Response:
+    """Handler for starlette's own table, which would answer its exceptions with text: leaves them to Faults."""
+    raise error
+
+
+class Faults:
+    """Turns what the application raises into an answer."""
+
+    def __init__(self, app: ASGIApp, openai_style: Callable[[str], bool] = is_openai_path) -> None:
+        self.app = app
+        #: Whether a path (as decoded by the server) answers its errors as OpenAI does.
+        self.openai_style = openai_style
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def send_watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_watched)
+        except ClientDisconnect:
+            logger.debug("the client went away")
+        except Exception as error:
+            _log_unexpected(error)
+            if not begun:
+                await self._answer(error, scope, send)
+
+    async def _answer(self, error: Exception, scope: Scope, send: Send) -> None:
+        told = service_error(error)
+        if told.code is ErrorCode.METHOD_NOT_ALLOWED:
+            told.details.setdefault("allowed_methods", _allowed_methods(scope))
+        answer = answer_of(told, request_id_of(scope), openai_style=self.openai_style(scope["path"]))
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+
+def _log_unexpected(error: Exception) -> None:
+    if service_error(error).code is ErrorCode.INTERNAL_ERROR:
+        logger.error("unexpected %s", type(error).__name__, exc_info=error)
+
+
+def _allowed_methods(scope: Scope) -> list[str]:
+    """Methods of every route of this path: starlette tells those of the first one alone."""
+    routes = scope["router"].routes if "router" in scope else []
+    partial = (route for route in routes if isinstance(route, Route) and route.matches(scope)[0] is Match.PARTIAL)
+    return sorted({method for route in partial for method in route.methods or ()})
+
+
+def _document(error: ServiceError, request_id: str) -> dict[str, Any]:
+    body = {
+        "code": error.code,
+        "message": error.message,
+        "retryable": error.rule.retryable,
+        "details": error.details,
+    }
+    return {"error": body, "request_id": request_id}
+
+
+def _openai_document(error: ServiceError) -> dict[str, Any]:
+    return {"error": {"code": error.code, "message": error.message, "type": _openai_type(error)}}
+
+
+def _openai_type(error: ServiceError) -> str:
+    if error.code is ErrorCode.RAG_QUOTA_EXCEEDED:
+        return "insufficient_quota"
+    if error.rule.status >= 500:
+        return "server_error"
+    return _OPENAI_TYPES.get(error.rule.status, "invalid_request_error")
+
+
+def _told_headers(error: ServiceError) -> list[Header]:
+    """Headers that HTTP wants beside a status; each says what the details say."""
+    headers = []
+    if isinstance(error, FramingFault):
+        headers.append((b"connection", b"close"))
+    if error.rule.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if "retry_after_seconds" in error.details:
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
+    if "allowed_methods" in error.details:
+        headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))
+    return headers

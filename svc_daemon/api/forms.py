@@ -1,0 +1,312 @@
+"""The multipart form of the one-call upload: a few small fields and one file, streamed into a sink as it arrives.
+
+The parser of python-multipart finds boundaries and headers; `_FormReader` decides what they may be. A form is whole or
+it is refused: the parser itself is content with a body that stops before its closing boundary, and takes a part that
+has only `filename*` for an ordinary field.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from svc_daemon.api.bodies import content_length
+from svc_daemon.core.file_names import clean_file_name
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.errors import ErrorCode
+
+#: The only name that a file part may have.
+FILE_FIELD = "file"
+
+#: File bytes are handed to the sink in pieces of about this size, because its cost is per call and not per byte.
+PIECE_BYTES = 256 * 1024
+#: More than fields, boundaries and headers can add to the file: a body over file and this is refused unread.
+OVERHEAD_BYTES = 1024 * 1024
+
+_EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
+_MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
+_MAX_MEDIA_TYPE_BYTES = 255
+#: Transfer encodings that change nothing. Others would be stored as they came, base64 and all.
+_PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
+
+
+class FileSink(Protocol):
+    """Where the bytes of a file go."""
+
+    async def append(self, data: bytes) -> None: ...
+
+    async def discard(self) -> None:
+        """Undo everything. Called at most once, and never after the form was handed out."""
+
+
+SinkT = TypeVar("SinkT", bound=FileSink)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormLimits:
+    """How large a form may be."""
+
+    max_file_bytes: int = 26_214_400
+    max_fields: int = 16
+    max_field_bytes: int = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormFile(Generic[SinkT]):
+    """The one file of a form, all of whose bytes are in the sink."""
+
+    filename: str
+    #: As the client declared it, parameters and all; None where it declared nothing.
+    content_type: str | None
+    #: 0 for an empty file, which is the caller's to refuse.
+    size_bytes: int
+    sink: SinkT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[SinkT]):
+    """A form that arrived whole."""
+
+    fields: dict[str, str]
+    file: FormFile[SinkT]
+
+
+async def receive_form(
+    request: Request, open_sink: Callable[[], SinkT], limits: FormLimits | None = None
+) -> Form[SinkT]:
+    """The form in the body; `open_sink` is called once, when there are file bytes to store or the form has ended.
+
+    Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before the first byte where Content-Length
+    tells; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and what the sink raises. Raises
+    ClientDisconnect. Whatever is raised, the sink has been discarded.
+    """
+    limits = limits or FormLimits()
+    reader = _FormReader(_boundary(request), limits)
+    _refuse_declared_length(request, limits)
+    intake = _Intake(reader, open_sink, limits)
+    try:
+        async with aclosing(request.stream()) as chunks:
+            async for chunk in chunks:
+                await intake.take(chunk)
+        return await intake.finish()
+    finally:
+        await intake.close()
+
+
+def _boundary(request: Request) -> bytes:
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data":
+        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
+    boundary = options.get(b"boundary", b"")
+    # RFC 2046, section 5.1.1.
+    if not 1 <= len(boundary) <= 70:
+        raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
+    return boundary
+
+
+def _refuse_declared_length(request: Request, limits: FormLimits) -> None:
+    declared = content_length(request)
+    if declared is not None and declared > limits.max_file_bytes + OVERHEAD_BYTES:
+        raise _file_too_large(limits)
+
+
+def _file_too_large(limits: FormLimits) -> ServiceError:
+    largest = limits.max_file_bytes
+    return ServiceError(ErrorCode.FILE_TOO_LARGE, f"The file is larger than {largest:,} bytes.", max_bytes=largest)
+
+
+class _Intake(Generic[SinkT]):
+    """Moves file bytes from the reader to the sink, and owns the sink until the form is handed out."""
+
+    def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], limits: FormLimits) -> None:
+        self._reader = reader
+        self._open_sink = open_sink
+        self._max_body_bytes = limits.max_file_bytes + OVERHEAD_BYTES
+        self._body_bytes = 0
+        self._sink: SinkT | None = None
+
+    async def take(self, chunk: bytes) -> None:
+        self._body_bytes += len(chunk)
+        self._reader.feed(chunk)
+        if self._body_bytes > self._max_body_bytes:
+            raise ServiceError(ErrorCode.REQUEST_TOO_LARGE, max_bytes=self._max_body_bytes)
+        if self._reader.waiting_bytes >= PIECE_BYTES:
+            await self._store()
+
+    async def finish(self) -> Form[SinkT]:
+        filename = self._reader.finish()
+        sink = await self._store()
+        self._sink = None
+        file = FormFile(
+            filename=filename, content_type=self._reader.content_type, size_bytes=self._reader.file_bytes, sink=sink
+        )
+        return Form(fields=self._reader.fields, file=file)
+
+    async def close(self) -> None:
+        if self._sink is not None:
+            await self._sink.discard()
+
+    async def _store(self) -> SinkT:
+        if self._sink is None:
+            self._sink = self._open_sink()
+        if self._reader.waiting_bytes:
+            await self._sink.append(self._reader.take_file_bytes())
+        return self._sink
+
+
+class _FormReader:
+    """What has been read of a form: its fields, its file's name and type, and file bytes that wait to be stored.
+
+    The parser calls back part by part: header name and value (each perhaps in pieces), end of header, end of headers,
+    data (in pieces), end of part; and once at the closing boundary.
+    """
+
+    def __init__(self, boundary: bytes, limits: FormLimits) -> None:
+        self.fields: dict[str, str] = {}
+        self.filename: str | None = None
+        self.content_type: str | None = None
+        self.file_bytes = 0
+        self.waiting_bytes = 0
+        self._limits = limits
+        self._waiting: list[bytes] = []
+        self._ended = False
+        self._headers: dict[bytes, bytes] = {}
+        self._header_name = self._header_value = b""
+        #: The field that is being read; None inside of the file.
+        self._field: str | None = None
+        self._field_data = b""
+        self._parser = _parser(boundary, self)
+
+    def feed(self, chunk: bytes) -> None:
+        try:
+            self._parser.write(chunk)
+        except FormParserError as error:
+            raise refusal("", "The body is not a multipart form with the boundary of its Content-Type.") from error
+
+    def finish(self) -> str:
+        """The file's name, once the body has ended; raises 400 where the form isn't whole."""
+        if not self._ended:
+            raise refusal("", "The form ends before its closing boundary.")
+        if self.filename is None:
+            raise refusal(FILE_FIELD, "The form has no file part named 'file'.")
+        return self.filename
+
+    def take_file_bytes(self) -> bytes:
+        data = self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
+        self._waiting.clear()
+        self.waiting_bytes = 0
+        return data
+
+    def on_part_begin(self) -> None:
+        self._headers = {}
+
+    def on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def on_header_end(self) -> None:
+        name = self._header_name.lower()
+        if name in self._headers:
+            raise refusal("", f"A part of the form has two {name.decode('latin-1')} headers.")
+        self._headers[name] = self._header_value
+        self._header_name = self._header_value = b""
+
+    def on_headers_finished(self) -> None:
+        disposition = self._headers.get(b"content-disposition", b"")
+        kind, options = parse_options_header(disposition)
+        if kind != b"form-data" or b"name" not in options:
+            raise refusal("", "A part of the form has no Content-Disposition: form-data with a name.")
+        name = _text("", options[b"name"])
+        if self._headers.get(b"content-transfer-encoding", b"binary").lower() not in _PLAIN_ENCODINGS:
+            raise refusal(name, "A part of the form has a Content-Transfer-Encoding; send its bytes as they are.")
+        if b"filename" in options:
+            self._begin_file(name, options[b"filename"])
+        elif _EXTENDED_NAME.search(disposition):
+            raise refusal(name, "A part has only filename*, which forms don't use; send filename.")
+        else:
+            self._begin_field(name)
+
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
+        if self._field is not None:
+            self._take_field_data(data[start:end])
+            return
+        self.file_bytes += end - start
+        if self.file_bytes > self._limits.max_file_bytes:
+            raise _file_too_large(self._limits)
+        self.waiting_bytes += end - start
+        self._waiting.append(data[start:end])
+
+    def on_part_end(self) -> None:
+        if self._field is not None:
+            self.fields[self._field] = _text(self._field, self._field_data)
+
+    def on_end(self) -> None:
+        self._ended = True
+
+    def _begin_file(self, name: str, filename: bytes) -> None:
+        if name != FILE_FIELD:
+            raise refusal(name, "Only the part named 'file' may be a file.")
+        if self.filename is not None:
+            raise refusal(FILE_FIELD, "The form has two file parts; send one file a call.")
+        self.filename = clean_file_name(_text("filename", filename))
+        self.content_type = _content_type(self._headers.get(b"content-type"))
+        self._field = None
+
+    def _begin_field(self, name: str) -> None:
+        if name == FILE_FIELD:
+            raise refusal(FILE_FIELD, "The part named 'file' needs a filename.")
+        if name == "team_id":
+            raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
+        if name in self.fields:
+            raise refusal(name, "The field stands twice in the form.")
+        if len(self.fields) >= self._limits.max_fields:
+            raise refusal(name, f"The form has more than {self._limits.max_fields} fields.")
+        self._field, self._field_data = name, b""
+
+    def _take_field_data(self, data: bytes) -> None:
+        self._field_data += data
+        if len(self._field_data) > self._limits.max_field_bytes:
+            raise refusal(self._field or "", f"The field is larger than {self._limits.max_field_bytes:,} bytes.")
+
+
+def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
+    return MultipartParser(
+        boundary,
+        {
+            "on_part_begin": reader.on_part_begin,
+            "on_header_field": reader.on_header_field,
+            "on_header_value": reader.on_header_value,
+            "on_header_end": reader.on_header_end,
+            "on_headers_finished": reader.on_headers_finished,
+            "on_part_data": reader.on_part_data,
+            "on_part_end": reader.on_part_end,
+            "on_end": reader.on_end,
+        },
+    )
+
+
+def _text(path: str, data: bytes) -> str:
+    """Text of a field, a name or a file name; NUL is refused because SQLite would cut the text there without a word."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise refusal(path, "The form has text that is not UTF-8.") from error
+    if "\0" in text:
+        raise refusal(path, "The form has text with NUL in it.")
+    return text
+
+
+def _content_type(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    if len(value) > _MAX_MEDIA_TYPE_BYTES or not _MEDIA_TYPE.fullmatch(value.strip()):
+        raise refusal("content_type", "The Content-Type of the file part is not a media type.")
+    return value.strip().decode("ascii")

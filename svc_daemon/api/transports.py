@@ -1,0 +1,75 @@
+"""The transport of one connection, whose closing waits for a client that is still sending.
+
+Closing a socket with unread bytes resets the connection, and the reset can overtake the answer. So our side is shut
+after the answer, what still arrives is thrown away, and the connection is cut when the client ends it or its time is
+over.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from svc_daemon.api.deadlines import ClientLimits
+
+
+class LingeringTransport(asyncio.Transport):
+    """Stands in front of the event loop's transport, which the loop itself goes on using."""
+
+    def __init__(self, transport: asyncio.Transport, limits: ClientLimits, is_sending: Callable[[], bool]) -> None:
+        super().__init__()
+        #: Whether the answer is given and what arrives belongs to nobody.
+        self.lingering = False
+        self._transport = transport
+        self._limits = limits
+        self._left_bytes = limits.linger_bytes
+        #: Whether the client has more to send than we have read.
+        self._is_sending = is_sending
+        self._cut: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Flush what was written and close: at once, or once the client is done."""
+        if self.is_closing():
+            return
+        if self._is_sending():
+            self._linger()
+        else:
+            self._transport.close()
+
+    def throw_away(self, size_bytes: int) -> None:
+        """Count bytes that arrived while lingering."""
+        self._left_bytes -= size_bytes
+        if self._left_bytes < 0:
+            self._transport.abort()
+
+    def forget(self) -> None:
+        """The connection is gone."""
+        if self._cut is not None:
+            self._cut.cancel()
+
+    def _linger(self) -> None:
+        self.lingering = True
+        self._cut = asyncio.get_running_loop().call_later(self._limits.linger_s, self._transport.abort)
+        self._transport.resume_reading()
+        try:
+            self._transport.write_eof()
+        except OSError:
+            # The client has gone already; there is nobody to wait for.
+            self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self.lingering or self._transport.is_closing()
+
+    def write(self, data: Any) -> None:
+        self._transport.write(data)
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def pause_reading(self) -> None:
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._transport.resume_reading()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)

@@ -1,0 +1,122 @@
+"""Real servers for tests of what only the wire shows: uvicorn with our protocol on a socket of its own, in a thread."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from svc_daemon.api.deadlines import ClientLimits
+from svc_daemon.api.guards import GuardRules
+from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
+from svc_daemon.api.protocols import server_config
+
+#: Long enough for a slow machine; a test that waits this long has failed.
+PATIENCE_S = 10
+
+
+def request_ids() -> Callable[[], str]:
+    """`req_1`, `req_2` and so on."""
+    numbers = iter(range(1, 1_000_000))
+    return lambda: f"req_{next(numbers)}"
+
+
+def hardened(
+    routes: Sequence[BaseRoute], rules: GuardRules | None = None, limits: ClientLimits | None = None
+) -> Starlette:
+    """An application with these routes inside all of our layers."""
+    hardening = Hardening(new_id=request_ids(), rules=rules or GuardRules(), limits=limits or ClientLimits())
+    return Starlette(routes=routes, middleware=middleware(hardening), exception_handlers=EXCEPTION_HANDLERS)
+
+
+@contextmanager
+def serving(app: ASGIApp, limits: ClientLimits | None = None) -> Iterator[int]:
+    """The port on which the application is served while the block runs."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    config = server_config(app, limits or ClientLimits(), request_ids(), max_head_bytes=16 * 1024, stop_s=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        wait_until(lambda: server.started, "the server starts")
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Returns when the condition holds; fails naming `what` when it doesn't in time."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain: {what}"
+        time.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class RawAnswer:
+    """One answer as it stood on the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        return str(self.document["error"]["code"])
+
+
+def ask(port: int, *pieces: bytes, shut: bool = False) -> RawAnswer:
+    """Sends the pieces as they are, if asked shuts our side of the connection, and reads one answer."""
+    with connected(port) as client:
+        for piece in pieces:
+            client.sendall(piece)
+        if shut:
+            client.shutdown(socket.SHUT_WR)
+        return read_answer(client)
+
+
+@contextmanager
+def connected(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        yield client
+
+
+def read_answer(client: socket.socket) -> RawAnswer:
+    """The next answer, which must have a Content-Length."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += _receive(client)
+    head, _, body = data.partition(b"\r\n\r\n")
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    while len(body) < int(headers["content-length"]):
+        body += _receive(client)
+    return RawAnswer(int(status_line.split(" ")[1]), headers, body)
+
+
+def _receive(client: socket.socket) -> bytes:
+    data = client.recv(65536)
+    assert data, "the connection ended before the answer did"
+    return data
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the server has ended this connection and sends nothing more; waits for either."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
