@@ -1,0 +1,79 @@
+"""The few API calls that most acceptance tests make, and multipart bodies exactly as wanted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from tests.acceptance.installations import wait_until
+
+BOUNDARY = "acceptance-boundary"
+MULTIPART = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+#: Indexing of one document takes milliseconds; many at once on a busy machine take a while.
+READY_TIMEOUT_S = 60.0
+
+Part = tuple[str, str | None, bytes]
+
+
+def make_bucket(client: httpx.Client, slug: str) -> str:
+    """Create or find a bucket; its id."""
+    answer = client.put(f"/v1/buckets/{slug}")
+    answer.raise_for_status()
+    return str(answer.json()["id"])
+
+
+def upload(
+    client: httpx.Client, bucket: str, filename: str, data: bytes, key: str | None = None, **fields: str
+) -> httpx.Response:
+    """One-call upload; whatever the daemon answers."""
+    headers = {} if key is None else {"Idempotency-Key": key}
+    return client.post(f"/v1/buckets/{bucket}/files", files={"file": (filename, data)}, data=fields, headers=headers)
+
+
+def upload_body(
+    client: httpx.Client, bucket: str, body: bytes, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    """One-call upload of a multipart body as it stands."""
+    return client.post(f"/v1/buckets/{bucket}/files", content=body, headers=MULTIPART | (headers or {}))
+
+
+def multipart(parts: Sequence[Part], *, closed: bool = True) -> bytes:
+    """A body of (name, filename or None, bytes), with or without its closing boundary."""
+    body = b"".join(_part(*part) for part in parts)
+    return body + f"--{BOUNDARY}--\r\n".encode() if closed else body
+
+
+def _part(name: str, filename: str | None, data: bytes) -> bytes:
+    of_file = "" if filename is None else f'; filename="{filename}"'
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{of_file}\r\n\r\n'
+    return head.encode() + data + b"\r\n"
+
+
+def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
+    answer = client.get(f"/v1/sources/{source_id}")
+    answer.raise_for_status()
+    return dict(answer.json())
+
+
+def wait_ended(client: httpx.Client, source_id: str, timeout_s: float = READY_TIMEOUT_S) -> dict[str, Any]:
+    """The source once it is ready or failed; raises TooLate."""
+
+    def ended() -> dict[str, Any] | None:
+        source = get_source(client, source_id)
+        return source if source["ready"] or source["status"] == "failed" else None
+
+    return wait_until(ended, f"the end of indexing of {source_id}", timeout_s)
+
+
+def list_sources(client: httpx.Client, bucket: str) -> list[dict[str, Any]]:
+    """Every source of a bucket, whatever its state."""
+    answer = client.get(f"/v1/buckets/{bucket}/sources", params={"status": "all"})
+    answer.raise_for_status()
+    return list(answer.json()["sources"])
+
+
+def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]]:
+    """Results of a search in one bucket, best first."""
+    answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]})
+    answer.raise_for_status()
+    return list(answer.json()["data"])

@@ -1,0 +1,69 @@
+"""Who may speak to the daemon at all: keys, hosts, origins."""
+
+import httpx
+import pytest
+
+from tests.acceptance.installations import Installation
+
+
+def _error(answer: httpx.Response) -> tuple[int, str]:
+    body = answer.json()
+    assert body["request_id"] == answer.headers["X-Request-Id"]
+    assert set(body["error"]) == {"code", "message", "retryable", "details"}
+    return answer.status_code, body["error"]["code"]
+
+
+@pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer sk-no-such-key", "Basic c2s6", "sk-no-such-key"])
+def test_a_key_that_is_missing_malformed_or_unknown_is_refused(
+    shared_installation: Installation, authorization: str
+) -> None:
+    with shared_installation.client(Authorization=authorization) as client:
+        assert _error(client.get("/v1/buckets")) == (401, "invalid_project_key")
+        assert _error(client.put("/v1/buckets/handbook")) == (401, "invalid_project_key")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7820", "127.0.0.1.evil.example", "10.0.0.1"])
+def test_a_host_that_is_not_ours_is_refused(shared_installation: Installation, host: str) -> None:
+    with shared_installation.client(Host=host) as client:
+        assert _error(client.get("/v1/buckets")) == (421, "host_not_allowed")
+        assert _error(client.get("/healthz")) == (421, "host_not_allowed")
+
+
+def test_a_web_page_may_not_drive_the_daemon(shared_installation: Installation) -> None:
+    with shared_installation.client(Origin="https://evil.example") as client:
+        assert _error(client.put("/v1/buckets/handbook")) == (403, "origin_not_allowed")
+    with shared_installation.client(**{"Sec-Fetch-Site": "cross-site"}) as client:
+        assert _error(client.get("/v1/buckets")) == (403, "origin_not_allowed")
+
+
+def test_health_and_version_need_no_key(shared_installation: Installation) -> None:
+    with httpx.Client(base_url=shared_installation.base_url, trust_env=False) as client:
+        health = client.get("/healthz")
+        assert health.status_code == 200
+        assert health.headers["Svc-Version"] == health.json()["version"]
+        assert client.get("/v1/version").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/no/such/path", (404, "not_found")),
+        ("GET", "/v1/no-such-thing", (404, "not_found")),
+        ("DELETE", "/v1/search", (405, "method_not_allowed")),
+        ("GET", "/v1/sources/src_missing", (404, "source_not_found")),
+    ],
+)
+def test_whatever_is_not_there_gets_the_envelope(
+    shared_installation: Installation, method: str, path: str, expected: tuple[int, str]
+) -> None:
+    with shared_installation.client() as client:
+        assert _error(client.request(method, path)) == expected
+
+
+def test_no_key_stands_in_the_log(shared_installation: Installation) -> None:
+    with shared_installation.client() as client:
+        client.get("/v1/buckets")
+        client.get("/v1/buckets", params={"key": shared_installation.key})
+    log = shared_installation.files.log.read_text(encoding="utf-8")
+    assert "/v1/buckets" in log
+    assert shared_installation.key not in log + shared_installation.printed()
