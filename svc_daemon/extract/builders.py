@@ -1,0 +1,173 @@
+"""Putting a document together: its text, its blocks with their offsets, and the path of headings above each."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+
+from svc_daemon.core.documents import Block, Document
+
+#: A longer heading is no heading; the path is repeated with every chunk below it.
+HEADING_CHARACTERS = 200
+
+#: Controls, lone surrogates and non-characters, which neither databases nor JSON readers take.
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_SPACES = re.compile(r"[^\S\n]+")
+
+
+def fit(text: str) -> str:
+    """`text` with LF line ends only, and a space for each character that can't be stored; lines stay the same."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
+
+
+def one_line(text: str) -> str:
+    """`text` with every run of white space as one space."""
+    return " ".join(text.split())
+
+
+class HeadingPath:
+    """The headings above a place, outermost first."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+        self.path: tuple[str, ...] = ()
+
+    def enter(self, level: int, title: str) -> None:
+        """A heading of this level ends those of its own level and of deeper ones."""
+        self._open = [*((depth, above) for depth, above in self._open if depth < level), (level, title)]
+        self.path = tuple(above for _, above in self._open)
+
+
+class LineDocument:
+    """A document that keeps its original text and marks spans of its lines as blocks."""
+
+    def __init__(self, text: str) -> None:
+        self.text = fit(text)
+        #: Lines without their line ends.
+        self.lines = self.text.split("\n")
+        self.headings = HeadingPath()
+        self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
+        self._blocks: list[Block] = []
+
+    def add(self, kind: str, first: int, last: int) -> None:
+        """Mark lines `first` to `last` (from 0, both inclusive) as one block; nothing where they are blank."""
+        start, end = self._starts[first], self._starts[last + 1] - 1
+        text = self.text[start:end]
+        if not text or text.isspace():
+            return
+        self._blocks.append(
+            Block(
+                kind=kind,
+                text=text,
+                char_start=start,
+                char_end=end,
+                headings=self.headings.path,
+                line_start=first + 1,
+                line_end=last + 1,
+            )
+        )
+
+    def add_heading(self, level: int, title: str, first: int, last: int) -> None:
+        """Mark a heading; one without words or too long for a path is a paragraph."""
+        title = one_line(title)
+        if not title or len(title) > HEADING_CHARACTERS:
+            self.add("paragraph", first, last)
+            return
+        self.headings.enter(level, title)
+        self.add("heading", first, last)
+
+    def add_paragraphs(self, kind: str, first: int, last: int) -> None:
+        """Mark each run of lines between blank ones as a block."""
+        begun: int | None = None
+        for number in range(first, last + 1):
+            blank = not self.lines[number].strip()
+            if blank and begun is not None:
+                self.add(kind, begun, number - 1)
+            begun = None if blank else number if begun is None else begun
+        if begun is not None:
+            self.add(kind, begun, last)
+
+    def line_of(self, offset: int) -> int:
+        """Line (from 0) that holds a character."""
+        return bisect_right(self._starts, offset) - 1
+
+    def finish(self, *, title: str | None = None, warnings: Iterable[str] = ()) -> Document:
+        return Document(text=self.text, blocks=tuple(self._blocks), title=title, warnings=tuple(warnings))
+
+
+class FlowDocument:
+    """A document whose text is put together from pieces, in reading order."""
+
+    def __init__(self) -> None:
+        self.headings = HeadingPath()
+        #: Page, slide or sheet of what is added next, from 1.
+        self.page: int | None = None
+        self._parts: list[str] = []
+        self._blocks: list[Block] = []
+        self._size = 0
+        self._last_kind = ""
+
+    def add(self, kind: str, text: str) -> bool:
+        """Append a block; False where the text is blank, and nothing is added."""
+        text = fit(text).strip("\n ")
+        if not text or text.isspace():
+            return False
+        start = self._separate(kind)
+        self._parts.append(text)
+        self._size = start + len(text)
+        self._blocks.append(
+            Block(
+                kind=kind,
+                text=text,
+                char_start=start,
+                char_end=self._size,
+                headings=self.headings.path,
+                page=self.page,
+            )
+        )
+        return True
+
+    def add_heading(self, level: int, title: str) -> None:
+        """Append a heading; one that is too long for a path is a paragraph."""
+        title = one_line(fit(title))
+        if len(title) > HEADING_CHARACTERS:
+            self.add("paragraph", title)
+        elif title:
+            self.headings.enter(level, title)
+            self.add("heading", title)
+
+    def add_row(self, cells: Iterable[str]) -> bool:
+        """Append a row of a table; False where all of its cells are blank."""
+        return self.add("row", " | ".join(one_line(cell) for cell in cells).strip("| "))
+
+    def finish(
+        self,
+        *,
+        title: str | None = None,
+        pages: int | None = None,
+        pages_without_text: Iterable[int] = (),
+        language: str | None = None,
+        warnings: Iterable[str] = (),
+    ) -> Document:
+        return Document(
+            text="".join(self._parts),
+            blocks=tuple(self._blocks),
+            title=one_line(fit(title)) or None if title else None,
+            pages=pages,
+            pages_without_text=tuple(pages_without_text),
+            language=language,
+            warnings=tuple(warnings),
+        )
+
+    def _separate(self, kind: str) -> int:
+        """Items and rows follow each other on lines, all else after a blank one; gives the next block's offset."""
+        if not self._parts:
+            separator = ""
+        elif kind == self._last_kind and kind in {"item", "row"}:
+            separator = "\n"
+        else:
+            separator = "\n\n"
+        self._parts.append(separator)
+        self._last_kind = kind
+        return self._size + len(separator)

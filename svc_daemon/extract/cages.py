@@ -1,0 +1,264 @@
+"""The daemon's side of the cage: documents in, extractions or failures out, and the fork server kept alive.
+
+A job is one document. Two things come back for it: the lines of its answer on its own pipe, and from the fork server
+how its child ended. A complete answer counts at once; an incomplete one is explained by the end. When the fork server
+dies, its jobs fail (and are tried again by whoever asked), and the next document starts a new one.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.documents import Extraction
+from svc_daemon.extract import failures
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.messages import LINE_BYTES, Answer, send_request
+
+_log = logging.getLogger("svc.extract")
+
+#: `-I` keeps the environment and the working folder out; the daemon's own path brings exactly its own packages in.
+_BOOT = "import sys; sys.path[:] = sys.argv[1:-2]; from svc_daemon.extract.fork_server import main; main()"
+#: How long the fork server may take to end by itself when it is told to.
+_STOP_SECONDS = 5.0
+
+Outcome = dict[str, Any]
+
+
+class Extractor:
+    """Reads stored files, each in a child process of its own.
+
+    `scratch_dir` belongs to this extractor alone: it is emptied at start, and holds the children's private folders.
+    """
+
+    def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
+        self._scratch = scratch_dir
+        self._limits = limits or CageLimits()
+        self._slots = asyncio.Semaphore(self._limits.children)
+        self._starting = asyncio.Lock()
+        self._server: _Server | None = None
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Start the fork server; returns as soon as the process exists, its imports go on beside the caller."""
+        await self._living_server()
+
+    async def extract(self, path: Path, *, filename: str, content_type: str, chunking: ChunkingOptions) -> Extraction:
+        """Text and chunks of a stored file; `content_type` is what the caller believes it to be.
+
+        Raises ExtractionFailed where the document gives none, FileNotFoundError where there is no such file. Cancelling
+        the call ends the child.
+        """
+        request = {"filename": filename, "content_type": content_type, "chunking": asdict(chunking)}
+        async with self._slots:
+            blob = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                server = await self._living_server()
+                job = server.submit(request, blob)
+            finally:
+                os.close(blob)
+            return await job.result()
+
+    async def close(self) -> None:
+        """End every child and the fork server; what is being read fails as crashed."""
+        self._is_closed = True
+        async with self._starting:
+            server, self._server = self._server, None
+        if server is not None:
+            await server.stop()
+
+    async def _living_server(self) -> "_Server":
+        async with self._starting:
+            if self._is_closed:
+                raise failures.crashed("The service is stopping.")
+            if self._server is None or not self._server.is_alive:
+                if self._server is not None:
+                    await self._server.stop()
+                self._server = await _Server.start(self._scratch, self._limits)
+            return self._server
+
+
+class _Server:
+    """One fork server and the jobs it was given."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", control: socket.socket, limits: CageLimits, scratch: Path
+    ) -> None:
+        self._process = process
+        self._control = control
+        self._limits = limits
+        self._scratch = scratch
+        self._outcomes: dict[int, asyncio.Future[Outcome]] = {}
+        self._last_job = 0
+        self.is_alive = True
+        self._listener = asyncio.create_task(self._listen(), name="extract-outcomes")
+
+    @classmethod
+    async def start(cls, scratch: Path, limits: CageLimits) -> "_Server":
+        control, theirs = socket.socketpair()
+        control.setblocking(False)
+        with theirs:
+            process = await asyncio.to_thread(_spawn, theirs, scratch, limits)
+        return cls(process, control, limits, scratch)
+
+    def submit(self, request: dict[str, Any], blob: int) -> "_Job":
+        """Have a document read; raises ExtractionFailed (crashed) when the server does not take it."""
+        self._last_job += 1
+        job = self._last_job
+        readable, writable = os.pipe()
+        try:
+            send_request(self._control, {"job": job, **request}, (blob, writable))
+        except OSError as error:
+            os.close(readable)
+            raise failures.crashed("The extraction server did not take the document.") from error
+        finally:
+            os.close(writable)
+        outcome = self._outcomes[job] = asyncio.get_running_loop().create_future()
+        if not self.is_alive:
+            self._lose(outcome)
+        return _Job(self, job, readable, outcome, self._limits)
+
+    def kill(self, job: int) -> None:
+        """Have a job's child killed, if it still runs."""
+        if job in self._outcomes:
+            with suppress(OSError):
+                send_request(self._control, {"kill": job})
+
+    async def stop(self) -> None:
+        """Close the socket, which ends the server and its children, and wait for that."""
+        # The listener reads the socket: it goes first, and the socket's end tells the server.
+        self._listener.cancel()
+        await asyncio.wait([self._listener])
+        self._control.close()
+        self._fail_jobs()
+        await asyncio.to_thread(_await_end, self._process)
+
+    async def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        rest = b""
+        with suppress(OSError):
+            while received := await loop.sock_recv(self._control, 65536):
+                *lines, rest = (rest + received).split(b"\n")
+                for line in lines:
+                    self._settle(json.loads(line))
+        self._fail_jobs()
+        _log.warning("The extraction server ended. %s", _last_words(self._scratch))
+
+    def _settle(self, outcome: Outcome) -> None:
+        future = self._outcomes.pop(outcome["job"])
+        if not future.done():
+            future.set_result(outcome)
+
+    def _fail_jobs(self) -> None:
+        self.is_alive = False
+        for future in self._outcomes.values():
+            self._lose(future)
+        self._outcomes.clear()
+
+    @staticmethod
+    def _lose(future: "asyncio.Future[Outcome]") -> None:
+        if not future.done():
+            future.set_result({"exit": None, "killed": ""})
+
+
+class _Job:
+    """One document in the cage."""
+
+    def __init__(
+        self, server: _Server, number: int, readable: int, outcome: "asyncio.Future[Outcome]", limits: CageLimits
+    ) -> None:
+        self._server = server
+        self._number = number
+        self._readable = readable
+        self._outcome = outcome
+        self._limits = limits
+
+    async def result(self) -> Extraction:
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        pipe = os.fdopen(self._readable, "rb", buffering=0)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            return await self._answer(reader)
+        finally:
+            transport.close()
+            # Nothing happens where the child has ended; a caller that gave up or had enough ends it now.
+            self._server.kill(self._number)
+
+    async def _answer(self, reader: asyncio.StreamReader) -> Extraction:
+        answer, size = Answer(), 0
+        while line := await self._line(reader):
+            size += len(line)
+            if size > self._limits.output_bytes:
+                raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
+            answer.feed(line)
+        if answer.is_complete:
+            return answer.extraction()
+        raise self._explain(await self._outcome)
+
+    async def _line(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            return await reader.readline()
+        except ValueError as error:
+            raise failures.crashed("The parser's answer was damaged.") from error
+
+    def _explain(self, outcome: Outcome) -> ExtractionFailed:
+        """Why an answer stayed incomplete."""
+        if outcome["killed"] == "wall":
+            return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
+        if outcome["exit"] == -signal.SIGXCPU:
+            return failures.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
+        if outcome["exit"] == 1:
+            return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
+        if outcome["exit"] is None:
+            return failures.crashed("The extraction server ended while it read the document.")
+        return failures.crashed(f"The parser died on the document (exit status {outcome['exit']}).")
+
+
+def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700, parents=True)
+    root = str(Path(__file__).parents[2])
+    path = [root, *(entry for entry in sys.path if Path(entry).is_absolute() and entry != root)]
+    with _words(scratch).open("wb") as words:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-c", _BOOT, *path, str(scratch), json.dumps(asdict(limits))],
+            stdin=control.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=words,
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
+
+
+def _await_end(process: "subprocess.Popen[bytes]") -> None:
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _words(scratch: Path) -> Path:
+    """Where the fork server's own complaints go; its children have none."""
+    return scratch / "server.log"
+
+
+def _last_words(scratch: Path) -> str:
+    try:
+        return _words(scratch).read_text("utf-8", "replace")[-2000:]
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,152 @@
+"""The life of one child: it confines itself, reads one document from standard input, answers and ends.
+
+Order matters: the limits stand before the first byte of the document is read, and a child that outlives everyone who
+could stop it is ended by its own alarm.
+"""
+
+import ctypes
+import gc
+import logging
+import math
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from svc_daemon.core.chunking import ChunkingOptions, chunk_document
+from svc_daemon.core.documents import Document
+from svc_daemon.core.media_types import detect
+from svc_daemon.extract import failures
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.formats import Given, find_reader
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.messages import answer_lines, failure_line
+
+_OUTPUT = 3
+_PR_SET_PDEATHSIG = 1
+
+
+def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> NoReturn:
+    """Be the child: never returns, and runs no exit handlers of the process it was forked from."""
+    status = 1
+    try:
+        _arrange_descriptors(blob, output)
+        _confine(folder, limits, parent)
+        _answer(request, limits)
+        status = 0
+    finally:
+        # Whatever went wrong, nothing of the server's may run in here.
+        os._exit(status)
+
+
+def _confine(folder: str, limits: CageLimits, parent: int) -> None:
+    os.setsid()
+    _die_with(parent)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    # The server kills at the wall limit; this is for a child whose server was killed.
+    signal.alarm(math.ceil(limits.wall_seconds) + 1)
+    os.chdir(folder)
+    os.umask(0o077)
+    os.nice(limits.nice)
+    for kind, soft, hard in (
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
+        (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        _, highest = resource.getrlimit(kind)
+        # A machine that allows less than we do keeps its word.
+        top = hard if highest == resource.RLIM_INFINITY else min(hard, highest)
+        resource.setrlimit(kind, (min(soft, top), top))
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this child when its server dies (Linux; elsewhere its alarm must do)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _arrange_descriptors(blob: int, output: int) -> None:
+    """Blob on 0, answer on 3, nothing else open but the null device; parsers may write to 1 and 2 what they like."""
+    null = os.open(os.devnull, os.O_RDWR)
+    # Out of the way first: any of the three may have one of the numbers they are going to.
+    spare = [_above(descriptor) for descriptor in (blob, null, null, output)]
+    for number, descriptor in enumerate(spare):
+        os.dup2(descriptor, number, inheritable=False)
+    os.closerange(_OUTPUT + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _above(descriptor: int) -> int:
+    """A copy of a descriptor beyond the numbers that we hand out."""
+    copy = os.dup(descriptor)
+    while copy <= _OUTPUT:
+        copy = os.dup(descriptor)
+    return copy
+
+
+def _answer(request: dict[str, Any], limits: CageLimits) -> None:
+    logging.disable()
+    # Parsers make few cycles; fewer collections are a tenth of the time of a large document.
+    gc.set_threshold(100_000, 20, 20)
+    with suppress(BrokenPipeError), os.fdopen(_OUTPUT, "wb", buffering=256 * 1024) as out:
+        try:
+            out.writelines(_extract(request, limits))
+        except ExtractionFailed as failure:
+            out.write(failure_line(failure))
+
+
+def _extract(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
+    """The lines of the answer; raises ExtractionFailed for what is known to go wrong with documents."""
+    try:
+        yield from _read(request, limits)
+    except MemoryError as error:
+        raise failures.over_limit(f"Reading took more than {limits.memory_bytes // 1024**2} MB of memory.") from error
+    except RecursionError as error:
+        raise failures.unreadable("The document is nested too deeply.") from error
+
+
+def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
+    with os.fdopen(0, "rb", closefd=False) as blob:
+        data = blob.read()
+    content_type = detect(data, request["filename"], request["content_type"])
+    given = Given(data=data, filename=request["filename"], content_type=content_type, limits=limits)
+    document = find_reader(content_type)(given)
+    if not any(map(str.isalnum, document.text)):
+        raise failures.no_text(_why_empty(document))
+    chunks = chunk_document(document, ChunkingOptions(**request["chunking"]))
+    yield from answer_lines(content_type, with_warnings(document), chunks)
+
+
+def _why_empty(document: Document) -> str:
+    if document.pages_without_text:
+        return f"None of the {document.pages} pages holds text; they may be scanned images."
+    return "The document holds no text."
+
+
+def with_warnings(document: Document) -> Document:
+    """The document with a sentence that names its pages without text, where it has some."""
+    if not document.pages_without_text:
+        return document
+    count, pages = len(document.pages_without_text), _ranges(document.pages_without_text)
+    what = f"Page {pages} has" if count == 1 else f"Pages {pages} have"
+    sentence = f"{what} no text and can't be found; scanned images need text recognition first."
+    return replace(document, warnings=(*document.warnings, sentence))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`1-3, 7` for 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)

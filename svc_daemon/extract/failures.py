@@ -1,0 +1,40 @@
+"""Why a document yielded no text: the failure that both sides of the cage speak of."""
+
+from svc_daemon.wire.errors import SourceErrorCode
+
+#: Only what may have been the machine's fault is worth another attempt.
+_RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
+
+
+class ExtractionFailed(Exception):
+    """The document gives no text; `message` is a sentence for the user."""
+
+    def __init__(self, code: SourceErrorCode, message: str, retryable: bool | None = None) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.retryable = code in _RETRYABLE if retryable is None else retryable
+
+
+def no_text(message: str = "The document holds no text.") -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.NO_EXTRACTABLE_TEXT, message)
+
+
+def unsupported(message: str) -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.UNSUPPORTED_FORMAT, message)
+
+
+def unreadable(message: str) -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.DOCUMENT_UNREADABLE, message)
+
+
+def encrypted() -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.DOCUMENT_ENCRYPTED, "The document needs a password; store it without one.")
+
+
+def over_limit(message: str) -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, message)
+
+
+def crashed(message: str) -> ExtractionFailed:
+    return ExtractionFailed(SourceErrorCode.EXTRACTION_CRASHED, message)
