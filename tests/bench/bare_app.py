@@ -1,0 +1,30 @@
+"""What the same stack does with an upload when it only parses and hashes it: the yardstick of the upload benchmark.
+
+`python -m tests.bench.bare_app PORT` serves on the loopback.
+"""
+
+import hashlib
+import sys
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+
+async def take(request: Request) -> JSONResponse:
+    """Parse the form, hash the file, forget both."""
+    async with request.form() as form:
+        file = form["file"]
+        if not isinstance(file, UploadFile):
+            return JSONResponse({"error": "no file"}, status_code=400)
+        digest = hashlib.sha256(await file.read()).hexdigest()
+    return JSONResponse({"sha256": digest}, status_code=201)
+
+
+app = Starlette(routes=[Route("/{path:path}", take, methods=["POST"])])
+
+if __name__ == "__main__":
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), http="h11", loop="asyncio", access_log=False)
