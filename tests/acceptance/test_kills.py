@@ -3,6 +3,7 @@
 import hashlib
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,20 @@ class Client(threading.Thread):
 
 
 def test_every_acknowledged_upload_survives_kills(installation: Installation, large: bool) -> None:
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-    acknowledged = _upload_under_kills(installation, kills=40 if large else 6)
-    assert len(acknowledged) >= CLIENTS
+    acknowledged = _upload_under(installation, installation.kill, rounds=40 if large else 6)
+    _hold_to_every_word(installation, acknowledged)
 
+
+def test_every_acknowledged_upload_survives_stops(installation: Installation, large: bool) -> None:
+    exits: list[int] = []
+    acknowledged = _upload_under(installation, lambda: exits.append(installation.stop()), rounds=20 if large else 3)
+    assert set(exits) == {0}
+    _hold_to_every_word(installation, acknowledged)
+
+
+def _hold_to_every_word(installation: Installation, acknowledged: list[Acknowledged]) -> None:
+    """Each source exists once, is ready, has its bytes and replays; nothing else is there."""
+    assert len(acknowledged) >= CLIENTS
     with installation.client() as client:
         _wait_indexed(client)
         sources = {source["id"]: source for source in list_sources(client, BUCKET)}
@@ -90,23 +100,26 @@ def test_every_acknowledged_upload_survives_kills(installation: Installation, la
     assert problems(installation.files) == []
 
 
-def _upload_under_kills(installation: Installation, kills: int) -> list[Acknowledged]:
+def _upload_under(installation: Installation, end: Callable[[], None], rounds: int) -> list[Acknowledged]:
+    """Eight clients upload while the daemon is ended at random moments and started again; what they were told."""
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
     moments = random.Random(2)
     stop = threading.Event()
     clients = [Client(installation, number, stop) for number in range(CLIENTS)]
-    for client in clients:
-        client.start()
+    for thread in clients:
+        thread.start()
     try:
-        for _ in range(kills):
+        for _ in range(rounds):
             stop.wait(moments.uniform(0.05, 1.0))
-            installation.kill()
+            end()
             installation.start()
     finally:
         stop.set()
-        for client in clients:
-            client.join()
-    assert [client.failure for client in clients if client.failure] == []
-    return [one for client in clients for one in client.acknowledged]
+        for thread in clients:
+            thread.join()
+    assert [thread.failure for thread in clients if thread.failure] == []
+    return [one for thread in clients for one in thread.acknowledged]
 
 
 def _wait_indexed(client: httpx.Client) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-import pytest
-import typer
-
+from svc_cli import errors
+from svc_cli.app import build
+from svc_cli.exits import Exit
 from svc_daemon.settings import Limits, variable
 from svc_daemon.wire.errors import ErrorCode, SourceErrorCode
 from tests.rules.modules import ROOT, Module, modules
@@ -23,8 +23,7 @@ def _settings() -> set[str]:
 
 
 def test_every_command_is_in_the_docs() -> None:
-    main = pytest.importorskip("svc_cli.main")
-    commands = list(_commands(typer.main.get_command(main.app), "svc"))
+    commands = list(_commands(build(), "svc"))
     assert len(commands) > 10
     assert missing(commands, _page("commands.md")) == []
 
@@ -55,15 +54,13 @@ def test_every_error_code_is_in_the_docs() -> None:
 
 
 def test_every_code_of_the_command_line_is_in_the_docs() -> None:
-    errors = pytest.importorskip("svc_cli.errors")
     codes = {kind.code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
     assert "svc_usage" in codes
     assert missing(codes, _page("errors.md")) == []
 
 
 def test_every_exit_code_is_in_the_docs() -> None:
-    exits = pytest.importorskip("svc_cli.exits")
-    assert [code for code in exits.Exit if f"| {int(code)} |" not in _page("commands.md")] == []
+    assert [code for code in Exit if f"| {int(code)} |" not in _page("commands.md")] == []
 
 
 def test_a_name_that_the_page_lacks_is_told() -> None:

@@ -31,7 +31,12 @@ def test_a_broad_except_is_told(handler: str) -> None:
     assert list(broad_excepts(Module("svc_daemon.store.sources", source))) == [
         "svc_daemon.store.sources:3 catches everything"
     ]
-    assert list(broad_excepts(Module("svc_cli.main", source))) == []
+    assert list(broad_excepts(Module("svc_cli.app", source))) == []
+
+
+def test_a_handler_that_cleans_up_and_raises_on_is_fine() -> None:
+    source = "try:\n    work()\nexcept BaseException:\n    clean_up()\n    raise\n"
+    assert list(broad_excepts(Module("sample", source))) == []
 
 
 def test_a_narrow_except_is_fine() -> None:

@@ -11,7 +11,7 @@ BROAD_EXCEPTS = (
     "svc_daemon.database",
     "svc_daemon.workers",
     "svc_daemon.api",
-    "svc_cli.main",
+    "svc_cli.app",
 )
 #: The parts that speak SQL.
 SQL_OWNERS = ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")
@@ -23,11 +23,14 @@ _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
 def broad_excepts(module: Module) -> Iterator[str]:
-    """A sentence for each handler that catches everything where that is not the module's task."""
+    """A sentence for each handler that swallows everything where that is not the module's task.
+
+    One that cleans up and raises on swallows nothing.
+    """
     if any(is_within(module.name, owner) for owner in BROAD_EXCEPTS):
         return
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.ExceptHandler) and _catches_everything(node):
+        if isinstance(node, ast.ExceptHandler) and _catches_everything(node) and not _raises_on(node):
             yield f"{module.name}:{node.lineno} catches everything"
 
 
@@ -36,6 +39,11 @@ def _catches_everything(handler: ast.ExceptHandler) -> bool:
         return True
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(isinstance(name, ast.Name) and name.id in {"Exception", "BaseException"} for name in caught)
+
+
+def _raises_on(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
 
 
 def stray_sql(module: Module) -> Iterator[str]:
