@@ -1,0 +1,149 @@
+"""Runs one command line: the table of commands, and the one boundary where errors end."""
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from io import TextIOWrapper
+from itertools import takewhile
+from types import FrameType
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from svc_cli.commands.options import common_callback, new_app
+from svc_cli.console import Console, Format
+from svc_cli.errors import Interrupted, SvcError, UsageError
+from svc_cli.exits import Exit
+
+#: Every command: its module in `commands`, and the line that `svc --help` shows without loading it. Daily verbs first.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "upload": ("upload", "Put files, folders or standard input into a bucket and wait until they are ready."),
+    "status": ("status", "Show buckets, one bucket, or one source."),
+    "wait": ("wait", "Wait until sources are ready."),
+    "search": ("search", "Search buckets; tells file, page or line of each hit."),
+    "bucket": ("buckets", "List, create, show, archive and delete buckets."),
+    "source": ("sources", "List, show, read, retry, attach, detach and delete sources."),
+    "daemon": ("daemon", "Run, start, stop and look at the local daemon."),
+    "auth": ("auth", "Store and show the API key."),
+    "config": ("config", "Show and change settings."),
+    "doctor": ("doctor", "Look at the whole installation and say what is wrong."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+
+
+class Commands(TyperGroup):
+    """The top level: knows every name, loads a command when it is called."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, loaded now; None where there is none."""
+        if cmd_name not in self.commands and cmd_name in COMMANDS:
+            self.commands[cmd_name] = load(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called, with a suggestion where its name was misspelled."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """The table of commands, without loading one of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def load(name: str) -> Any:
+    """Import the module of a command and build what Typer runs."""
+    module = import_module(f"svc_cli.commands.{COMMANDS[name][0]}")
+    built = typer.main.get_command(module.app)
+    built.name = name
+    return built
+
+
+def build() -> Any:
+    """The `svc` command as a whole."""
+    app = new_app("Put files into named buckets, know when they are searchable, and find what they say.")
+    app.info.cls = Commands
+    app.callback(cls=Commands)(common_callback)
+    return typer.main.get_command(app)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line to its end; the exit code. Nothing is raised, whatever happens."""
+    console = _console(arguments)
+    _two_step_interrupt()
+    try:
+        code = _guarded(arguments, console)
+        console.out.flush()
+        console.err.flush()
+    except BrokenPipeError:
+        # Whoever read us has enough. Python would complain once more when it closes the streams at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return Exit.CLOSED_PIPE
+    return code
+
+
+def _guarded(arguments: Sequence[str], console: Console) -> int:
+    try:
+        ended = build().main(args=list(arguments) or ["--help"], prog_name="svc", standalone_mode=False, obj=console)
+        return int(ended or 0)
+    except BrokenPipeError:
+        raise
+    except SvcError as error:
+        return _fail(console, error)
+    except typer.TyperException as error:
+        return _fail(console, _usage(error))
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(console, Interrupted("Interrupted."))
+    except Exception as error:
+        bug = SvcError(
+            f"{type(error).__name__}: {error}", code="svc_bug", hint="`--debug` shows where; please report it."
+        )
+        return _fail(console, bug)
+
+
+def _fail(console: Console, error: SvcError) -> int:
+    if console.debug:
+        traceback.print_exc(file=console.err)
+    console.fail(error)
+    return int(error.exit)
+
+
+def _usage(error: typer.TyperException) -> UsageError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "svc"
+    return UsageError(error.format_message(), hint=f"`{path} --help` shows how it is used.")
+
+
+def _console(arguments: Sequence[str]) -> Console:
+    """A console that knows already how to fail: a usage error ends before the flags are parsed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Names of files may hold bytes that no encoding has; showing them must not be what fails.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
+    form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
+    return Console(sys.stdout, sys.stderr, os.environ, form, debug="--debug" in before_dashes)
+
+
+def _two_step_interrupt() -> None:
+    """Ctrl-C once stops cleanly, twice at once."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        os._exit(Exit.INTERRUPTED)
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, leave)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)

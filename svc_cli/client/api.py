@@ -1,0 +1,170 @@
+"""The API as methods: one per route, answers as the API gives them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from svc_cli.client.retries import RetryPolicy
+from svc_cli.client.transport import Answer, Request, Transport
+from svc_cli.client.uploads import Upload
+from svc_cli.client.waiting import Watch, wait_until_settled
+
+#: Rows of one page of a long list; the most that the API gives.
+PAGE_ROWS = 1000
+
+Json = dict[str, Any]
+
+
+class Client:
+    """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
+
+    def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._transport = Transport(self.base_url, api_key, policy=policy)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def stop(self) -> None:
+        """Turn away creates that still wait for their turn, in every thread; they raise `pacing.Stopped`."""
+        self._transport.gate.stop()
+
+    # Buckets
+
+    def buckets(self, *, include_archived: bool = False) -> Json:
+        """`{team_id, buckets: [...], request_id}`."""
+        if include_archived:
+            return self._get("/v1/knowledge/buckets", {"include_archived": "true"})
+        return self._get("/v1/buckets")
+
+    def bucket(self, bucket: str) -> Json:
+        """One bucket, by id or slug."""
+        return self._get(f"/v1/buckets/{_part(bucket)}")
+
+    def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None) -> Json:
+        """Make the bucket unless it exists; `created` tells which. `fields` count only when it is made."""
+        return self._call("PUT", f"/v1/buckets/{_part(slug)}", json=dict(fields or {}))
+
+    def update_bucket(self, bucket: str, changes: Mapping[str, Any]) -> Json:
+        """Change name, description, metadata or status (`active`, `archived`)."""
+        return self._call("PATCH", f"/v1/buckets/{_part(bucket)}", json=dict(changes))
+
+    def delete_bucket(self, bucket: str, *, force: bool = False) -> Json:
+        """Start the deletion of a bucket and of the sources that have no other; refused without `force`."""
+        return self._call("DELETE", f"/v1/buckets/{_part(bucket)}", params={"force": "true"} if force else None)
+
+    # Sources
+
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
+        """One page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` where `limit` is given.
+
+        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Ready members alone, unless
+        `status` says otherwise.
+        """
+        return self._get(f"/v1/buckets/{_part(bucket)}/sources", filters)
+
+    def sources(self, bucket: str, **filters: str) -> Iterator[Json]:
+        """Every source of a bucket that passes the filters, page after page."""
+        for page in self.source_pages(bucket, filters):
+            yield from page["sources"]
+
+    def source_pages(self, bucket: str, filters: Mapping[str, str]) -> Iterator[Json]:
+        """The pages behind `sources`."""
+        after: dict[str, str | int] = {}
+        while True:
+            page = self.sources_page(bucket, {**filters, "limit": PAGE_ROWS, **after})
+            yield page
+            if not page.get("has_more"):
+                return
+            after = {"after": str(page["last_id"])}
+
+    def source(self, source_id: str, *, verify: bool = False) -> Json:
+        """One source; with `verify` the live state in the search index besides."""
+        return self._get(f"/v1/sources/{_part(source_id)}", {"verify": "provider"} if verify else None)
+
+    def source_text(self, source_id: str) -> Json:
+        """The extracted text and its chunks with their places."""
+        return self._get(f"/v1/sources/{_part(source_id)}/text")
+
+    def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
+        """Change title, filename, tags or metadata."""
+        return self._call("PATCH", f"/v1/sources/{_part(source_id)}", json=dict(changes))
+
+    def retry_source(self, source_id: str) -> Json:
+        """Queue a failed source again, from its stored bytes."""
+        return self._call("POST", f"/v1/sources/{_part(source_id)}/retry", json={})
+
+    def delete_source(self, source_id: str, *, force: bool = False) -> Json:
+        """Delete a source everywhere."""
+        return self._call("DELETE", f"/v1/sources/{_part(source_id)}", params={"force": "true"} if force else None)
+
+    def attach_source(self, bucket: str, source_id: str) -> Json:
+        """Put an existing source into one more bucket."""
+        return self._call("POST", f"/v1/buckets/{_part(bucket)}/sources", json={"source_id": source_id})
+
+    def detach_source(self, bucket: str, source_id: str) -> Json:
+        """Take a source out of one bucket; the source itself and its other buckets stay."""
+        return self._call("DELETE", f"/v1/buckets/{_part(bucket)}/sources/{_part(source_id)}")
+
+    def upload(self, bucket: str, upload: Upload, idempotency_key: str | None = None) -> Json:
+        """Send one file; the new source, which is stored and queued but not yet searchable."""
+        return self.send_upload(bucket, upload, idempotency_key).body
+
+    def send_upload(self, bucket: str, upload: Upload, idempotency_key: str | None = None) -> Answer:
+        """As `upload`, with the answer's status and headers (`is_replay`)."""
+        return self._transport.send(
+            Request(
+                method="POST",
+                path=f"/v1/buckets/{_part(bucket)}/files",
+                form=upload.form(),
+                file=(upload.filename, upload.data),
+                idempotency_key=idempotency_key,
+                is_create=True,
+            )
+        )
+
+    def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> dict[str, Json]:
+        """Wait until each source is ready, has failed or is gone; the last seen state by id. Raises WaitTimedOut."""
+        return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
+
+    # Search and the service itself
+
+    def search(self, query: str, **options: Any) -> Json:
+        """One page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
+
+        Options are `buckets`, `source_ids`, `filters`, `tags`, `max_num_results`, `mode`, `score_threshold`, `explain`.
+        """
+        return self._call("POST", "/v1/search", json={"query": query, **options})
+
+    def task(self, task_id: str) -> Json:
+        """The state of one task."""
+        return self._get(f"/v1/knowledge/tasks/{_part(task_id)}")
+
+    def limits(self) -> Json:
+        """Every limit with its value and unit, and the formats that can be extracted."""
+        return self._get("/v1/limits")
+
+    def version(self) -> Json:
+        """The daemon's release and its range of API versions."""
+        return self._get("/v1/version")
+
+    def _get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
+        return self._call("GET", path, params=params)
+
+    def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Json:
+        return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
+
+
+def _part(text: str) -> str:
+    """One component of a path, whatever characters it has."""
+    return quote(text, safe="")

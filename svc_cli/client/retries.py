@@ -1,0 +1,45 @@
+"""When a request is tried again, and after how long."""
+
+import random
+from dataclasses import dataclass, field
+
+#: Codes that say "wait your turn": they are waited out for as long as it takes and use up no attempt.
+PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Bounded in attempts; delays double, with jitter so that many clients don't come back together."""
+
+    #: Tries in all.
+    attempts: int = 5
+    first_delay_s: float = 0.2
+    longest_delay_s: float = 4.0
+    #: Longest `Retry-After` that is honoured before the caller is told instead.
+    longest_wait_s: float = 30.0
+    random: random.Random = field(default_factory=random.Random)
+
+    def delay_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
+        """Seconds until the next try after `attempt` tries; None when they are used up."""
+        if attempt >= self.attempts or (retry_after_s or 0) > self.longest_wait_s:
+            return None
+        backoff_s = min(self.longest_delay_s, self.first_delay_s * float(2 ** (attempt - 1)))
+        return max(backoff_s * self.random.uniform(0.5, 1.0), retry_after_s or 0)
+
+
+def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
+    """Whether the same request may succeed a moment later.
+
+    A 409 that can be retried is one only for a twin that still runs: the other conflicts last longer than a retry.
+    """
+    if status in {408, 429, 502, 503, 504}:
+        return retryable
+    return code == "request_in_progress"
+
+
+def parse_retry_after(value: str | None) -> float | None:
+    """Seconds of a `Retry-After` header; None where there is none that says seconds."""
+    try:
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return None

@@ -1,0 +1,147 @@
+"""One HTTP exchange with the daemon: headers, retries, and every failure as one of our errors."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from svc_cli.client.pacing import Gate
+from svc_cli.client.retries import PACED_CODES, RetryPolicy, is_worth_retrying, parse_retry_after
+from svc_cli.errors import ApiError, BadAnswer, NetworkFailed
+from svc_daemon.wire import headers
+from svc_daemon.wire.versions import API_RANGE, VERSION
+
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request as it goes out, as often as needed."""
+
+    method: str
+    path: str
+    params: Mapping[str, str | int] | None = None
+    json: Any = None
+    #: Fields and the file of a multipart body.
+    form: Mapping[str, str] | None = None
+    file: tuple[str, bytes] | None = None
+    idempotency_key: str | None = None
+    #: Creates wait at the gate and are held back together.
+    is_create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: status, body and headers."""
+
+    status: int
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+    @property
+    def is_replay(self) -> bool:
+        """The answer of an earlier request with the same idempotency key."""
+        return self.headers.get(headers.IDEMPOTENT_REPLAYED, "").lower() == "true"
+
+
+class Transport:
+    """Sends requests to one origin with one key. Threads may share it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        policy: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.gate = Gate()
+        self._policy = policy or RetryPolicy()
+        self._sleep = sleep
+        # Proxies of the environment are not for a daemon on this machine, and a key must not pass one by accident.
+        self._http = httpx.Client(
+            base_url=base_url.rstrip("/"),
+            headers={
+                headers.AUTHORIZATION: f"Bearer {api_key}",
+                headers.SVC_API: API_RANGE,
+                headers.SVC_VERSION: VERSION,
+                "User-Agent": f"svc/{VERSION}",
+            },
+            timeout=TIMEOUT,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(self, request: Request) -> Answer:
+        """Send until it is answered for good.
+
+        Raises ApiError for an error answer, NetworkFailed when the connection breaks once too often, BadAnswer for what
+        is not JSON. Everything sent here may be sent twice: creates carry an idempotency key.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = self._try(request)
+            if isinstance(outcome, Answer):
+                return outcome
+            if isinstance(outcome, ApiError) and outcome.code in PACED_CODES and request.is_create:
+                self.gate.hold(_wait_s(outcome) or 1.0)
+                attempt -= 1
+                continue
+            delay_s = self._policy.delay_s(attempt, _wait_s(outcome)) if _may_pass(outcome) else None
+            if delay_s is None:
+                raise outcome
+            self._sleep(delay_s)
+
+    def _try(self, request: Request) -> "Answer | ApiError | NetworkFailed | BadAnswer":
+        if request.is_create:
+            self.gate.wait()
+        try:
+            response = self._http.request(
+                request.method,
+                request.path,
+                params=request.params,
+                json=request.json,
+                data=request.form,
+                files={"file": (request.file[0], request.file[1], None)} if request.file else None,
+                headers={headers.IDEMPOTENCY_KEY: request.idempotency_key} if request.idempotency_key else None,
+            )
+        except httpx.TransportError as error:
+            return NetworkFailed(
+                f"{request.method} {self._http.base_url}{request.path} failed: {str(error) or type(error).__name__}.",
+                hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
+            )
+        return read_answer(response)
+
+
+def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
+    """Tell success from refusal from something that is no answer of this API."""
+    try:
+        body = response.json() if response.content else {}
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        return BadAnswer(f"{response.request.url} answered {response.status_code} with something that is not this API.")
+    if response.is_success:
+        return Answer(response.status_code, body, response.headers)
+    error = body.get("error")
+    wait = response.headers.get(headers.RETRY_AFTER)
+    refusal = ApiError(response.status_code, error if isinstance(error, dict) else {}, body.get("request_id"))
+    if wait:
+        refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
+    return refusal
+
+
+def _wait_s(outcome: Exception) -> float | None:
+    value = outcome.details.get("retry_after_seconds") if isinstance(outcome, ApiError) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _may_pass(outcome: Exception) -> bool:
+    if isinstance(outcome, ApiError):
+        return is_worth_retrying(outcome.status, outcome.code, outcome.retryable)
+    return isinstance(outcome, NetworkFailed)

@@ -1,0 +1,111 @@
+"""Waiting until sources are ready: what is asked how often, and when to stop.
+
+A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
+at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
+for one by one. Many are asked for through their bucket's lists of unfinished sources, and only those that left the lists
+are asked for themselves.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from svc_cli.errors import ApiError, WaitTimedOut
+
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+#: Up to so many sources are asked for one by one.
+FEW = 8
+
+Json = dict[str, Any]
+
+
+class SourceReader(Protocol):
+    """The part of the client that waiting needs."""
+
+    def source(self, source_id: str) -> Json: ...
+
+    def sources(self, bucket: str, **filters: str) -> Iterable[Json]: ...
+
+
+class Watch:
+    """The sources that are waited for, and what is known of each."""
+
+    def __init__(self, source_ids: Sequence[str], bucket: str | None = None) -> None:
+        #: In the order they were named; the value is the last answer.
+        self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
+        #: A bucket that all of them belong to; lets many be watched by lists.
+        self.bucket = bucket
+
+    @property
+    def open_ids(self) -> list[str]:
+        return [source_id for source_id, source in self.seen.items() if not is_settled(source)]
+
+    @property
+    def settled_count(self) -> int:
+        return len(self.seen) - len(self.open_ids)
+
+
+def is_settled(source: Json) -> bool:
+    """Whether nothing more will happen by itself."""
+    return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
+
+
+def wait_until_settled(
+    client: SourceReader,
+    watch: Watch,
+    *,
+    timeout_s: float | None = None,
+    on_change: Callable[[Watch], None] | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Json]:
+    """Ask until every source of the watch is settled; the last answers by id.
+
+    A source that was deleted or replaced meanwhile has status `gone`. Raises WaitTimedOut when `timeout_s` is over.
+    """
+    deadline_s = None if timeout_s is None else clock() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while True:
+        before = watch.settled_count
+        _look(client, watch)
+        if on_change is not None:
+            on_change(watch)
+        if not watch.open_ids:
+            return watch.seen
+        if deadline_s is not None and clock() >= deadline_s:
+            raise _timed_out(watch, timeout_s or 0)
+        pause_s = FIRST_PAUSE_S if watch.settled_count > before else min(LONGEST_PAUSE_S, pause_s * 1.5)
+        sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
+
+
+def _look(client: SourceReader, watch: Watch) -> None:
+    open_ids = watch.open_ids
+    if watch.bucket and len(open_ids) > FEW:
+        unfinished = {
+            source["id"]: source
+            for status in ("queued", "indexing")
+            for source in client.sources(watch.bucket, status=status)
+        }
+        watch.seen.update({key: unfinished[key] for key in open_ids if key in unfinished})
+        open_ids = [key for key in open_ids if key not in unfinished]
+    for source_id in open_ids:
+        watch.seen[source_id] = _ask(client, source_id)
+
+
+def _ask(client: SourceReader, source_id: str) -> Json:
+    try:
+        return client.source(source_id)
+    except ApiError as error:
+        if error.code != "source_not_found":
+            raise
+        return {"id": source_id, "status": "gone", "ready": False, "replaced_by": error.details.get("replaced_by")}
+
+
+def _timed_out(watch: Watch, timeout_s: float) -> WaitTimedOut:
+    left = watch.open_ids
+    return WaitTimedOut(
+        f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work goes on.",
+        hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
+        details={"source_ids": left},
+    )

@@ -1,0 +1,108 @@
+"""`svc auth …`: the API key in use, and where it is kept."""
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svc_cli.client.api import Client
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.connections import reach
+from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, origin_of
+from svc_cli.errors import SvcError, UsageError
+from svc_cli.exits import Exit
+from svc_cli.render import fields
+
+app = new_app("Store and show the API key.")
+
+
+@command(app, "login")
+def login(
+    call: Invocation,
+    key_file: Annotated[
+        str | None, typer.Option("--key-file", metavar="PATH", help="Read the key from a file, or - for stdin.")
+    ] = None,
+) -> None:
+    """Store a key for the service in force, after asking the service whether it is good."""
+    destination, health, _ = reach(
+        call.settings, call.console, base_url=call.flags.base_url, autostart=not call.flags.no_autostart
+    )
+    key = _read(call, key_file, destination.origin)
+    with Client(destination.base_url, key) as client:
+        team = client.buckets().get("team_id")
+    stored = CredentialFile(call.settings.environ)
+    stored.store(destination.origin, key, health.installation_id)
+    value = {"origin": destination.origin, "team_id": team, "stored_in": str(stored.path)}
+    call.console.show(value, lambda: f"stored a key for {destination.origin} (team {team})")
+
+
+@command(app, "logout")
+def logout(call: Invocation) -> Exit:
+    """Forget the stored key of the service in force."""
+    url = call.settings.get("base_url", call.flags.base_url) or reach(call.settings, call.console)[0].base_url
+    origin = origin_of(url)
+    removed = CredentialFile(call.settings.environ).forget(origin)
+    said = f"forgot the key for {origin}" if removed else f"no key was stored for {origin}"
+    call.console.show({"origin": origin, "removed": removed}, lambda: said)
+    return Exit.DONE
+
+
+@command(app, "status")
+def status(call: Invocation) -> Exit:
+    """Show which service and key are in force, and whether the service takes the key."""
+    with call.connected() as (client, connection):
+        facts: dict[str, Any] = {
+            "base_url": connection.destination.base_url,
+            "installation_id": connection.health.installation_id,
+            "key": connection.credential.masked,
+            "key_source": connection.credential.source,
+        }
+        try:
+            facts |= {"accepted": True, "team_id": client.buckets().get("team_id")}
+        except SvcError as error:
+            facts |= {"accepted": False, **error.envelope()}
+            call.console.show(facts, lambda: _text(call, facts))
+            call.console.fail(error)
+            return error.exit
+    call.console.show(facts, lambda: _text(call, facts))
+    return Exit.DONE
+
+
+def _text(call: Invocation, facts: dict[str, Any]) -> str:
+    return fields(
+        call.console,
+        [
+            ("service", facts["base_url"]),
+            ("key", f"{facts['key']} from {facts['key_source']}"),
+            ("accepted", facts["accepted"]),
+            ("team", facts.get("team_id")),
+        ],
+    )
+
+
+@command(app, "token")
+def token(call: Invocation) -> None:
+    """Print the key in use, for scripts: curl -H "Authorization: Bearer $(svc auth token)" …"""
+    destination: Destination = reach(
+        call.settings, call.console, base_url=call.flags.base_url, autostart=not call.flags.no_autostart
+    )[0]
+    credential = find_key(call.settings.environ, destination)
+    value = {"token": credential.key, "source": credential.source, "base_url": destination.base_url}
+    call.console.show(value, lambda: credential.key)
+
+
+def _read(call: Invocation, key_file: str | None, origin: str) -> str:
+    if key_file == "-":
+        return check_key(sys.stdin.readline(), "standard input")
+    if key_file:
+        try:
+            return check_key(Path(key_file).expanduser().read_text("utf-8"), key_file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{key_file} can't be read: {error}") from error
+    if not call.may_ask():
+        raise UsageError(
+            "Nobody can be asked for the key here.", hint="give --key-file PATH, or --key-file - for stdin."
+        )
+    return check_key(getpass.getpass(f"API key for {origin}: "), "the answer")

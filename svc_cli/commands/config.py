@@ -1,0 +1,152 @@
+"""`svc config …`: what is set, where, and how to change the user's own file."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.credentials import Destination, find_key
+from svc_cli.daemon_process import Installation
+from svc_cli.errors import SvcError, UsageError
+from svc_cli.render import table
+from svc_cli.settings import RULES, Found, check, find_project_file, read_file, user_file
+from svc_daemon import paths
+
+app = new_app("Show and change settings.")
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A setting, such as bucket or upload.jobs.")]
+
+
+@command(app, "path")
+def path(call: Invocation) -> None:
+    """Show the files and folders in use."""
+    environ = call.settings.environ
+    project = find_project_file(Path.cwd())
+    value = {
+        "user": str(user_file(environ)),
+        "project": str(project) if project else None,
+        "config_dir": str(paths.config_dir(environ)),
+        "state_dir": str(paths.state_dir(environ)),
+        "data_dir": str(paths.data_dir(environ)),
+    }
+    call.console.show(value, lambda: table(call.console, ("what", "path"), list(value.items())))
+
+
+@command(app, "get")
+def get(call: Invocation, name: NameArgument) -> None:
+    """Print one setting's value."""
+    found = call.settings.find(_known(name))
+    call.console.show(_as_json(found), lambda: "" if found.value is None else _shown(found.value))
+
+
+@command(app, "set")
+def set_(
+    call: Invocation,
+    name: NameArgument,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Left out with --unset.")] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="Remove it from the user's file.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+) -> None:
+    """Change a setting in the user's own file."""
+    if unset == (value is not None):
+        raise UsageError("Give a value, or --unset.")
+    file = user_file(call.settings.environ)
+    values = read_file(file) if file.is_file() else {}
+    if value is None:
+        values.pop(_known(name), None)
+    else:
+        values[name] = _parse(_known(name), value)
+        check(name, values[name], "svc config set")
+    if not dry_run:
+        write_file(file, values)
+    said = f"{'would ' if dry_run else ''}{'unset' if unset else 'set'} {name} in {file}"
+    call.console.show({"name": name, "value": values.get(name), "file": str(file), "dry_run": dry_run}, lambda: said)
+
+
+@command(app, "list")
+def list_(
+    call: Invocation,
+    explain: Annotated[bool, typer.Option("--explain", help="Say where each value comes from.")] = False,
+) -> None:
+    """List every setting."""
+    found = [*call.settings.all(), *_folders(call), _key(call)]
+    heads = ("setting", "value", "from") if explain else ("setting", "value")
+    rows = [(each.name, _shown(each.value), each.source)[: len(heads)] for each in found]
+    call.console.show({"settings": [_as_json(each) for each in found]}, lambda: table(call.console, heads, rows))
+
+
+def write_file(file: Path, values: dict[str, Any]) -> None:
+    """Write settings as TOML: top-level ones first, then a table per command."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lines = [f"{name} = {_toml(value)}" for name, value in values.items() if "." not in name]
+    tables = sorted({name.partition(".")[0] for name in values if "." in name})
+    for head in tables:
+        lines += ["", f"[{head}]"]
+        lines += [
+            f"{name.partition('.')[2]} = {_toml(value)}"
+            for name, value in values.items()
+            if name.startswith(f"{head}.")
+        ]
+    draft = file.with_suffix(f".{os.getpid()}.new")
+    draft.write_text("\n".join(lines).lstrip("\n") + "\n", "utf-8")
+    draft.replace(file)
+
+
+def _known(name: str) -> str:
+    if name not in RULES:
+        raise UsageError(f"There is no setting `{name}`.", hint=f"known settings: {', '.join(RULES)}.")
+    return name
+
+
+def _parse(name: str, text: str) -> Any:
+    kind = RULES[name].kind
+    if kind is int:
+        return int(text) if text.lstrip("-").isdigit() else text
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    return [part.strip() for part in text.split(",")] if kind is list else text
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML; JSON spells texts, numbers, booleans and lists of texts the same way."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _folders(call: Invocation) -> list[Found]:
+    environ = call.settings.environ
+    folders = {"config_dir": paths.config_dir, "state_dir": paths.state_dir, "data_dir": paths.data_dir}
+    return [
+        Found(
+            name,
+            str(find(environ)),
+            f"environment SVC_{name.upper()}" if environ.get(f"SVC_{name.upper()}") else "default",
+        )
+        for name, find in folders.items()
+    ]
+
+
+def _key(call: Invocation) -> Found:
+    """The key, masked; a look at the local files only, nobody is asked."""
+    found = call.settings.find("base_url", call.flags.base_url)
+    installation = Installation(call.settings.environ)
+    local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
+    admin_key = installation.files.admin_key if found.value is None else None
+    try:
+        credential = find_key(call.settings.environ, Destination(found.value or local, found.from_project, admin_key))
+    except SvcError as error:
+        return Found("api_key", None, error.message)
+    return Found("api_key", credential.masked, credential.source)
+
+
+def _as_json(found: Found) -> dict[str, Any]:
+    value = list(found.value) if isinstance(found.value, tuple) else found.value
+    return {"name": found.name, "value": value, "source": found.source}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return ",".join(value) if isinstance(value, list | tuple) else "" if value is None else str(value)

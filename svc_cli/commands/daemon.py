@@ -1,0 +1,173 @@
+"""`svc daemon …`: the local daemon's life."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.console import clean
+from svc_cli.daemon_process import Daemon, Installation
+from svc_cli.errors import Unreachable
+from svc_cli.exits import Exit
+from svc_cli.render import duration, fields
+
+app = new_app("Run, start, stop and look at the local daemon.")
+
+ListenOption = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen there.  [SVC_LISTEN]")]
+FOLLOW_INTERVAL_S = 0.25
+
+
+@command(app, "run")
+def run(call: Invocation, listen: ListenOption = None) -> None:
+    """Run the daemon in the foreground, until Ctrl-C."""
+    installation = Installation(call.settings.environ)
+    _say_exposure(call, listen)
+    call.console.out.flush()
+    program, *arguments = installation.command(listen)
+    # The daemon takes this process over: signals and exit code are its own.
+    os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
+
+
+@command(app, "start")
+def start(call: Invocation, listen: ListenOption = None) -> None:
+    """Start the daemon in the background, unless it runs."""
+    _say_exposure(call, listen)
+    daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.say, listen)
+    _show(call, daemon, "started" if is_new else "runs already")
+
+
+@command(app, "stop")
+def stop(call: Invocation) -> None:
+    """Stop the daemon; what is in flight is finished or parked."""
+    pid = Installation(call.settings.environ).stop()
+    value = {"running": False, "stopped": pid is not None, "pid": pid}
+    call.console.show(value, lambda: f"stopped (process {pid})" if pid else "no daemon was running.")
+
+
+@command(app, "restart")
+def restart(call: Invocation, listen: ListenOption = None) -> None:
+    """Stop the daemon and start it with this environment's settings."""
+    installation = Installation(call.settings.environ)
+    installation.stop()
+    daemon, _ = installation.ensure_running(call.console.say, listen)
+    _show(call, daemon, "restarted")
+
+
+@command(app, "status")
+def status(call: Invocation) -> Exit:
+    """Show the daemon's address, process, queue and uptime. Exit 12 when none runs."""
+    installation = Installation(call.settings.environ)
+    daemon = installation.find()
+    if daemon is not None:
+        _show(call, daemon)
+        return Exit.DONE
+    root = str(installation.files.root)
+    error = Unreachable(f"No daemon runs for {root}.", hint="`svc daemon start` starts it.")
+    call.console.show({"running": False, "data_dir": root, **error.envelope()}, lambda: "")
+    call.console.fail(error)
+    return error.exit
+
+
+@command(app, "logs")
+def logs(
+    call: Invocation,
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="So many of the last ones.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and show what comes.")] = False,
+) -> None:
+    """Show the daemon's log."""
+    installation = Installation(call.settings.environ)
+    last = installation.log_tail(lines) if lines else []
+    if follow:
+        _follow(call, installation, last)
+        return
+    for line in last:
+        call.console.event({"type": "log", "line": _parsed(line)})
+    value = {"object": "logs", "path": str(installation.files.log), "lines": [_parsed(line) for line in last]}
+    call.console.show(value, lambda: "\n".join(clean(line) for line in last))
+
+
+def _follow(call: Invocation, installation: Installation, last: list[str]) -> None:
+    def tell(line: str) -> None:
+        if call.console.is_text:
+            call.console.print(clean(line))
+            call.console.out.flush()
+        call.console.event({"type": "log", "line": _parsed(line)})
+
+    for line in last:
+        tell(line)
+    follow_lines(installation, tell)
+
+
+def follow_lines(
+    installation: Installation, tell: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Tell each line that is added to the log, through rotations, until interrupted."""
+    path, rest = installation.files.log, b""
+    offset = path.stat().st_size if path.exists() else 0
+    while True:
+        size = path.stat().st_size if path.exists() else 0
+        offset = offset if size >= offset else 0  # a shorter file is a new one
+        if size > offset:
+            with path.open("rb") as file:
+                file.seek(offset)
+                *whole, rest = (rest + file.read()).split(b"\n")
+                offset = file.tell()
+            for line in whole:
+                tell(line.decode("utf-8", "replace"))
+        sleep(FOLLOW_INTERVAL_S)
+
+
+def daemon_facts(call: Invocation, daemon: Daemon) -> dict[str, Any]:
+    """What `--json` tells of a running daemon."""
+    answer = daemon.health.answer
+    return {
+        "running": True,
+        "base_url": daemon.base_url,
+        "pid": daemon.pid,
+        "version": daemon.health.version,
+        "api": daemon.health.api,
+        "installation_id": daemon.health.installation_id,
+        "data_dir": str(Installation(call.settings.environ).files.root),
+        "log": str(Installation(call.settings.environ).files.log),
+        "status": answer.get("status"),
+        "queue": answer.get("queue"),
+        "writer": answer.get("writer"),
+        "uptime_seconds": answer.get("uptime_seconds"),
+    }
+
+
+def _show(call: Invocation, daemon: Daemon, said: str = "") -> None:
+    facts = daemon_facts(call, daemon)
+    queue = facts["queue"] or {}
+    pairs = [
+        ("daemon", said or facts["status"]),
+        ("address", facts["base_url"]),
+        ("process", facts["pid"]),
+        ("version", facts["version"]),
+        ("data", facts["data_dir"]),
+        ("log", facts["log"]),
+        ("queue", ", ".join(f"{count} {name}" for name, count in queue.items())),
+        ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
+    ]
+    call.console.show(facts, lambda: fields(call.console, pairs))
+
+
+def _say_exposure(call: Invocation, listen: str | None) -> None:
+    address = listen or call.settings.environ.get("SVC_LISTEN") or ""
+    host = address.rpartition(":")[0].strip("[]")
+    if host and host not in {"localhost", "::1"} and not host.startswith("127."):
+        call.console.warn(
+            f"{address} can be reached from other machines: whoever has a key reads and writes, unencrypted. "
+            "Put a proxy with TLS before it."
+        )
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line

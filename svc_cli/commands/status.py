@@ -1,0 +1,165 @@
+"""`svc status`: where everything stands, once or live."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svc_cli.commands.options import BucketOption, Invocation, command, new_app
+from svc_cli.commands.source_views import render_source, source_rows
+from svc_cli.commands.status_screens import Screen
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.render import table
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+app = new_app()
+
+Json = dict[str, Any]
+
+#: How often `--watch` looks, in seconds.
+WATCH_INTERVAL_S = 1.0
+#: Unfinished and failed sources are named up to this number; the rest is counted.
+MOST_ROWS = 30
+
+
+@command(app, "status")
+def status(
+    call: Invocation,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="A source's id.")] = None,
+    bucket: BucketOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay and update until nothing is pending.")] = False,
+) -> Exit:
+    """Show all buckets, one bucket with what is pending or failed in it, or one source."""
+    if source and bucket:
+        raise UsageError("Give a source or -b BUCKET, not both.")
+    with call.client() as client:
+        view: _View
+        if source:
+            view = _SourceView(call, client, source)
+        elif bucket:
+            view = _BucketView(call, client, bucket)
+        else:
+            view = _AllView(call, client)
+        return _watch(call, view) if watch else _once(call, view)
+
+
+class _View:
+    """One thing that can be looked at again and again."""
+
+    def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
+        self.call = call
+        self.client = client
+        self.name = name
+
+    def look(self) -> Json:
+        raise NotImplementedError
+
+    def text(self, answer: Json) -> str:
+        raise NotImplementedError
+
+    def is_settled(self, answer: Json) -> bool:
+        raise NotImplementedError
+
+
+class _SourceView(_View):
+    """One source."""
+
+    def look(self) -> Json:
+        return self.client.source(self.name)
+
+    def text(self, answer: Json) -> str:
+        return render_source(self.call.console, answer)
+
+    def is_settled(self, answer: Json) -> bool:
+        return bool(answer["ready"] or answer["status"] == "failed")
+
+
+class _BucketView(_View):
+    """One bucket: its counts, and the sources that are not ready."""
+
+    def look(self) -> Json:
+        unready: list[Json] = []
+        page: Json = {}
+        for state in ("queued", "indexing", "failed"):
+            for page in self.client.source_pages(self.name, {"status": state}):
+                unready += page["sources"]
+        answer = {key: value for key, value in page.items() if key not in {"has_more", "last_id"}}
+        return {**answer, "sources": unready, "bucket": self.client.bucket(self.name)}
+
+    def text(self, answer: Json) -> str:
+        heads, rows = source_rows(answer["sources"][:MOST_ROWS])
+        top = table(self.call.console, BUCKET_HEADS, [bucket_row(answer["bucket"], answer["sources"])])
+        if not rows:
+            return top
+        more = len(answer["sources"]) - len(rows)
+        last = f"\nand {more} more" if more else ""
+        return f"{top}\n\n{table(self.call.console, heads, rows)}{last}"
+
+    def is_settled(self, answer: Json) -> bool:
+        return not any(source["status"] != "failed" for source in answer["sources"]) and not _pending(answer["bucket"])
+
+
+class _AllView(_View):
+    """Every bucket of the team."""
+
+    def look(self) -> Json:
+        return self.client.buckets()
+
+    def text(self, answer: Json) -> str:
+        rows = [bucket_row(each) for each in answer["buckets"]]
+        empty = "no buckets yet: `svc upload FILE -b BUCKET` makes the first."
+        return table(self.call.console, BUCKET_HEADS, rows) if rows else empty
+
+    def is_settled(self, answer: Json) -> bool:
+        return not any(_pending(each) for each in answer["buckets"])
+
+
+BUCKET_HEADS = ("bucket", "state", "ready", "pending", "failed", "name")
+
+
+def bucket_row(bucket: Json, unready: list[Json] | None = None) -> tuple[Any, ...]:
+    """A bucket as a row under BUCKET_HEADS; `failed` is known only where the sources were asked for."""
+    failed = None if unready is None else sum(source["status"] == "failed" for source in unready)
+    return (
+        bucket["slug"],
+        bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
+        bucket["counts"]["retrievable"],
+        _pending(bucket),
+        "" if failed is None else failed,
+        bucket["name"] if bucket["name"] != bucket["slug"] else "",
+    )
+
+
+def _pending(bucket: Json) -> int:
+    return int(bucket["bucketStore"]["pending_member_count"])
+
+
+def _once(call: Invocation, view: _View) -> Exit:
+    answer = view.look()
+    call.console.show(answer, lambda: view.text(answer))
+    return Exit.DONE
+
+
+def _watch(call: Invocation, view: _View, sleep: Callable[[float], None] = time.sleep) -> Exit:
+    """Show again what changed until everything has settled; then leave the last state behind."""
+    shown: Json | None = None
+    with Screen(call.console) as screen:
+        while True:
+            answer = view.look()
+            if _without_request(answer) != shown:
+                shown = _without_request(answer)
+                call.console.event(answer)
+                screen.update(view.text(answer))
+            if view.is_settled(answer):
+                break
+            sleep(WATCH_INTERVAL_S)
+    call.console.show(answer, lambda: view.text(answer))
+    return Exit.DONE
+
+
+def _without_request(answer: Json) -> Json:
+    return {key: value for key, value in answer.items() if key != "request_id"}

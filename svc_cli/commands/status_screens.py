@@ -1,0 +1,46 @@
+"""The screen of `status --watch`: redrawn in place on a terminal, a line now and then elsewhere."""
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from svc_cli.console import Console, is_terminal
+from svc_cli.progress import PLAIN_INTERVAL_S
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+
+class Screen:
+    """Shows one text after the other in the same place, on stderr, and leaves nothing behind."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._said_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        movable = is_terminal(self._console.err) and self._console.environ.get("TERM") != "dumb"
+        if movable and self._console.is_text:
+            from rich.console import Console as RichConsole  # noqa: PLC0415 - 65 ms for terminals alone
+            from rich.live import Live  # noqa: PLC0415
+
+            self._live = Live(console=RichConsole(file=self._console.err), transient=True, auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, text: str) -> None:
+        """Show this text from now on."""
+        if self._live is not None:
+            from rich.text import Text  # noqa: PLC0415
+
+            self._live.update(Text.from_ansi(text), refresh=True)
+        elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
+            self._said_s = time.monotonic()
+            self._console.say(text.replace("\n", "; "))

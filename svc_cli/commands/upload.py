@@ -1,0 +1,190 @@
+"""`svc upload`: files, folders, globs or standard input into a bucket."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from svc_cli.client.api import Client
+from svc_cli.commands.options import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+    parse_metadata,
+)
+from svc_cli.commands.upload_report import render_summary, say_next
+from svc_cli.errors import ApiError, UsageError
+from svc_cli.exits import Exit
+from svc_cli.uploads.decisions import OnConflict
+from svc_cli.uploads.deliveries import Holdings, Wishes
+from svc_cli.uploads.runs import Run, elapsed_ms, look
+from svc_cli.uploads.selections import FolderPolicy, Selection, expand, select
+from svc_cli.uploads.summaries import Item, Summary
+
+app = new_app()
+
+WaitChoice = Literal["ready", "accepted"]
+MOST_JOBS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadFlags:
+    """What stands on the command line; None leaves it to the settings."""
+
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders, patterns, or - for stdin.")]
+    bucket: BucketOption = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Title of a single file, not its path.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag each file; may be repeated.")] = None
+    meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Metadata of each file; may be repeated.")] = (
+        None
+    )
+    replace: Annotated[bool, typer.Option("--replace", help="Swap what changed, when the new one is ready.")] = False
+    as_new: Annotated[bool, typer.Option("--as-new", help="Put what changed beside the old one.")] = False
+    wait: Annotated[WaitChoice | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    timeout: TimeoutOption = None
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
+    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
+    dry_run: DryRunOption = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadOptions:
+    """What was asked for, flags and settings together, checked."""
+
+    paths: tuple[str, ...]
+    bucket: str
+    title: str | None
+    tags: tuple[str, ...]
+    metadata: dict[str, str]
+    on_conflict: OnConflict
+    wait: WaitChoice
+    timeout_s: float | None
+    jobs: int
+    no_create: bool
+    is_strict: bool
+    is_dry: bool
+
+
+@command(app, "upload")
+def upload(call: Invocation, flags: UploadFlags) -> Exit:
+    """Put files into a bucket and wait until a search finds them.
+
+    Running the same command again sends nothing twice. A title that has other bytes in the bucket is a conflict, unless
+    --replace or --as-new says what to do. In folders, dotfiles, ignored files (.gitignore, .svcignore) and types that
+    can't be read are left out and listed.
+    """
+    options = upload_options(call, flags)
+    began_s = time.monotonic()
+    expand(options.paths)  # a path that leads nowhere is told before a daemon is started for it
+    with call.client() as client:
+        policy = _policy(client.limits())
+        selection = select(options.paths, policy, options.title)
+        run = _run(call, client, options, selection, policy.max_bytes)
+    summary = Summary(
+        bucket=options.bucket,
+        items=_in_order(selection, run.items),
+        duration_ms=elapsed_ms(began_s),
+        is_dry=options.is_dry,
+        is_strict=options.is_strict,
+        stopped_by=run.stopped_by,
+    )
+    call.console.show(summary.as_json(), lambda: render_summary(call.console, summary))
+    if summary.stopped_by is not None:
+        call.console.fail(summary.stopped_by)
+    say_next(call.console, summary)
+    return summary.exit
+
+
+def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
+    """Flags over settings. Raises UsageError for what contradicts itself or is out of range."""
+    settings = call.settings
+    if flags.replace and flags.as_new:
+        raise UsageError("--replace and --as-new exclude each other.")
+    return UploadOptions(
+        paths=tuple(flags.paths),
+        bucket=call.bucket(flags.bucket),
+        title=flags.title,
+        tags=_tags(settings.get("upload.tags", flags.tag)),
+        metadata=parse_metadata(flags.meta or []),
+        on_conflict="replace" if flags.replace else "as_new" if flags.as_new else "ask",
+        wait=settings.get("wait", flags.wait),
+        timeout_s=parse_duration(settings.get("upload.timeout", flags.timeout)),
+        jobs=_jobs(settings.get("upload.jobs", flags.jobs)),
+        no_create=flags.no_create or settings.get("upload.no_create"),
+        is_strict=flags.strict or settings.get("upload.strict"),
+        is_dry=flags.dry_run,
+    )
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    if any("," in tag or not tag.strip() for tag in tags):
+        raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
+    return tuple(tags)
+
+
+def _jobs(jobs: int) -> int:
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
+    return jobs
+
+
+def _policy(limits: dict[str, Any]) -> FolderPolicy:
+    return FolderPolicy(
+        extensions=frozenset(each.lower() for form in limits["formats"] for each in form["extensions"]),
+        max_bytes=limits["limits"]["file_bytes"]["value"],
+    )
+
+
+def _run(call: Invocation, client: Client, options: UploadOptions, selection: Selection, max_bytes: int) -> Run:
+    wishes = Wishes(
+        bucket=options.bucket,
+        tags=options.tags,
+        metadata=options.metadata,
+        on_conflict=options.on_conflict,
+        is_dry=options.is_dry,
+        max_bytes=max_bytes,
+    )
+    holdings = look(client, options.bucket, [candidate.title for candidate in selection.candidates])
+    holdings = _provision(call, client, options, holdings)
+    with call.progress() as progress:
+        run = Run(client, wishes, progress, lambda item: _stream(call, item))
+        run.deliver_all(selection.candidates, holdings, options.jobs)
+        if options.wait == "ready" and not options.is_dry:
+            run.wait_for_all(holdings.bucket_id or options.bucket, options.timeout_s)
+    return run
+
+
+def _provision(call: Invocation, client: Client, options: UploadOptions, holdings: Holdings) -> Holdings:
+    """Make the bucket where it is missing and may be made."""
+
+    if holdings.bucket_id is not None:
+        return holdings
+    if options.no_create or "_" in options.bucket:  # an id is not made, only a slug
+        missing = {"code": "bucket_not_found", "message": f"There is no bucket {options.bucket}."}
+        raise ApiError(404, missing)
+    if options.is_dry:
+        call.console.note(f"the bucket {options.bucket} would be created.")
+        return holdings
+    made = client.ensure_bucket(options.bucket)
+    if made.get("created"):
+        call.console.note(f"created the bucket {options.bucket}.")
+    return Holdings(made["id"], {})
+
+
+def _stream(call: Invocation, item: Item) -> None:
+    call.console.event({"type": "upload.item", **item.as_json()})
+
+
+def _in_order(selection: Selection, items: dict[str, Item]) -> list[Item]:
+    """Delivered items in the order of the command line, then what was skipped."""
+
+    delivered = [items[candidate.title] for candidate in selection.candidates if candidate.title in items]
+    skipped = [Item(path=skip.title, action="skipped", reason=skip.reason) for skip in selection.skips]
+    return delivered + skipped

@@ -1,0 +1,142 @@
+"""From settings to a client: which address, who answers there, which key it may have."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from svc_cli.console import Console
+from svc_cli.credentials import Credential, Destination, find_key, origin_of
+from svc_cli.daemon_probes import Foreign, Health, check_api, probe
+from svc_cli.daemon_process import Installation
+from svc_cli.errors import NotAuthenticated, Unreachable
+from svc_cli.settings import Settings
+from svc_daemon.wire.versions import VERSION
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+LIMIT_PREFIX = "SVC_LIMIT_"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An address where the right daemon answered, and the key for it."""
+
+    destination: Destination
+    health: Health
+    credential: Credential
+    #: This run of `svc` started the daemon, with this environment.
+    is_new: bool = False
+
+
+def reach(
+    settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
+) -> tuple[Destination, Health, bool]:
+    """Find out who answers at the address in force; start the local daemon where that is meant.
+
+    The last value tells whether it was started now. Raises Unreachable, Incompatible.
+    """
+    found = settings.find("base_url", base_url)
+    installation = Installation(settings.environ)
+    if found.value is None:
+        daemon, is_new = _local(installation, settings, console, autostart)
+        destination = Destination(daemon[0], admin_key=installation.files.admin_key)
+        health = daemon[1]
+    else:
+        health = _remote(str(found.value))
+        is_ours = _is_ours(installation, str(found.value), health)
+        admin_key = installation.files.admin_key if is_ours else None
+        destination, is_new = Destination(str(found.value), found.from_project, admin_key), False
+    check_api(health, destination.origin)
+    _notice_version(health, console)
+    return destination, health, is_new
+
+
+def connect(
+    settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
+) -> tuple["Client", Connection]:
+    """A client for the address in force, with the key that belongs there. Raises NotAuthenticated besides."""
+    destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
+    credential = find_key(settings.environ, destination)
+    _refuse_other_installation(credential, health, destination)
+    # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
+    from svc_cli.client.api import Client  # noqa: PLC0415
+
+    client = Client(destination.base_url, credential.key)
+    connection = Connection(destination, health, credential, is_new)
+    if destination.admin_key and not is_new:
+        _warn_of_unused_limits(client, settings, console)
+    return client, connection
+
+
+def _local(
+    installation: Installation, settings: Settings, console: Console, autostart: bool
+) -> tuple[tuple[str, Health], bool]:
+    if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
+        daemon, is_new = installation.ensure_running(console.say)
+        return (daemon.base_url, daemon.health), is_new
+    found = installation.find()
+    if found is None:
+        raise Unreachable(f"No daemon runs for {installation.files.root}.", hint="`svc daemon start` starts it.")
+    return (found.base_url, found.health), False
+
+
+def _remote(base_url: str) -> Health:
+    origin = origin_of(base_url)
+    seen = probe(base_url.rstrip("/"))
+    if isinstance(seen, Health):
+        return seen
+    if isinstance(seen, Foreign):
+        raise Unreachable(
+            f"What listens at {origin} is not svc: {seen.reason}.",
+            code="svc_port_taken",
+            hint="`svc config list --explain` shows where the address comes from.",
+            details={"address": origin},
+        )
+    raise Unreachable(
+        f"Nobody answers at {origin}.",
+        hint="`svc config list --explain` shows where the address comes from; only the local one starts by itself.",
+        details={"address": origin},
+    )
+
+
+def _is_ours(installation: Installation, base_url: str, health: Health) -> bool:
+    record = installation.record()
+    return (
+        record is not None
+        and record.get("installation_id") == health.installation_id
+        and origin_of(str(record["base_url"])) == origin_of(base_url)
+    )
+
+
+def _refuse_other_installation(credential: Credential, health: Health, destination: Destination) -> None:
+    if credential.installation_id in {None, health.installation_id}:
+        return
+    raise NotAuthenticated(
+        f"Another installation answers at {destination.origin} than the one the stored key is for; it was not sent.",
+        code="svc_installation_changed",
+        hint="if that is right: `svc auth login` stores a key for the new one.",
+        details={"expected": credential.installation_id, "found": health.installation_id},
+    )
+
+
+def _notice_version(health: Health, console: Console) -> None:
+    if health.version != VERSION:
+        console.note(
+            f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."
+        )
+
+
+def _warn_of_unused_limits(client: "Client", settings: Settings, console: Console) -> None:
+    """Say which limits of this environment the running daemon doesn't have; it read its own when it started."""
+    wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
+    if not wanted:
+        return
+    limits = client.limits()["limits"]
+    for name, value in sorted(wanted.items()):
+        limit = limits.get(name.removeprefix(LIMIT_PREFIX).lower())
+        if limit is None:
+            console.warn(f"{name} is not a setting of this daemon.")
+        elif str(limit["value"]) != value:
+            console.warn(
+                f"{name}={value} is not in force: the running daemon has {limit['value']}; `svc daemon restart`."
+            )

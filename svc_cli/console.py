@@ -1,0 +1,134 @@
+"""The two streams: stdout carries data, stderr carries talk; each decides for itself about colour.
+
+With `--json` stdout gets exactly one JSON value, whatever happens; with `--ndjson` one per line as things happen and
+that value last. Everything else a command wants to say goes to stderr.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TextIO
+
+from svc_cli.errors import SvcError
+
+Format = Literal["text", "json", "ndjson"]
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+#: C0 and C1 controls apart from tab and newline, bidi overrides: names from elsewhere must not drive a terminal.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(slots=True)
+class Console:
+    """Where a command writes. One per run of `svc`."""
+
+    out: TextIO
+    err: TextIO
+    environ: Mapping[str, str]
+    format: Format = "text"
+    #: Show tracebacks.
+    debug: bool = False
+    #: Set once the one JSON value has been written.
+    answered: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        return self.format == "text"
+
+    def show(self, value: Any, text: Callable[[], str]) -> None:
+        """Write a command's one result: `value` as JSON, or what `text` makes of it for people."""
+        if self.is_text:
+            self.print(text())
+        else:
+            self.answer(value)
+
+    def answer(self, value: Any) -> None:
+        """Write the one JSON value of this run."""
+        self.answered = True
+        self._write(self.out, self._dump(value) + "\n")
+
+    def event(self, value: dict[str, Any]) -> None:
+        """Write one line of a stream; only `--ndjson` has them."""
+        if self.format == "ndjson":
+            self._write(self.out, json.dumps(value, ensure_ascii=False) + "\n")
+            self.out.flush()
+
+    def print(self, text: str) -> None:
+        """Write lines of data for people."""
+        if text:
+            self._write(self.out, text + "\n")
+
+    def say(self, text: str) -> None:
+        """Write a line of talk."""
+        self._write(self.err, clean(text) + "\n")
+        self.err.flush()
+
+    def note(self, text: str) -> None:
+        self.say(f"note: {text}")
+
+    def warn(self, text: str) -> None:
+        self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")
+
+    def next_step(self, command: str) -> None:
+        """Name the useful next command; only where a person reads."""
+        if self.is_text and is_terminal(self.err):
+            self._write(self.err, f"{self.paint('next:', 'dim', self.err)} {clean(command)}\n")
+
+    def fail(self, error: SvcError) -> None:
+        """Tell an error once: as the envelope on stdout with `--json`, as one line and a hint on stderr besides."""
+        if not self.is_text and not self.answered:
+            self.answer(error.envelope())
+        self._write(self.err, f"{self.paint('error:', 'red', self.err)} {clean(error.message)}\n")
+        if error.hint:
+            self._write(self.err, f"{self.paint('hint:', 'cyan', self.err)} {clean(error.hint)}\n")
+
+    def paint(self, text: str, style: str, stream: TextIO | None = None) -> str:
+        """Wrap text in a colour, where the stream takes colours."""
+        if not has_colour(stream or self.out, self.environ):
+            return text
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+    def width(self) -> int | None:
+        """Columns of the terminal behind stdout; None where lines may be as long as they are."""
+        if not is_terminal(self.out):
+            return None
+        columns = self.environ.get("COLUMNS", "")
+        return int(columns) if columns.isdigit() and int(columns) else _terminal_columns(self.out)
+
+    def _dump(self, value: Any) -> str:
+        indent = 2 if self.format == "json" and is_terminal(self.out) else None
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+
+    @staticmethod
+    def _write(stream: TextIO, text: str) -> None:
+        stream.write(text)
+
+
+def clean(text: str) -> str:
+    """Text from elsewhere, with everything that could drive a terminal made visible."""
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # the stream was closed before we started
+        return False
+
+
+def has_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Colour on a terminal, unless NO_COLOR, TERM=dumb or CI say otherwise; FORCE_COLOR insists."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR", "0") not in {"", "0"}:
+        return True
+    return is_terminal(stream) and environ.get("TERM") != "dumb" and not environ.get("CI")
+
+
+def _terminal_columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return 80

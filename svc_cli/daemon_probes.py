@@ -1,0 +1,77 @@
+"""Who answers at an address: `/healthz` without a key, by the standard library so that a look costs little."""
+
+import json
+import re
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from svc_cli.errors import Incompatible
+from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+
+#: A daemon under load may take its time; nobody at the address is known at once.
+PROBE_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A daemon of ours answered."""
+
+    installation_id: str
+    version: str
+    api: str
+    #: The whole answer: uptime, queue and writer counters.
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """Something answered that is not this service, or nothing that could be understood in time."""
+
+    reason: str
+
+
+def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Health | Foreign | None:
+    """Ask `/healthz`; None means that nobody listens there."""
+    parts = urlsplit(base_url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
+    try:
+        connection.connect()
+    except TimeoutError:
+        return Foreign("it takes no connection")
+    except OSError:
+        return None
+    try:
+        connection.request("GET", f"{parts.path.rstrip('/')}/healthz", headers={"Svc-Api": API_RANGE})
+        response = connection.getresponse()
+        return _read_health(response.status, response.read(65536))
+    except TimeoutError:
+        return Foreign("it does not answer")
+    except (HTTPException, OSError) as error:
+        return Foreign(f"it does not speak HTTP ({type(error).__name__})")
+    finally:
+        connection.close()
+
+
+def check_api(health: Health, where: str) -> None:
+    """Raise Incompatible unless both sides have one API version in common."""
+    match = re.fullmatch(r"(\d+)-(\d+)", health.api)
+    if match and int(match[1]) <= API_NEWEST and int(match[2]) >= API_OLDEST:
+        return
+    raise Incompatible(
+        f"The daemon {health.version} at {where} speaks API {health.api}, this svc {VERSION} speaks {API_RANGE}.",
+        hint="install the same release on both sides, then `svc daemon restart`.",
+        details={"daemon_api": health.api, "client_api": API_RANGE, "daemon_version": health.version},
+    )
+
+
+def _read_health(status: int, body: bytes) -> Health | Foreign:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return Foreign(f"it answered {status} with something that is not JSON")
+    if not isinstance(answer, dict) or not isinstance(answer.get("installation_id"), str):
+        return Foreign(f"it answered {status} without an installation id")
+    return Health(answer["installation_id"], str(answer.get("version")), str(answer.get("api")), answer)

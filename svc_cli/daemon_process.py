@@ -1,0 +1,228 @@
+"""Finds, starts and stops the local daemon.
+
+One daemon owns one data directory, by a lock that it holds for life. `daemon.json` beside it is only a hint where to
+look: what it says counts when the installation id in it is the one that `/healthz` answers. So a stale file, a reused
+process id or another program on the port can't be mistaken for the daemon, and no key is sent to them.
+
+Starting is guarded by a lock of its own: of 20 commands at once one starts the daemon and the others find it.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import svc_daemon
+from svc_cli.daemon_probes import Foreign, Health, probe
+from svc_cli.errors import Unreachable
+from svc_daemon import paths
+
+DEFAULT_ADDRESS = "127.0.0.1:7820"
+#: `svc-daemon` exits so when another process owns the data directory.
+LOCKED_EXIT = 11
+START_TIMEOUT_S = 10.0
+#: The daemon stops within 10 s; the rest is for a loaded machine.
+STOP_TIMEOUT_S = 15.0
+#: A start that takes longer than this is worth a word.
+SILENT_START_S = 0.3
+LOG_TAIL_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A running daemon that has proved to be the one of this data directory."""
+
+    pid: int
+    base_url: str
+    health: Health
+    record: Mapping[str, Any]
+
+
+class Installation:
+    """The data directory of an environment, and the daemon that owns it."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = environ
+        self.files = paths.DataFiles(paths.data_dir(environ))
+
+    @property
+    def fixed_url(self) -> str | None:
+        """The address this installation always uses; None where it takes any free port."""
+        listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
+        return f"http://{listen}" if listen and not listen.endswith(":0") else None
+
+    def record(self) -> dict[str, Any] | None:
+        """What the last daemon wrote about itself; it may be gone since."""
+        try:
+            found = json.loads(self.files.daemon.read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) and "base_url" in found else None
+
+    def find(self) -> Daemon | None:
+        """The running daemon; None where none runs. Raises Unreachable where its port is held by something else."""
+        record = self.record()
+        seen = probe(str(record["base_url"])) if record else None
+        if record and isinstance(seen, Health) and seen.installation_id == record.get("installation_id"):
+            return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
+        if self.fixed_url:
+            self._refuse_taken_port(self.fixed_url)
+        return None
+
+    def ensure_running(self, say: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
+        """The running daemon, started if there was none; True where this call started it. Raises Unreachable."""
+        found = self.find()
+        if found:
+            return found, False
+        with self._start_lock():
+            found = self.find()
+            if found:
+                return found, False
+            return self._start(say, listen), True
+
+    def stop(self) -> int | None:
+        """Ask the running daemon to end and wait until it has; its process id, or None where none ran."""
+        daemon = self.find()
+        if daemon is None:
+            return None
+        os.kill(daemon.pid, signal.SIGTERM)
+        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        while self._is_owned() or _is_alive(daemon.pid):
+            if time.monotonic() > deadline_s:
+                raise Unreachable(f"The daemon (process {daemon.pid}) did not end within {STOP_TIMEOUT_S:.0f} s.")
+            time.sleep(0.02)
+        return daemon.pid
+
+    def command(self, listen: str | None = None) -> list[str]:
+        """How the daemon is started, in the foreground."""
+        return [sys.executable, "-m", "svc_daemon", "serve", *(["--listen", listen] if listen else [])]
+
+    def child_environ(self) -> dict[str, str]:
+        """This environment, with folders made absolute: the daemon runs in another folder than the user."""
+        folders = {"SVC_DATA_DIR": str(self.files.root)} if self.environ.get("SVC_DATA_DIR") else {}
+        return {**self.environ, **folders}
+
+    def log_tail(self, lines: int) -> list[str]:
+        """The last lines of the daemon's log, oldest first."""
+        return _tail(self.files.log, lines)
+
+    def _start(self, say: Callable[[str], None], listen: str | None) -> Daemon:
+        output = self.files.log.with_name("start.log")
+        output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with output.open("wb") as sink:
+            process = _spawn(self.command(listen), self.child_environ(), sink)
+        began_s, said = time.monotonic(), False
+        while time.monotonic() - began_s < START_TIMEOUT_S:
+            found = self.find() if self.record() else None
+            if found:
+                return found
+            # A daemon that finds the directory locked leaves; the one that holds the lock is about to answer.
+            if process.poll() not in {None, LOCKED_EXIT}:
+                break
+            if not said and time.monotonic() - began_s > SILENT_START_S:
+                said = True
+                say("starting the daemon …")
+            time.sleep(0.02)
+        raise self._start_failed(process, output)
+
+    def _start_failed(self, process: "subprocess.Popen[bytes]", output: Path) -> Unreachable:
+        code = process.poll()
+        what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
+        tail = _tail(output, LOG_TAIL_LINES) or self.log_tail(LOG_TAIL_LINES)
+        words = "".join(f"\n  {line}" for line in tail)
+        return Unreachable(
+            f"The daemon could not be started: it {what}.{words}",
+            hint="`svc daemon run` starts it in the foreground, `svc doctor` looks at the installation.",
+            details={"exit_code": code, "log": tail},
+        )
+
+    def _refuse_taken_port(self, base_url: str) -> None:
+        seen = probe(base_url, timeout_s=2.0)
+        if seen is None:
+            return
+        address = base_url.removeprefix("http://")
+        who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"
+        raise Unreachable(
+            f"{address} is held by {who}, not by the daemon of {self.files.root}.",
+            code="svc_port_taken",
+            hint=f"stop what holds it (`ss -ltnp`), or choose another port: SVC_LISTEN={_next_port(address)}.",
+            details={"address": address, "data_dir": str(self.files.root)},
+        )
+
+    def _is_owned(self) -> bool:
+        """Whether a process holds the data directory's lock."""
+        try:
+            descriptor = os.open(self.files.lock, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    @contextmanager
+    def _start_lock(self) -> Iterator[None]:
+        self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.files.root / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            # The holder gives up after START_TIMEOUT_S, and the kernel frees the lock of one that dies.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _spawn(command: list[str], environ: dict[str, str], sink: BinaryIO) -> "subprocess.Popen[bytes]":
+    """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
+    # The folder our packages lie in: `-m` looks there first, never in a folder that the user happens to stand in.
+    home = Path(svc_daemon.__file__).parent.parent
+    return subprocess.Popen(
+        command,
+        cwd=home,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=sink,
+        stderr=sink,
+        start_new_session=True,
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        # A daemon that we started ourselves stays a zombie until somebody asks for its end.
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return False
+    except ChildProcessError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _tail(path: Path, lines: int) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 64 * 1024))
+            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+    except OSError:
+        return []
+
+
+def _next_port(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + 1}" if port.isdigit() else "127.0.0.1:7821"

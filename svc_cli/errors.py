@@ -1,0 +1,138 @@
+"""The errors that `svc` and its Python client raise, each with its exit code and the way out.
+
+SvcError             anything a caller is told, by code, sentence and hint
+ ├─ ApiError         the daemon answered with an error envelope
+ ├─ UsageError       flags, settings or files of settings are wrong
+ ├─ PathMissing      a local path that was named does not exist
+ ├─ Unreachable      nobody answers at the address, or somebody else does
+ ├─ NetworkFailed    the connection broke and retries are used up
+ ├─ Incompatible     daemon and command line speak no common API version
+ ├─ NotAuthenticated no key is known for this address
+ ├─ WaitTimedOut     `--timeout` was reached; the work goes on
+ ├─ Interrupted      Ctrl-C
+ └─ BadAnswer        what came back is not an answer of this API
+"""
+
+from typing import Any
+
+from svc_cli.exits import Exit, exit_for_answer
+
+
+class SvcError(Exception):
+    """An end other than success: a code for programs, a sentence and a hint for people."""
+
+    #: Codes made by the client start with `svc_`; the API's own never do.
+    code: str = "svc_error"
+    exit: Exit = Exit.BUG
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        code: str | None = None,
+        details: dict[str, Any] | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.code
+        self.details = details or {}
+        self.request_id = request_id
+
+    def body(self) -> dict[str, Any]:
+        """The `error` object of the JSON contract."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "retryable": self.retryable,
+            "details": self.details,
+            "hint": self.hint,
+        }
+
+    def envelope(self) -> dict[str, Any]:
+        """What `--json` prints when a command fails as a whole."""
+        return {"error": self.body(), "request_id": self.request_id, "exit_code": int(self.exit)}
+
+
+class ApiError(SvcError):
+    """The daemon refused: `status` is HTTP's, `code` the API's."""
+
+    def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
+        super().__init__(
+            str(error.get("message") or f"The service answered {status}."),
+            code=str(error.get("code") or "svc_bad_answer"),
+            details=dict(error.get("details") or {}),
+            request_id=request_id,
+        )
+        self.status = status
+        self.retryable = bool(error.get("retryable"))
+        self.exit = exit_for_answer(status, self.code, self.retryable)
+        self.hint = HINTS.get(self.code)
+
+
+class UsageError(SvcError):
+    code = "svc_usage"
+    exit = Exit.USAGE
+
+
+class PathMissing(SvcError):
+    code = "svc_path_not_found"
+    exit = Exit.MISSING
+
+
+class Unreachable(SvcError):
+    code = "svc_daemon_unreachable"
+    exit = Exit.UNREACHABLE
+    retryable = True
+
+
+class NetworkFailed(SvcError):
+    code = "svc_network_failed"
+    exit = Exit.TEMPORARY
+    retryable = True
+
+
+class Incompatible(SvcError):
+    code = "svc_api_incompatible"
+    exit = Exit.INCOMPATIBLE
+
+
+class NotAuthenticated(SvcError):
+    code = "svc_no_api_key"
+    exit = Exit.DENIED
+
+
+class WaitTimedOut(SvcError):
+    code = "svc_timeout"
+    exit = Exit.TIMEOUT
+    retryable = True
+
+
+class BadAnswer(SvcError):
+    code = "svc_bad_answer"
+    exit = Exit.TEMPORARY
+
+
+class Interrupted(SvcError):
+    code = "svc_interrupted"
+    exit = Exit.INTERRUPTED
+    retryable = True
+
+
+#: The useful next step for errors of the API that have one.
+HINTS: dict[str, str] = {
+    "invalid_project_key": "`svc auth status` shows which key is sent and where it came from.",
+    "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
+    "bucket_not_found": "`svc bucket ls` shows the buckets, `svc bucket create SLUG` makes one.",
+    "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
+    "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
+    "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is still being indexed.",
+    "delete_blocked": "`--force` deletes it all the same.",
+    "force_required": "`--force` deletes the bucket and the sources that have no other bucket.",
+    "file_too_large": "split the file, or leave out what needs no search.",
+    "storage_full": "free some disk space where the data directory lives, then run the same command again.",
+    "host_not_allowed": "address the daemon as 127.0.0.1 or localhost, or name the host in SVC_ALLOWED_HOSTS.",
+}

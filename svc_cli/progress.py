@@ -1,0 +1,122 @@
+"""How far a long command is: a bar on a terminal, one plain line per 10 s elsewhere, or nothing."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from svc_cli.console import Console, is_terminal
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+Style = Literal["auto", "bar", "plain", "none"]
+
+#: No terminal on stderr: at most one line in this time, so that logs of builds stay short.
+PLAIN_INTERVAL_S = 10.0
+
+
+class Progress(Protocol):
+    """One phase at a time: `begin` it with a label and a total, then `update` how many are done."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def begin(self, label: str, total: int) -> None: ...
+
+    def update(self, done: int, note: str = "") -> None: ...
+
+
+def progress_for(console: Console, style: Style, clock: Callable[[], float] = time.monotonic) -> Progress:
+    """The kind of progress that suits the stream; `auto` shows a bar only where it can move."""
+    if style == "none":
+        return Silent()
+    movable = is_terminal(console.err) and console.environ.get("TERM") != "dumb" and not console.environ.get("CI")
+    if style == "bar" or (style == "auto" and movable):
+        return Bar(console)
+    return Plain(console, clock)
+
+
+class Silent:
+    """Says nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def begin(self, label: str, total: int) -> None:
+        """Say nothing."""
+
+    def update(self, done: int, note: str = "") -> None:
+        """Say nothing."""
+
+
+class Plain(Silent):
+    """Lines without escape codes, never more than one in `PLAIN_INTERVAL_S`; short work stays silent."""
+
+    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+        self._console = console
+        self._clock = clock
+        self._last_s = clock()
+        self._label = ""
+        self._total = 0
+
+    def begin(self, label: str, total: int) -> None:
+        self._label, self._total = label, total
+
+    def update(self, done: int, note: str = "") -> None:
+        if self._clock() - self._last_s < PLAIN_INTERVAL_S:
+            return
+        self._last_s = self._clock()
+        self._console.say(f"{self._label}: {done} of {self._total}{f', {note}' if note else ''}")
+
+
+class Bar(Silent):
+    """A moving bar on stderr that is gone when the work ends."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._rich: RichProgress | None = None
+
+    def __enter__(self) -> Self:
+        # Rich costs 40 ms to import; only a terminal pays for it.
+        from rich import progress as rich_progress  # noqa: PLC0415
+        from rich.console import Console as RichConsole  # noqa: PLC0415
+
+        is_plain = bool(self._console.environ.get("NO_COLOR"))
+        self._rich = rich_progress.Progress(
+            rich_progress.SpinnerColumn(),
+            rich_progress.TextColumn("{task.description}", markup=False),
+            rich_progress.BarColumn(),
+            rich_progress.MofNCompleteColumn(),
+            rich_progress.TimeElapsedColumn(),
+            rich_progress.TextColumn("{task.fields[note]}", markup=False),
+            console=RichConsole(file=self._console.err, no_color=is_plain),
+            transient=True,
+        )
+        self._rich.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+    def begin(self, label: str, total: int) -> None:
+        if self._rich is None:
+            return
+        for task in self._rich.task_ids:
+            self._rich.remove_task(task)
+        self._rich.add_task(label, total=total, note="")
+
+    def update(self, done: int, note: str = "") -> None:
+        if self._rich is not None and self._rich.task_ids:
+            self._rich.update(self._rich.task_ids[-1], completed=done, note=note)

@@ -1,0 +1,173 @@
+"""What the user has set, and where: flags, then environment, then `svc.toml`, then the user's file, then defaults."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from svc_cli.errors import UsageError
+from svc_daemon import paths
+
+PROJECT_FILE = "svc.toml"
+USER_FILE = "config.toml"
+
+#: Environment variables of the settings that have one.
+VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one setting takes, and what it is when nobody sets it."""
+
+    kind: type[str] | type[int] | type[bool] | type[list[str]]
+    default: Any
+    choices: tuple[str, ...] = ()
+
+
+#: Every setting a file may hold; a dot separates a command's table from its flag.
+RULES: dict[str, Rule] = {
+    "base_url": Rule(str, None),
+    "bucket": Rule(str, None),
+    "wait": Rule(str, "ready", ("ready", "accepted")),
+    "progress": Rule(str, "auto", ("auto", "bar", "plain", "none")),
+    "upload.jobs": Rule(int, 4),
+    "upload.timeout": Rule(str, None),
+    "upload.tags": Rule(list, ()),
+    "upload.strict": Rule(bool, False),
+    "upload.no_create": Rule(bool, False),
+    "search.k": Rule(int, 10),
+    "search.mode": Rule(str, "hybrid", ("hybrid", "keyword", "semantic")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A setting's value and where it came from."""
+
+    name: str
+    value: Any
+    #: `flag`, `environment SVC_…`, a file's path, or `default`.
+    source: str
+    #: Came from a file of the project, which somebody else may have written.
+    from_project: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The settings of one place."""
+
+    source: str
+    values: Mapping[str, Any]
+    is_project: bool = False
+
+
+class Settings:
+    """Looks a setting up in one layer after the other."""
+
+    def __init__(self, environ: Mapping[str, str], layers: list[Layer]) -> None:
+        self.environ = environ
+        self._layers = layers
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str], cwd: Path) -> "Settings":
+        """Read environment, the nearest `svc.toml` upward of `cwd` and the user's file.
+
+        Raises UsageError that names the file and the key, on an unknown key, a wrong kind of value, or a file that is
+        not TOML.
+        """
+        layers = [_environment(environ)]
+        project = find_project_file(cwd)
+        if project:
+            layers.append(Layer(str(project), read_file(project), is_project=True))
+        user = user_file(environ)
+        if user.is_file():
+            layers.append(Layer(str(user), read_file(user)))
+        return cls(environ, layers)
+
+    def find(self, name: str, flag: Any = None) -> Found:
+        """Where a setting is set; a flag that was given wins over everything."""
+        if flag is not None and flag != []:
+            return Found(name, flag, "flag")
+        for layer in self._layers:
+            if name in layer.values:
+                source = layer.source if layer.source != "environment" else f"environment {VARIABLES[name]}"
+                return Found(name, layer.values[name], source, layer.is_project)
+        return Found(name, RULES[name].default, "default")
+
+    def get(self, name: str, flag: Any = None) -> Any:
+        """A setting's value."""
+        return self.find(name, flag).value
+
+    def all(self) -> Iterator[Found]:
+        """Every setting, in the order of the rules."""
+        return (self.find(name) for name in RULES)
+
+    def is_on(self, variable: str) -> bool:
+        """Whether an on-off variable such as SVC_NO_INPUT is on."""
+        return self.environ.get(variable, "").lower() not in {"", "0", "false", "no", "off"}
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """The user's own file of settings."""
+    return paths.config_dir(environ) / USER_FILE
+
+
+def find_project_file(cwd: Path) -> Path | None:
+    """The nearest `svc.toml`, from `cwd` upward."""
+    for folder in (cwd, *cwd.parents):
+        candidate = folder / PROJECT_FILE
+        if candidate.is_file() and os.access(candidate, os.R_OK):
+            return candidate
+    return None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The settings of one TOML file, by dotted name. Raises UsageError."""
+    import tomllib  # noqa: PLC0415 - 13 ms, and most runs find no file
+
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
+    values = dict(_flatten(document))
+    for name, value in values.items():
+        check(name, value, str(path))
+    return values
+
+
+def check(name: str, value: Any, source: str) -> None:
+    """Raise UsageError unless `value` is what the setting `name` takes; `source` says whose mistake it is."""
+    rule = RULES.get(name)
+    if rule is None:
+        raise UsageError(f"{source}: unknown setting `{name}`.", hint=_unknown_hint(name))
+    if not isinstance(value, rule.kind) or (rule.kind is int and isinstance(value, bool)):
+        raise UsageError(f"{source}: `{name}` takes {_KINDS[rule.kind]}, not {value!r}.")
+    if rule.choices and value not in rule.choices:
+        raise UsageError(f"{source}: `{name}` is one of {', '.join(rule.choices)}, not {value!r}.")
+    if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{source}: `{name}` takes a list of texts, not {value!r}.")
+
+
+_KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list of texts"}
+
+
+def _unknown_hint(name: str) -> str:
+    if "key" in name or "token" in name:
+        return "keys never stand in a file of settings: use `svc auth login`, SVC_API_KEY or SVC_API_KEY_FILE."
+    return f"known settings: {', '.join(RULES)}."
+
+
+def _environment(environ: Mapping[str, str]) -> Layer:
+    values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
+    for name, value in values.items():
+        check(name, value, f"environment {VARIABLES[name]}")
+    return Layer("environment", values)
+
+
+def _flatten(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,133 @@
+"""One file of an upload: read it, decide, send."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from svc_cli.client.api import Client
+from svc_cli.client.uploads import Upload, idempotency_key
+from svc_cli.errors import SvcError
+from svc_cli.exits import Exit
+from svc_cli.uploads.decisions import Decision, Json, OnConflict, Verb, decide
+from svc_cli.uploads.readings import FileRefused, read
+from svc_cli.uploads.selections import Candidate, is_utf8
+from svc_cli.uploads.summaries import Item
+
+#: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
+MOST_EPOCHS = 1000
+
+_ACTIONS = {
+    Verb.CREATE: "created",
+    Verb.REPLACE: "replaced",
+    Verb.RETRY: "retried",
+    Verb.UNCHANGED: "unchanged",
+    Verb.CONFLICT: "conflict",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the user wants of every file of this upload."""
+
+    #: Slug or id, as the user wrote it.
+    bucket: str
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any]
+    on_conflict: OnConflict = "ask"
+    #: Decide only; send nothing.
+    is_dry: bool = False
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What the bucket held when the run began. `bucket_id` is None while the bucket does not exist."""
+
+    bucket_id: str | None
+    #: Sources by title, oldest first.
+    by_title: Mapping[str, Sequence[Json]]
+
+
+def deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes) -> Item:
+    """Bring one file into the bucket, or say why not. Raises SvcError only for what would stop every file."""
+    item = Item(path=candidate.title, action="created")
+    try:
+        if not is_utf8(candidate.title):
+            raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
+        _deliver(client, candidate, holdings, wishes, item)
+    except SvcError as error:
+        if stops_everything(error):
+            raise
+        item.refuse(error)
+    return item
+
+
+def stops_everything(error: SvcError) -> bool:
+    """Whether the next file would meet the same end: a refused key, a missing bucket, a dead line."""
+    is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
+    return is_bucket or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
+
+
+def _deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes, item: Item) -> None:
+    reading = read(candidate, wishes.max_bytes)
+    item.size_bytes, item.sha256 = len(reading.data), reading.sha256
+    decision = decide(holdings.by_title.get(candidate.title, ()), reading.sha256, wishes.on_conflict)
+    item.action = _ACTIONS[decision.verb]
+    if decision.verb is Verb.CONFLICT:
+        _report_conflict(item, decision)
+    elif decision.verb is Verb.UNCHANGED and decision.source:
+        item.follow(decision.source)
+    elif wishes.is_dry:
+        item.source_id = decision.source["id"] if decision.source else None
+    elif decision.verb is Verb.RETRY and decision.source:
+        item.follow(client.retry_source(decision.source["id"]))
+    else:
+        upload = Upload(
+            filename=PurePath(candidate.title).name or candidate.title,
+            data=reading.data,
+            title=candidate.title,
+            tags=wishes.tags,
+            metadata=dict(wishes.metadata),
+            sha256=reading.sha256,
+            replaces=decision.source["id"] if decision.source else None,
+        )
+        _send(client, upload, holdings, wishes, item)
+
+
+def _send(client: Client, upload: Upload, holdings: Holdings, wishes: Wishes, item: Item) -> None:
+    """Send, in the first epoch whose key did not make a source that is gone by now."""
+    bucket_id = holdings.bucket_id or wishes.bucket
+    for epoch in range(MOST_EPOCHS):
+        answer = client.send_upload(bucket_id, upload, idempotency_key(bucket_id, upload, epoch))
+        item.sent_bytes += len(upload.data)
+        source = _living(client, answer.body, bucket_id, upload) if answer.is_replay else answer.body
+        if source is not None:
+            item.follow(source)
+            return
+    raise FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
+
+
+def _living(client: Client, replayed: Json, bucket_id: str, upload: Upload) -> Json | None:
+    """The source behind a replayed answer as it is now; None when it no longer is what this upload would make."""
+    try:
+        source = client.source(replayed["id"])
+    except SvcError as error:
+        if error.code == "source_not_found":
+            return None
+        raise
+    same = source.get("title") == upload.title and source.get("sha256") == upload.sha256
+    return source if same and bucket_id in source.get("bucket_ids", []) else None
+
+
+def _report_conflict(item: Item, decision: Decision) -> None:
+    source = decision.source or {}
+    item.source_id, item.status, item.ready = source.get("id"), source.get("status"), bool(source.get("ready"))
+    item.exit = Exit.CONFLICT
+    item.error = {
+        "code": "svc_title_conflict",
+        "message": f"the bucket has other bytes under this title ({item.source_id}); nothing was sent.",
+        "retryable": False,
+        "details": {"source_id": item.source_id, "sha256": source.get("sha256")},
+        "hint": "--replace swaps it when the new one is ready, --as-new puts the new one beside it.",
+    }
