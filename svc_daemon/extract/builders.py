@@ -12,7 +12,6 @@ HEADING_CHARACTERS = 200
 
 #: Controls, lone surrogates and non-characters, which neither databases nor JSON readers take.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-_SPACES = re.compile(r"[^\S\n]+")
 
 
 def fit(text: str) -> str:
@@ -32,6 +31,10 @@ class HeadingPath:
     def __init__(self) -> None:
         self._open: list[tuple[int, str]] = []
         self.path: tuple[str, ...] = ()
+
+    def clear(self) -> None:
+        """Stand below no heading."""
+        self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
         """A heading of this level ends those of its own level and of deeper ones."""
@@ -105,7 +108,8 @@ class FlowDocument:
         self.page: int | None = None
         self._parts: list[str] = []
         self._blocks: list[Block] = []
-        self._size = 0
+        #: Characters so far.
+        self.size = 0
         self._last_kind = ""
 
     def add(self, kind: str, text: str) -> bool:
@@ -115,18 +119,23 @@ class FlowDocument:
             return False
         start = self._separate(kind)
         self._parts.append(text)
-        self._size = start + len(text)
+        self.size = start + len(text)
         self._blocks.append(
             Block(
                 kind=kind,
                 text=text,
                 char_start=start,
-                char_end=self._size,
+                char_end=self.size,
                 headings=self.headings.path,
                 page=self.page,
             )
         )
         return True
+
+    def add_all(self, kind: str, texts: Iterable[str]) -> bool:
+        """Append a block for each text; False where all of them are blank."""
+        added = [self.add(kind, text) for text in texts]
+        return any(added)
 
     def add_heading(self, level: int, title: str) -> None:
         """Append a heading; one that is too long for a path is a paragraph."""
@@ -170,4 +179,4 @@ class FlowDocument:
             separator = "\n\n"
         self._parts.append(separator)
         self._last_kind = kind
-        return self._size + len(separator)
+        return self.size + len(separator)

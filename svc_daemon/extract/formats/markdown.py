@@ -23,7 +23,11 @@ _FRONT_TITLE = re.compile(r"title\s*[:=]\s*(.+)", re.IGNORECASE)
 
 
 def read(given: Given) -> Document:
-    text, warnings = decode(given.data)
+    return read_markdown(*decode(given.data))
+
+
+def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:
+    """The blocks of a Markdown text."""
     return _Reader(LineDocument(text)).read(warnings)
 
 

@@ -1,0 +1,76 @@
+"""Archives that documents are made of (DOCX, XLSX, PPTX, EPUB, …): none is parsed before its sizes are known.
+
+A few kilobytes can expand to gigabytes, and no parser asks first. So the declared sizes are judged, then every member
+is expanded and counted, and only then a parser sees the file. Archives inside archives are never opened.
+"""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from svc_daemon.extract import failures
+from svc_daemon.extract.limits import CageLimits
+
+_ENCRYPTED_FLAG = 1
+_READ_BYTES = 256 * 1024
+#: Small members may be as repetitive as they like.
+_RATIO_FROM_BYTES = 1024**2
+
+
+@contextmanager
+def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
+    """A zip archive whose members are all within the limits; raises ExtractionFailed where they are not."""
+    with _unreadable(), ZipFile(BytesIO(data)) as archive:
+        _check_declared(archive.infolist(), limits)
+        _check_expanded(archive, limits)
+        yield archive
+
+
+def check_archive(data: bytes, limits: CageLimits) -> None:
+    """Raise ExtractionFailed where `data` is no archive within the limits."""
+    with open_archive(data, limits):
+        return
+
+
+@contextmanager
+def _unreadable() -> Iterator[None]:
+    try:
+        yield
+    except (BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError) as error:
+        raise failures.unreadable("The file is damaged: its archive can't be expanded.") from error
+
+
+def _check_declared(members: list[ZipInfo], limits: CageLimits) -> None:
+    if len(members) > limits.archive_entries:
+        raise failures.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
+    if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
+        raise failures.encrypted()
+    if sum(member.file_size for member in members) > limits.archive_bytes:
+        raise _too_large(limits)
+    for member in members:
+        _check_ratio(member, member.file_size, limits)
+
+
+def _check_expanded(archive: ZipFile, limits: CageLimits) -> None:
+    """Count what really comes out: what a member declares is only what its writer says."""
+    total = 0
+    for member in archive.infolist():
+        size = 0
+        with archive.open(member) as content:
+            while piece := content.read(_READ_BYTES):
+                size += len(piece)
+                if total + size > limits.archive_bytes:
+                    raise _too_large(limits)
+        _check_ratio(member, size, limits)
+        total += size
+
+
+def _check_ratio(member: ZipInfo, size: int, limits: CageLimits) -> None:
+    if size > _RATIO_FROM_BYTES and size > limits.archive_ratio * max(member.compress_size, 1):
+        raise failures.over_limit(f"The file expands to more than {limits.archive_ratio} times its size.")
+
+
+def _too_large(limits: CageLimits) -> failures.ExtractionFailed:
+    return failures.over_limit(f"The file expands to more than {limits.archive_bytes // 1024**2} MB.")

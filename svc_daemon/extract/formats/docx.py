@@ -1,0 +1,120 @@
+"""DOCX: headings, paragraphs, list items and table rows in the order of the body, then the notes.
+
+python-docx opens the package and resolves styles; the body is walked here, because its own view leaves out inserted
+text, content controls and text boxes.
+"""
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile
+
+import docx
+from docx.opc.exceptions import OpcError
+from docx.oxml import parse_xml
+from docx.oxml.ns import qn
+from lxml.etree import LxmlError
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract import failures
+from svc_daemon.extract.archives import check_archive
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.formats import Given
+
+_PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+_TEXT, _STYLE, _LIST = qn("w:t"), qn("w:pStyle"), qn("w:numPr")
+_VALUE = qn("w:val")
+_BREAKS = {qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:tab"): "\t", qn("w:noBreakHyphen"): "-"}
+#: A text box is told twice, the second time for old programs; its paragraphs are blocks of their own.
+_BOX, _FALLBACK = qn("w:txbxContent"), "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_NOTES = ("/footnotes", "/endnotes")
+
+
+def read(given: Given) -> Document:
+    """Raises ExtractionFailed for a damaged file and for an archive over the limits."""
+    check_archive(given.data, given.limits)
+    try:
+        document = docx.Document(BytesIO(given.data))
+        body, notes = document.element.body, list(_notes(document))
+    except (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError) as error:
+        raise failures.unreadable("The Word file is damaged: its parts don't fit together.") from error
+    walker = _Walker(FlowDocument(), _heading_levels(document))
+    walker.walk(body)
+    for note in notes:
+        walker.walk(note)
+    return walker.flow.finish(title=document.core_properties.title)
+
+
+def _heading_levels(document: Any) -> dict[str, int]:
+    """Style id to level; the built-in names are English in every language's Word."""
+    levels = {}
+    for style in document.styles:
+        name = (style.name or "").lower()
+        if name == "title":
+            levels[style.style_id] = 0
+        elif name.startswith("heading ") and name[8:].isdigit():
+            levels[style.style_id] = int(name[8:])
+    return levels
+
+
+def _notes(document: Any) -> Iterator[Any]:
+    for relation in document.part.rels.values():
+        if relation.reltype.endswith(_NOTES) and not relation.is_external:
+            yield parse_xml(relation.target_part.blob)
+
+
+class _Walker:
+    def __init__(self, flow: FlowDocument, levels: dict[str, int]) -> None:
+        self.flow = flow
+        self._levels = levels
+
+    def walk(self, element: Any) -> None:
+        """Add what is below an element, in its order."""
+        for child in element:
+            if child.tag == _PARAGRAPH:
+                self._add_paragraph(child)
+            elif child.tag == _TABLE:
+                self._add_table(child)
+            elif child.tag != _FALLBACK:
+                self.walk(child)
+
+    def _add_paragraph(self, paragraph: Any) -> None:
+        text = _text(paragraph)
+        style = next((mark.get(_VALUE) for mark in paragraph.iter(_STYLE)), "")
+        level = self._levels.get(style)
+        if level is not None:
+            self.flow.add_heading(level, text)
+        else:
+            is_item = next(paragraph.iter(_LIST), None) is not None
+            self.flow.add("item" if is_item else "paragraph", text)
+        for box in paragraph.iter(_BOX):
+            if not _is_inside(box, _FALLBACK, paragraph):
+                self.walk(box)
+
+    def _add_table(self, table: Any) -> None:
+        for row in table.iter(_ROW):
+            # The rows of a table inside a cell are part of that cell's text.
+            if next(row.iterancestors(_TABLE)) is table:
+                self.flow.add_row(_cell_text(cell) for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row)
+
+
+def _cell_text(cell: Any) -> str:
+    return " ".join(_text(paragraph) for paragraph in cell.iter(_PARAGRAPH))
+
+
+def _text(paragraph: Any) -> str:
+    """Text of a paragraph, inserted and linked text included, deleted text and text boxes not."""
+    return "".join(
+        _BREAKS.get(element.tag) or element.text or ""
+        for element in paragraph.iter(_TEXT, *_BREAKS)
+        if not _is_inside(element, _BOX, paragraph)
+    )
+
+
+def _is_inside(element: Any, tag: str, top: Any) -> bool:
+    for ancestor in element.iterancestors():
+        if ancestor is top:
+            return False
+        if ancestor.tag == tag:
+            return True
+    return False

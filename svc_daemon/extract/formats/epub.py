@@ -1,0 +1,57 @@
+"""EPUB: the chapters in the order of the book's spine, each read as HTML."""
+
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+from zipfile import ZipFile
+
+from lxml import etree
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract import failures
+from svc_daemon.extract.archives import open_archive
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.html import add_markup
+from svc_daemon.extract.formats.texts import decode
+
+_CONTAINER = "META-INF/container.xml"
+
+
+def read(given: Given) -> Document:
+    """Raises ExtractionFailed for a damaged or protected book and for an archive over the limits."""
+    with open_archive(given.data, given.limits) as archive:
+        if "META-INF/encryption.xml" in archive.namelist() and "META-INF/rights.xml" in archive.namelist():
+            raise failures.encrypted()
+        flow = FlowDocument()
+        try:
+            package_path = _package_path(archive)
+            package = _parse(archive.read(package_path))
+        except (etree.LxmlError, StopIteration) as error:
+            raise failures.unreadable("The EPUB is damaged: it doesn't say what its chapters are.") from error
+        for chapter in _chapters(package, posixpath.dirname(package_path)):
+            if chapter in archive.namelist():
+                add_markup(flow, decode(archive.read(chapter))[0])
+    return flow.finish(title=_first_text(package, "title"), language=_first_text(package, "language"))
+
+
+def _parse(xml: bytes) -> Any:
+    return etree.fromstring(xml, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
+
+
+def _package_path(archive: ZipFile) -> str:
+    root_files = _parse(archive.read(_CONTAINER)).iter("{*}rootfile")
+    return str(next(root_files).get("full-path"))
+
+
+def _chapters(package: Any, folder: str) -> Iterator[str]:
+    paths = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
+    for reference in package.iter("{*}itemref"):
+        path = paths.get(reference.get("idref"))
+        if path:
+            yield posixpath.normpath(posixpath.join(folder, unquote(path)))
+
+
+def _first_text(package: Any, name: str) -> str | None:
+    return next((element.text for element in package.iter(f"{{*}}{name}") if element.text), None)

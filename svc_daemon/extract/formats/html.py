@@ -1,0 +1,186 @@
+"""HTML: the article of a page where there is one, else all of its visible text; parsed, never rendered.
+
+trafilatura finds the article, without menus and footers. It was made for web pages: where it leaves most of the text
+out (a table of data, a generated manual), the page is read as a whole instead, because a document read by half is
+worse than one with its menu.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import lxml_html_clean  # noqa: F401  trafilatura needs it and does not ask for it by name
+import trafilatura
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+from trafilatura.settings import Document as TrafilaturaDocument
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.texts import decode
+
+#: An article with a smaller part of the visible text than this is taken for a wrong guess.
+_ARTICLE_SHARE = 1 / 3
+
+_UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
+_FURNITURE = frozenset({"nav", "header", "footer", "aside", "form"})
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCKS = {
+    *("address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset"),
+    *("figcaption", "figure", "footer", "form", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section"),
+    *("summary", "table", "tbody", "tfoot", "thead", "tr", "ul", *_HEADINGS),
+}
+_KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
+_SPACES = re.compile(r"\s+")
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
+
+
+def read(given: Given) -> Document:
+    markup, warnings = _decode(given.data)
+    page = LexborHTMLParser(markup)
+    whole = FlowDocument()
+    _add_page(whole, page, _UNSEEN | _FURNITURE)
+    article = FlowDocument()
+    _add_article(article, markup)
+    flow = article if article.size > whole.size * _ARTICLE_SHARE else whole
+    if not flow.size:
+        # All of its words stand in menus and forms: better those than none.
+        _add_page(flow, page, _UNSEEN)
+    root = page.root
+    language = root.attributes.get("lang") if root is not None else None
+    return flow.finish(title=_title(page), language=language, warnings=warnings)
+
+
+def add_markup(flow: FlowDocument, markup: str) -> None:
+    """Append all visible text of a piece of HTML."""
+    _add_page(flow, LexborHTMLParser(markup), _UNSEEN)
+
+
+def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Text by its mark or as UTF-8, else in the charset that the page declares."""
+    text, warnings = decode(data)
+    declared = _CHARSET.search(data[:4096])
+    if warnings and declared:
+        try:
+            return data.decode(declared[1].decode("ascii")), ()
+        except (LookupError, UnicodeDecodeError):
+            return text, warnings
+    return text, warnings
+
+
+def _title(page: LexborHTMLParser) -> str | None:
+    node = page.css_first("title") or page.css_first("h1")
+    return one_line(node.text()) if node is not None else None
+
+
+def _add_article(flow: FlowDocument, markup: str) -> None:
+    found = trafilatura.bare_extraction(
+        markup, include_comments=False, include_formatting=True, include_links=True, favor_recall=True
+    )
+    for element in found.body if isinstance(found, TrafilaturaDocument) else ():
+        _add_element(flow, element)
+
+
+def _add_element(flow: FlowDocument, element: Any) -> None:
+    """One of trafilatura's elements; what it holds besides the known ones is a paragraph."""
+    if element.tag == "head":
+        level = str(element.get("rend") or "h2")[1:]
+        flow.add_heading(int(level) if level.isdigit() else 2, _words(element))
+    elif element.tag == "list":
+        for item in element.iter("item"):
+            flow.add("item", " ".join(_own_words(item)))
+    elif element.tag == "table":
+        for row in element.iter("row"):
+            flow.add_row(_words(cell) for cell in row.iter("cell"))
+    elif element.tag == "code":
+        flow.add("code", "".join(element.itertext()))
+    else:
+        flow.add("paragraph", _words(element))
+    if element.tail:
+        flow.add("paragraph", one_line(element.tail))
+
+
+def _words(element: Any) -> str:
+    return one_line("".join(element.itertext()))
+
+
+def _own_words(item: Any) -> Iterator[str]:
+    """Words of a list's item without those of the lists in it."""
+    yield one_line(item.text or "")
+    for child in item:
+        if child.tag != "list":
+            yield _words(child)
+        yield one_line(child.tail or "")
+
+
+def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:
+    if page.body is not None:
+        writer = _Writer(flow)
+        for node, entered in _walk(page.body, unseen):
+            writer.take(node, entered=entered)
+
+
+def _walk(root: LexborNode, unseen: frozenset[str]) -> Iterator[tuple[LexborNode, bool]]:
+    """Each node when it is entered and when it is left; without recursion, since pages nest without end."""
+    node: LexborNode = root
+    while True:
+        yield node, True
+        below = node.child if node.tag not in unseen else None
+        if below is not None:
+            node = below
+            continue
+        while True:
+            yield node, False
+            if node.mem_id == root.mem_id:
+                return
+            if node.next is not None:
+                node = node.next
+                break
+            if node.parent is None:
+                return
+            node = node.parent
+
+
+class _Writer:
+    """Collects the words between the edges of blocks and appends them as what the innermost block is."""
+
+    def __init__(self, flow: FlowDocument) -> None:
+        self._flow = flow
+        self._blocks: list[str] = []
+        self._pieces: list[str] = []
+
+    def take(self, node: LexborNode, *, entered: bool) -> None:
+        tag = node.tag or ""
+        if tag == "-text":
+            if entered:
+                self._add_text(node.text_content or "")
+        elif tag == "br":
+            self._pieces.append("\n" if entered else "")
+        elif tag in {"td", "th"}:
+            self._pieces.append("" if entered or not self._in("tr") else " | ")
+        elif tag in _BLOCKS and (tag == "tr" or not self._in("tr")):
+            self._cross(tag, entered=entered)
+
+    def _in(self, tag: str) -> bool:
+        return bool(self._blocks) and self._blocks[-1] == tag
+
+    def _add_text(self, text: str) -> None:
+        self._pieces.append(text if self._in("pre") else _SPACES.sub(" ", text))
+
+    def _cross(self, tag: str, *, entered: bool) -> None:
+        """The edge of a block ends the words before it."""
+        self._flush()
+        if entered:
+            self._blocks.append(tag)
+        elif self._blocks:
+            self._blocks.pop()
+
+    def _flush(self) -> None:
+        text, self._pieces = "".join(self._pieces), []
+        tag = self._blocks[-1] if self._blocks else ""
+        if tag in _HEADINGS:
+            self._flow.add_heading(_HEADINGS[tag], text)
+        elif tag == "tr":
+            self._flow.add_row(text.split(" | "))
+        elif text:
+            self._flow.add(_KINDS.get(tag, "paragraph"), text)

@@ -1,0 +1,49 @@
+"""Jupyter notebooks: Markdown cells with their headings, code cells and the text they printed in fences."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract import failures
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.markdown import read_markdown
+from svc_daemon.extract.formats.texts import decode
+
+_BACKTICKS = re.compile(r"`{3,}")
+
+
+def read(given: Given) -> Document:
+    """The notebook as one Markdown text; raises ExtractionFailed for what is no notebook."""
+    text, warnings = decode(given.data)
+    try:
+        parts = [part for cell in json.loads(text)["cells"] for part in _parts(cell)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise failures.unreadable("The file is no Jupyter notebook of version 4.") from error
+    document = read_markdown("\n\n".join(parts), warnings)
+    # Lines of this text are not lines of the file.
+    blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
+    return replace(document, blocks=blocks)
+
+
+def _parts(cell: dict[str, Any]) -> Iterator[str]:
+    source = _joined(cell.get("source", ""))
+    if cell["cell_type"] != "code":
+        yield source
+        return
+    yield from _fenced(source)
+    for output in cell.get("outputs", ()):
+        yield from _fenced(_joined(output.get("text") or output.get("data", {}).get("text/plain", "")))
+
+
+def _fenced(code: str) -> Iterator[str]:
+    if code.strip():
+        longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
+        fence = "`" * (longest + 1)
+        yield f"{fence}\n{code}\n{fence}"
+
+
+def _joined(lines: str | list[str]) -> str:
+    return lines if isinstance(lines, str) else "".join(lines)

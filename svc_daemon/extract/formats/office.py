@@ -1,0 +1,39 @@
+"""RTF, OpenDocument texts, Outlook mails and the old office files, where the extra `formats` is installed."""
+
+import re
+from importlib import import_module
+from typing import Any
+
+from svc_daemon.core.documents import Document
+from svc_daemon.core.media_types import find_format
+from svc_daemon.extract import failures
+from svc_daemon.extract.archives import check_archive
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.formats import Given
+
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+def read(given: Given) -> Document:
+    """Raises ExtractionFailed where the extra is missing, the file is damaged or over the limits."""
+    if given.data.startswith(b"PK"):
+        check_archive(given.data, given.limits)
+    kreuzberg = _parser(given.content_type)
+    try:
+        result = kreuzberg.extract_bytes_sync(given.data, given.content_type)
+    except kreuzberg.KreuzbergError as error:
+        raise failures.unreadable("The file is damaged, or not what its content seems to be.") from error
+    flow = FlowDocument()
+    flow.add_all("paragraph", _BLANK_LINE.split(result.content))
+    return flow.finish()
+
+
+def _parser(content_type: str) -> Any:
+    try:
+        return import_module("kreuzberg")
+    except ImportError as error:
+        format_ = find_format(content_type)
+        extra = format_.extra if format_ else None
+        raise failures.unsupported(
+            f"Files of type {content_type} need the extra {extra!r}: pip install 'svc[{extra}]', then retry the source."
+        ) from error

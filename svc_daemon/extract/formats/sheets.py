@@ -1,0 +1,57 @@
+"""XLSX, ODS and XLS: each sheet as a page under its name, each row as a line of cells, below the columns' names."""
+
+from datetime import date, datetime, time, timedelta
+from io import BytesIO
+
+import python_calamine
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract import failures
+from svc_daemon.extract.archives import check_archive
+from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.formats import Given
+from svc_daemon.extract.formats.csv_tables import column_heading
+
+Cell = int | float | str | bool | time | date | datetime | timedelta
+
+
+def read(given: Given) -> Document:
+    """Raises ExtractionFailed for a damaged or protected file and for an archive over the limits."""
+    if given.data.startswith(b"PK"):
+        check_archive(given.data, given.limits)
+    flow = FlowDocument()
+    try:
+        with python_calamine.load_workbook(BytesIO(given.data)) as workbook:
+            for number, name in enumerate(workbook.sheet_names, 1):
+                flow.page = number
+                _add_sheet(flow, name, workbook.get_sheet_by_index(number - 1))
+            return flow.finish(pages=len(workbook.sheet_names))
+    except python_calamine.PasswordError as error:
+        raise failures.encrypted() from error
+    except python_calamine.CalamineError as error:
+        raise failures.unreadable("The spreadsheet is damaged: it can't be opened.") from error
+
+
+def _add_sheet(flow: FlowDocument, name: str, sheet: python_calamine.CalamineSheet) -> None:
+    rows = ([_shown(cell) for cell in row] for row in sheet.iter_rows())
+    filled = (row for row in rows if any(row))
+    first = next(filled, None)
+    if first is None:
+        return
+    flow.add_heading(1, name)
+    header = column_heading([cell for cell in first if cell])
+    if header:
+        flow.add_heading(2, header)
+    else:
+        flow.add_row(first)
+    for row in filled:
+        flow.add_row(row)
+
+
+def _shown(cell: Cell) -> str:
+    """A cell as a person sees it: whole numbers without a fraction, dates without a midnight."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, datetime) and cell.time() == time():
+        return cell.date().isoformat()
+    return str(cell)
