@@ -4,6 +4,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -53,18 +54,16 @@ class _Connection:
 
 def run_load(base_url: str, clients: int, seconds: float, make_request: MakeRequest, status: int) -> Load:
     """Keep `clients` requests in flight for `seconds`; raises ConnectionError on any other status."""
-    selector = selectors.DefaultSelector()
-    connections = [_connect(base_url) for _ in range(clients)]
-    latencies_s: list[float] = []
-    wall_s, processor_s = time.perf_counter(), time.process_time()
-    for number, connection in enumerate(connections):
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-        connection.send(make_request(number))
-    _pump(selector, latencies_s, wall_s + seconds, make_request, clients, status)
-    wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
-    for connection in connections:
-        connection.socket.close()
-    selector.close()
+    with ExitStack() as open_things:
+        selector = open_things.enter_context(selectors.DefaultSelector())
+        connections = [_connect(base_url, open_things) for _ in range(clients)]
+        latencies_s: list[float] = []
+        wall_s, processor_s = time.perf_counter(), time.process_time()
+        for number, connection in enumerate(connections):
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.send(make_request(number))
+        _pump(selector, latencies_s, wall_s + seconds, make_request, clients, status)
+        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
     return Load(len(latencies_s), wall_s, latencies_s, processor_s / wall_s)
 
 
@@ -94,9 +93,9 @@ def _pump(
                 in_flight -= 1
 
 
-def _connect(base_url: str) -> _Connection:
+def _connect(base_url: str, open_things: ExitStack) -> _Connection:
     address = urlsplit(base_url)
-    connection = socket.create_connection((address.hostname or "", address.port or 80))
+    connection = open_things.enter_context(socket.create_connection((address.hostname or "", address.port or 80)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return _Connection(connection)
 

@@ -1,0 +1,68 @@
+"""Each benchmark runs and prints one JSON line; the figures of a run this small mean nothing."""
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tests.acceptance.installations import ROOT
+from tests.bench.loads import run_load
+from tests.bench.machines import spread_ms
+
+SMALL_RUNS = [
+    ("bench_uploads", ["--seconds", "0.3", "--clients", "2"], {"clients"}),
+    ("bench_ready", ["--documents", "2"], {"p50_ms", "p95_ms"}),
+    ("bench_http_search", ["--chunks", "150", "--queries", "3"], {"chunks"}),
+    ("bench_commands", ["--rounds", "1"], {"interpreter_ms", "beyond_it_ms"}),
+    ("bench_starts", ["--rounds", "1"], {"first_ms", "later"}),
+    ("bench_idle", ["--documents", "3", "--seconds", "0.2"], {"fresh", "after_documents"}),
+]
+
+
+@pytest.mark.parametrize(("name", "flags", "keys"), SMALL_RUNS, ids=[name for name, _, _ in SMALL_RUNS])
+def test_a_benchmark_prints_one_json_line(name: str, flags: list[str], keys: set[str]) -> None:
+    command = [sys.executable, "-m", f"tests.bench.{name}", *flags]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stderr
+    line = json.loads(ended.stdout)
+    assert {"benchmark", "parameters", "machine"} | keys <= set(line)
+    assert line["machine"]["cores"] >= 1
+
+
+def test_a_spread_has_the_middle_the_tail_and_the_end() -> None:
+    assert spread_ms([n / 1000 for n in range(100)]) == {"p50_ms": 50.0, "p95_ms": 95.0, "max_ms": 99.0}
+    assert spread_ms([0.001]) == {"p50_ms": 1.0, "p95_ms": 1.0, "max_ms": 1.0}
+
+
+class _Counting(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        self.seen.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _get(number: int) -> bytes:
+    return b"GET /%d HTTP/1.1\r\nHost: here\r\n\r\n" % number
+
+
+def test_the_load_client_counts_each_answer_once() -> None:
+    _Counting.seen = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Counting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        load = run_load(f"http://127.0.0.1:{server.server_port}", 3, 0.2, _get, status=200)
+        with pytest.raises(ConnectionError, match="not 201"):
+            run_load(f"http://127.0.0.1:{server.server_port}", 1, 0.1, _get, status=201)
+        server.shutdown()
+    assert load.requests == len(load.latencies_s) == len(_Counting.seen) - 1
+    assert len(set(_Counting.seen[: load.requests])) == load.requests
