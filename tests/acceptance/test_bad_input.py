@@ -1,10 +1,11 @@
 """Bad uploads get a clear envelope with the right code; nothing is stored and no key is claimed."""
 
+import io
 import json
 import socket
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -20,6 +21,7 @@ from tests.acceptance.calls import (
     wait_ended,
 )
 from tests.acceptance.installations import Installation, wait_until
+from tests.corpus import pdf
 
 FILE = ("file", "notes.md", b"# Notes\n\nSome text.\n")
 BUCKET = "inbox"
@@ -162,6 +164,18 @@ def test_a_connection_that_breaks_stores_nothing(shared_installation: Installati
     assert (whole.status_code, "Idempotent-Replayed" in whole.headers) == (201, False)
 
 
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(shared_installation: Installation) -> None:
+    address = urlsplit(shared_installation.base_url)
+    head = (
+        f"POST /v1/buckets/{BUCKET}/files HTTP/1.1\r\nHost: {address.netloc}\r\nExpect: 100-continue\r\n"
+        f"Authorization: Bearer {shared_installation.key}\r\nContent-Length: 90000000\r\n"
+        f"Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n"
+    )
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
+
+
 JSON_CALLS: list[tuple[bytes, dict[str, str], tuple[int, str]]] = [
     (b"{", {}, (400, "invalid_json")),
     (b'{"query": "a", "query": "b"}', {}, (400, "invalid_json")),
@@ -184,9 +198,32 @@ def test_a_bad_json_body_is_refused(
     assert _refusal(answer) == expected
 
 
-def test_what_only_extraction_finds_fails_the_source_and_nobody_else(client: httpx.Client) -> None:
-    bad = upload(client, BUCKET, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has").json()
-    good = upload(client, BUCKET, "good.md", b"# Good\n\nThe umber quay.\n").json()
-    failed: dict[str, Any] = wait_ended(client, bad["id"])
-    assert (failed["status"], failed["error"]["code"]) == ("failed", "document_unreadable")
-    assert wait_ended(client, good["id"])["ready"] is True
+def _bomb() -> bytes:
+    """A DOCX of some kilobytes that unpacks to 60 MB."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", b"<w:document>" + b" " * 60_000_000)
+    return written.getvalue()
+
+
+UNREADABLE = [
+    ("cut.pdf", b"%PDF-1.7\nnothing that a PDF has", "document_unreadable"),
+    ("scan.pdf", pdf([[], []]), "no_extractable_text"),
+    ("bomb.docx", _bomb(), "extraction_limit_exceeded"),
+    ("picture.pdf", b"\x89PNG\r\n\x1a\n" + bytes(500), "unsupported_format"),
+    ("blank.txt", b" \n\t\n", "no_extractable_text"),
+]
+
+
+@pytest.mark.parametrize(("filename", "data", "code"), UNREADABLE, ids=[name for name, _, _ in UNREADABLE])
+def test_what_only_extraction_finds_fails_the_source_and_nobody_else(
+    client: httpx.Client, filename: str, data: bytes, code: str
+) -> None:
+    bad = upload(client, BUCKET, filename, data)
+    good = upload(client, BUCKET, "good.md", b"# Good\n\nThe umber quay.\n")
+    assert (bad.status_code, good.status_code) == (201, 201)
+    failed = wait_ended(client, bad.json()["id"])
+    assert (failed["status"], failed["ready"], failed["error"]["code"]) == ("failed", False, code)
+    assert failed["error"]["message"]
+    assert wait_ended(client, good.json()["id"])["ready"] is True
