@@ -63,6 +63,11 @@ class Database:
         self._thread = threading.Thread(target=self._run, name=f"writer:{path.name}", daemon=True)
         self._thread.start()
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether an I/O error has ended writing."""
+        return self._broken is not None
+
     def submit(self, work: Work[T]) -> "Future[T]":
         """Queue `work` for the writer; the future is resolved after the commit that holds it."""
         future: Future[T] = Future()

@@ -19,6 +19,7 @@ from svc_daemon.store.sources import Source, find_source, update_state
 from svc_daemon.store.tasks import (
     Task,
     claim_task,
+    extend_lease,
     find_waiting,
     finish_task,
     is_held,
@@ -75,6 +76,12 @@ async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingC
 
 async def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
     await context.write(lambda connection: update_progress(connection, claim.task, stage, 0, chunks))
+
+
+async def extend_claim(context: Context, claim: IndexingClaim) -> None:
+    """The worker is alive: the lease runs from now."""
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+    await context.write(lambda connection: extend_lease(connection, claim.task, lease_until_s))
 
 
 async def complete_indexing(context: Context, claim: IndexingClaim, extraction: Extraction) -> bool:

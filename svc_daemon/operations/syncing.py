@@ -81,6 +81,8 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 async def release_expired_syncs(context: Context, now_s: float) -> int:
     """Put back memberships whose lease ran out at `now_s`; infinite at boot."""
     now = context.clock.timestamp()
+    if not context.read(lambda connection: memberships.has_expired_syncs(connection, now_s)):
+        return 0
     released = await context.write(lambda connection: memberships.release_expired_syncs(connection, now, now_s))
     if released:
         context.wakes.syncing.set()

@@ -104,6 +104,14 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
     )
 
 
+def has_expired_syncs(connection: Connection, now_s: float) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s LIMIT 1",
+        {"now_s": now_s},
+    ).fetchone()
+    return row is not None
+
+
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
     """Put back what its worker has left; with `now_s` infinite, everything (at boot)."""
     cursor = connection.execute(

@@ -1,8 +1,8 @@
 """Buckets on the wire (specification, Bucket): camel case where the specification has it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Lower case, digits and inner hyphens, 1 to 63 characters: an id contains `_`, so no slug can be mistaken for one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -13,12 +13,22 @@ Description = Annotated[str, Field(max_length=2000)]
 
 
 class Chunking(BaseModel):
-    """How documents of a bucket are cut, in characters."""
+    """How documents of a bucket are cut, in characters; `min` <= `target` <= `max`, overlap at most half of `min`."""
 
     model_config = ConfigDict(strict=True)
 
-    target_characters: Annotated[int, Field(ge=200, le=4000)] = 950
-    max_characters: Annotated[int, Field(ge=200, le=8000)] = 1100
+    target: Annotated[int, Field(ge=100, le=8000)] = 1000
+    min: Annotated[int, Field(ge=100, le=8000)] = 800
+    max: Annotated[int, Field(ge=100, le=8000)] = 1100
+    overlap: Annotated[int, Field(ge=0, le=4000)] = 0
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.min <= self.target <= self.max:
+            raise ValueError("min <= target <= max must hold")
+        if self.overlap > self.min // 2:
+            raise ValueError("overlap must be at most half of min")
+        return self
 
 
 class BucketFields(BaseModel):
@@ -30,6 +40,8 @@ class BucketFields(BaseModel):
     description: Description | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     chunking: Chunking | None = None
+    #: Only validate: nothing is made, no key is claimed.
+    dry_run: bool = False
 
 
 class BucketCreate(BucketFields):

@@ -50,6 +50,8 @@ class Format(BaseModel):
     name: str
     extensions: list[str]
     content_types: list[str]
+    #: The optional extra that has to be installed for it.
+    extra: str | None
 
 
 class LimitsAnswer(BaseModel):

@@ -1,0 +1,113 @@
+"""The URL map of the service, on one screen, and the application made of it."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from svc_daemon.api import buckets, files, searches, services, sources, tasks
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
+from svc_daemon.api.openapi import describe
+from svc_daemon.wire import buckets as bucket
+from svc_daemon.wire import searches as searching
+from svc_daemon.wire import services as service
+from svc_daemon.wire import sources as source
+from svc_daemon.wire import tasks as task
+from svc_daemon.wire.errors import ErrorCode as E
+
+Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
+
+PAGE = {"limit": "Rows of a page, 1 to 1000; without it, everything.", "after": "The last id of the page before."}
+MEMBERS = PAGE | {
+    "status": "all, queued, indexing, active or failed; without it, active members.",
+    "type": "file, page or qa.",
+    "tag": "Only sources with this tag.",
+    "q": "Only sources with this text in their title or file name.",
+    "title": "Only sources with exactly this title.",
+    "sha256": "Only sources with these bytes.",
+    "mapping": "Only sources of this sync mapping.",
+}
+FORM = {
+    "title": "Title; the file name where it is missing.",
+    "tags": "Tags, separated by commas.",
+    "metadata": "A JSON object as text.",
+    "sha256": "The bytes' SHA-256 in hex; refused where it differs.",
+    "replaces": "The id of the source whose place this one takes when it is ready.",
+    "mapping": "The name of the sync mapping that owns the source.",
+    "dry_run": "true: only validate.",
+}
+FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
+DRY = {"dry_run": "true: only validate."}
+NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
+FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
+GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
+BYTES = (E.EMPTY_FILE, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH)
+SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
+
+B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
+B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer}
+B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer}
+S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer}
+S_ONE = {200: source.SourceAnswer}
+
+# fmt: off
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("GET", "/healthz", services.health, "Is the service alive?", {200: service.Health}, keyed=False),
+    Endpoint("GET", "/openapi.json", services.openapi, "This document", {200: None}, keyed=False),
+    Endpoint("GET", "/v1/version", services.version, "Release and API versions", {200: service.Version}),
+    Endpoint("GET", "/v1/limits", services.limits, "Every limit, and the formats read", {200: service.LimitsAnswer}),
+
+    Endpoint("GET", "/v1/buckets", buckets.list_all, "List buckets", {200: bucket.BucketList},
+             query=PAGE | {"include_archived": "true: archived ones too."}),
+    Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
+             body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+    Endpoint("PUT", "/v1/buckets/{slug}", buckets.put, "Make a bucket unless it exists", B_PUT,
+             body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+    Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
+    Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
+             body=bucket.BucketUpdate, errors=(*NO_BUCKET, *FIELDS, E.DELETE_IN_PROGRESS)),
+
+    Endpoint("POST", B + "/files", files.upload, "Upload a file", S_ANY,
+             form=FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
+    Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
+             query=MEMBERS, errors=NO_BUCKET),
+    Endpoint("POST", B + "/sources", sources.attach, "Put a source into one more bucket", S_ONE,
+             body=source.SourceAttach, errors=(*NO_BUCKET, *NO_SOURCE)),
+    Endpoint("DELETE", B + "/sources/{source_id}", sources.detach, "Take a source out of this bucket only",
+             {200: source.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
+
+    Endpoint("GET", S, sources.show, "Show a source: is it ready?", {200: source.SourceVerified},
+             query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+    Endpoint("PATCH", S, sources.update, "Describe a source", S_ONE,
+             body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, E.SEARCH_FAILED)),
+    Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
+             query={"force": "true: even if other things depend on it."}),
+    Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
+    Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
+    Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
+             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING)),
+    Endpoint("GET", "/v1/knowledge/files/{source_id}", sources.show, "Show a source (alias)",
+             {200: source.SourceVerified}, query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+    Endpoint("GET", "/v1/knowledge/tasks/{task_id}", tasks.show, "Show a task", {200: task.TaskAnswer},
+             errors=(E.TASK_NOT_FOUND,)),
+
+    Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
+             body=searching.SearchRequest, errors=SEARCH),
+    Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
+             query=FIND, errors=SEARCH),
+)
+# fmt: on
+
+
+def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
+    """The application; `lifespan` puts `context`, `installation_id` and `started_s` into its state."""
+    app = Starlette(
+        routes=[Route(row.path, row.handler, methods=[row.method]) for row in ENDPOINTS],
+        middleware=middleware(hardening),
+        exception_handlers=EXCEPTION_HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.openapi = describe(ENDPOINTS)
+    return app

@@ -1,0 +1,101 @@
+"""Handlers of buckets."""
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import read_model, read_optional_model
+from svc_daemon.api.presenting import (
+    answer,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    page_limit,
+    respond,
+)
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core import api_keys
+from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.refusals import refusal
+from svc_daemon.core.source_fields import check_metadata
+from svc_daemon.operations import buckets as verbs
+from svc_daemon.operations.replays import Repeatable
+from svc_daemon.wire import buckets as wire
+from svc_daemon.wire.sources import DryRun
+
+
+async def list_all(request: Request) -> Response:
+    key = caller(request)
+    archived = flag("include_archived", request.query_params.get("include_archived"))
+    limit = page_limit(request)
+    found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived)
+    rest = [bucket for bucket in found if bucket.id > request.query_params.get("after", "")]
+    page = rest if limit is None else rest[:limit]
+    return respond(
+        request,
+        wire.BucketList(
+            team_id=key.team_id,
+            buckets=page,
+            has_more=len(page) < len(rest),
+            last_id=page[-1].id if page else None,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def put(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_CREATE)
+    slug = request.path_params["slug"]
+    if not re.fullmatch(wire.SLUG_PATTERN, slug):
+        raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
+    fields = _checked(request, await read_optional_model(request, wire.BucketFields))
+    if _is_dry(request, fields):
+        return _dry(request, slug, fields)
+    bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
+    response = answer(request, wire.BucketPutAnswer, bucket, created=is_new)
+    response.status_code = 201 if is_new else 200
+    return response
+
+
+async def create(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_CREATE)
+    repeat_key = idempotency_key(request)
+    fields = await read_model(request, wire.BucketCreate)
+    _checked(request, fields)
+    if _is_dry(request, fields):
+        return _dry(request, fields.slug, fields)
+    claim = Claim(route="POST /v1/buckets", fingerprint=fingerprint(fields.model_dump()))
+    outcome = await verbs.create_new_bucket(context_of(request), Repeatable(key, repeat_key, claim), fields)
+    return created(request, wire.BucketAnswer, outcome)
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"])
+    return answer(request, wire.BucketAnswer, bucket)
+
+
+async def update(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_UPDATE)
+    change = await read_model(request, wire.BucketUpdate)
+    if change.metadata is not None:
+        check_metadata(change.metadata, context_of(request).limits)
+    bucket = await verbs.change_bucket(context_of(request), key, request.path_params["bucket"], change)
+    return answer(request, wire.BucketAnswer, bucket)
+
+
+def _checked(request: Request, fields: wire.BucketFields) -> wire.BucketFields:
+    check_metadata(fields.metadata, context_of(request).limits)
+    return fields
+
+
+def _is_dry(request: Request, fields: wire.BucketFields) -> bool:
+    return fields.dry_run or flag("dry_run", request.query_params.get("dry_run"))
+
+
+def _dry(request: Request, slug: str, fields: wire.BucketFields) -> Response:
+    wanted = fields.model_dump(exclude={"dry_run"}) | {"object": "bucket", "slug": slug}
+    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))

@@ -1,0 +1,39 @@
+"""A route as data: what `app` serves and what `openapi` describes are made from the same rows."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.wire.errors import ErrorCode
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method on one path."""
+
+    method: str
+    #: With parameters in braces.
+    path: str
+    handler: Handler
+    #: One line for the API's document.
+    summary: str
+    #: Success statuses and the model of their bodies; None is bytes.
+    answers: Mapping[int, type[BaseModel] | None]
+    _: KW_ONLY
+    #: Model of the JSON body; None where there is none.
+    body: type[BaseModel] | None = None
+    #: A multipart form with a file instead.
+    form: Mapping[str, str] = field(default_factory=dict)
+    #: Query parameters and what each means.
+    query: Mapping[str, str] = field(default_factory=dict)
+    #: What it refuses besides the common refusals.
+    errors: tuple[ErrorCode, ...] = ()
+    #: Takes `Idempotency-Key`.
+    repeatable: bool = False
+    #: Needs an API key.
+    keyed: bool = True

@@ -1,0 +1,80 @@
+"""The one-call upload: `POST /v1/buckets/{bucket}/files`."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import refuse_team
+from svc_daemon.api.forms import Form, FormLimits, receive_form
+from svc_daemon.api.presenting import caller, context_of, created, flag, idempotency_key, respond
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core import api_keys, media_types, source_fields
+from svc_daemon.core.file_names import clean_file_name
+from svc_daemon.core.json_documents import parse_object
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, create_file
+from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.settings import Limits
+from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.keys import Key
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+
+async def upload(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    repeat_key = idempotency_key(request)
+    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    form = await receive_form(request, context.blobs.stage, FormLimits(max_file_bytes=context.limits.file_bytes))
+    staged = form.file.sink
+    try:
+        file = _read_fields(form, context.limits)
+        if flag("dry_run", form.fields.get("dry_run") or request.query_params.get("dry_run")):
+            return _dry(request, key, bucket, file, staged)
+        outcome = await create_file(context, key, bucket, file, staged, repeat_key)
+    finally:
+        await staged.discard()
+    return created(request, SourceAnswer, outcome)
+
+
+def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
+    fields = form.fields
+    refuse_team(dict(fields))
+    if "webhook" in fields:
+        raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
+    filename = clean_file_name(form.file.filename)
+    return FileUpload(
+        filename=filename,
+        content_type=media_types.detect(form.file.sink.head, filename, form.file.content_type or ""),
+        title=source_fields.check_title(fields.get("title") or filename, limits),
+        tags=source_fields.check_tags(source_fields.split_tags(fields.get("tags", "")), limits),
+        metadata=source_fields.check_metadata(_metadata(fields.get("metadata")), limits),
+        mapping=fields.get("mapping") or None,
+        replaces=fields.get("replaces") or None,
+        sha256=source_fields.check_sha256(fields["sha256"]) if fields.get("sha256") else None,
+    )
+
+
+def _metadata(text: str | None) -> dict[str, Any]:
+    try:
+        return parse_object(text.encode()) if text else {}
+    except ServiceError as error:
+        raise refusal("metadata", f"must be a JSON object. {error.message}") from error
+
+
+def _dry(request: Request, key: Key, bucket: Bucket, file: FileUpload, staged: StagedFile) -> Response:
+    check_bytes(file, staged)
+    context_of(request).read(lambda connection: check_replaces(connection, key, bucket, file.replaces))
+    wanted = {
+        "object": "knowledge_file",
+        "bucket_id": bucket.id,
+        "filename": file.filename,
+        "title": file.title,
+        "content_type": file.content_type,
+        "size_bytes": staged.size_bytes,
+        "sha256": staged.sha256,
+    }
+    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))

@@ -1,0 +1,128 @@
+"""The OpenAPI document, made from the endpoint rows and the wire models."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.errors import ERRORS
+from svc_daemon.wire import headers
+from svc_daemon.wire.errors import ErrorCode as E
+from svc_daemon.wire.errors import ErrorEnvelope
+from svc_daemon.wire.versions import VERSION
+
+_REF = "#/components/schemas/{model}"
+#: What any request may be refused with.
+_ALWAYS = (
+    E.INVALID_REQUEST,
+    E.HOST_NOT_ALLOWED,
+    E.ORIGIN_NOT_ALLOWED,
+    E.METHOD_NOT_ALLOWED,
+    E.NOT_FOUND,
+    E.REQUEST_TIMEOUT,
+    E.HEADERS_TOO_LARGE,
+    E.INTERNAL_ERROR,
+    E.SHUTTING_DOWN,
+)
+_KEYED = (E.INVALID_PROJECT_KEY, E.FORBIDDEN_PROJECT_KEY)
+_BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAGE_FULL)
+_FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
+_REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
+_WRITING = (E.STORAGE_FULL,)
+
+
+def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    """An OpenAPI 3.1 document; every status that can happen on a path stands there with its codes."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "svc", "version": VERSION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(endpoints),
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A project API key."}},
+        },
+    }
+
+
+def codes_of(endpoint: Endpoint) -> list[E]:
+    """Every code that the endpoint may answer with."""
+    codes = [*_ALWAYS, *endpoint.errors]
+    codes += _KEYED if endpoint.keyed else ()
+    codes += _BODY if endpoint.body else ()
+    codes += _FORM if endpoint.form else ()
+    codes += _REPEATABLE if endpoint.repeatable else ()
+    codes += _WRITING if endpoint.method != "GET" else ()
+    return list(dict.fromkeys(codes))
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": f"{endpoint.method.lower()}{re.sub(r'[^a-z0-9]+', '_', endpoint.path)}",
+        "summary": endpoint.summary,
+        "parameters": list(_parameters(endpoint)),
+        "responses": _answers(endpoint) | _refusals(codes_of(endpoint)),
+    }
+    if endpoint.keyed:
+        operation["security"] = [{"key": []}]
+    if endpoint.body is not None:
+        operation["requestBody"] = {"content": {"application/json": {"schema": _reference(endpoint.body)}}}
+    if endpoint.form:
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _form(endpoint)}}}
+    return operation
+
+
+def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", endpoint.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name, meaning in endpoint.query.items():
+        yield {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+    if endpoint.repeatable:
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+        yield {"name": headers.IDEMPOTENCY_KEY, "in": "header", "schema": schema}
+
+
+def _form(endpoint: Endpoint) -> dict[str, Any]:
+    fields: dict[str, Any] = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
+    fields |= {name: {"type": "string", "description": meaning} for name, meaning in endpoint.form.items()}
+    return {"type": "object", "required": ["file"], "properties": fields}
+
+
+def _answers(endpoint: Endpoint) -> dict[str, Any]:
+    return {str(status): _answer(model) for status, model in endpoint.answers.items()}
+
+
+def _answer(model: type[BaseModel] | None) -> dict[str, Any]:
+    if model is None:
+        return {"description": "Success", "content": {"*/*": {"schema": {}}}}
+    return {"description": "Success", "content": {"application/json": {"schema": _reference(model)}}}
+
+
+def _refusals(codes: Iterable[E]) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for code in codes:
+        by_status.setdefault(ERRORS[code].status, []).append(str(code))
+    content = {"application/json": {"schema": _reference(ErrorEnvelope)}}
+    return {
+        str(status): {"description": ", ".join(names), "content": content}
+        for status, names in sorted(by_status.items())
+    }
+
+
+def _reference(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": _REF.format(model=model.__name__)}
+
+
+def _schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+    models: set[type[BaseModel]] = {ErrorEnvelope}
+    for endpoint in endpoints:
+        models |= {model for model in (*endpoint.answers.values(), endpoint.body) if model is not None}
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, document = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
+    schemas: dict[str, Any] = document["$defs"]
+    return schemas

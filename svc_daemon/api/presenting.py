@@ -1,0 +1,81 @@
+"""What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
+
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core.refusals import refusal
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import authenticate, require
+from svc_daemon.operations.replays import Outcome, check_key
+from svc_daemon.store.keys import Key
+from svc_daemon.wire import headers
+
+_TRUE, _FALSE = ("true", "1"), ("false", "0", "")
+
+
+def context_of(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+def caller(request: Request, capability: str | None = None) -> Key:
+    """The key that asks; raises `invalid_project_key` and `forbidden_project_key`."""
+    key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
+    if capability is not None:
+        require(key, capability)
+    return key
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The `Idempotency-Key` as sent; raises `invalid_idempotency_key`."""
+    return check_key(context_of(request), request.headers.get(headers.IDEMPOTENCY_KEY))
+
+
+def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:
+    """200 with the body, what `more` adds to it, and the request's id."""
+    fields = body if isinstance(body, dict) else body.model_dump()
+    return respond(request, model(**fields, **more, request_id=request_id_of(request.scope)))
+
+
+def created(request: Request, model: type[BaseModel], outcome: Outcome, status: int = 201) -> Response:
+    """`status` for a first answer; 200 and `Idempotent-Replayed: true` for one that was given before."""
+    told = model(**outcome.body, request_id=request_id_of(request.scope))
+    if not outcome.replayed:
+        return respond(request, told, status)
+    response = respond(request, told)
+    response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
+    return response
+
+
+def respond(request: Request, model: BaseModel, status: int = 200) -> Response:
+    """The model as JSON; the two fields of paging only where a page was asked for."""
+    unasked = None if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
+    return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
+
+
+def page_limit(request: Request) -> int | None:
+    """The `limit` asked for; raises `invalid_request` out of range, never clamps."""
+    text = request.query_params.get("limit")
+    if text is None:
+        return None
+    most = context_of(request).limits.page_rows
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise refusal("limit", f"must be a whole number from 1 to {most}, not {text!r}.")
+    return int(text)
+
+
+def flag(path: str, text: str | None) -> bool:
+    """A boolean of a query or form; raises `invalid_request`."""
+    value = (text or "").lower()
+    if value not in _TRUE + _FALSE:
+        raise refusal(path, f"must be true or false, not {text!r}.")
+    return value in _TRUE
+
+
+def _paging(model: BaseModel) -> set[str]:
+    # A search page always tells whether there is more; only lists grow the two fields with `limit`.
+    return set(type(model).model_fields) if "last_id" in type(model).model_fields else set()

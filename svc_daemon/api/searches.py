@@ -1,0 +1,77 @@
+"""Handlers of search."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import parse_model, read_model
+from svc_daemon.api.presenting import answer, caller, context_of
+from svc_daemon.api.sources import view_location
+from svc_daemon.core import api_keys
+from svc_daemon.operations.searches import Found, search
+from svc_daemon.store.keys import Key
+from svc_daemon.wire import searches as wire
+
+
+async def post(request: Request) -> Response:
+    key = caller(request, api_keys.SEARCH)
+    return await _answer(request, key, await read_model(request, wire.SearchRequest))
+
+
+async def get(request: Request) -> Response:
+    key = caller(request, api_keys.SEARCH)
+    return await _answer(request, key, parse_model(_fields(request), wire.SearchRequest))
+
+
+async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Response:
+    results = await search(context_of(request), key, asked)
+    page = {
+        "query": asked.query,
+        "agent": None,
+        "data": [_result(found, explain=asked.explain) for found in results.found],
+        "has_more": results.has_more,
+        "warnings": list(results.warnings),
+    }
+    return answer(request, wire.SearchPage, page)
+
+
+def _fields(request: Request) -> dict[str, Any]:
+    """The query string as the body it stands for; `buckets` may be repeated."""
+    query = request.query_params
+    fields: dict[str, Any] = {"query": query.get("q", "")}
+    if "buckets" in query:
+        fields["buckets"] = query.getlist("buckets")
+    if "mode" in query:
+        fields["mode"] = query["mode"]
+    if "max_num_results" in query:
+        text = query["max_num_results"]
+        fields["max_num_results"] = int(text) if text.isascii() and text.isdigit() else text
+    return fields
+
+
+def _result(found: Found, *, explain: bool) -> wire.SearchResult:
+    hit, source = found.hit, found.source
+    return wire.SearchResult(
+        source_id=source.id,
+        chunk_id=hit.chunk_id,
+        bucket_ids=list(found.bucket_ids),
+        filename=source.filename,
+        title=source.title,
+        source_url=source.source_url,
+        score=hit.score,
+        tags=list(source.tags),
+        metadata=source.metadata,
+        text=hit.chunk.text,
+        location=view_location(hit.chunk),
+        explain=_explanation(found) if explain else None,
+    )
+
+
+def _explanation(found: Found) -> dict[str, Any]:
+    hit = found.hit
+    return {
+        "rank": hit.rank,
+        "bm25": hit.bm25,
+        "terms": [{"term": match.term, "idf": match.idf} for match in hit.matches],
+    }

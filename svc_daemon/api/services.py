@@ -1,0 +1,59 @@
+"""Handlers of the service about itself: health, version, limits, the OpenAPI document."""
+
+from dataclasses import fields
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from svc_daemon.api.presenting import answer, caller, context_of
+from svc_daemon.core.media_types import FORMATS
+from svc_daemon.settings import Limits
+from svc_daemon.store.tasks import count_open
+from svc_daemon.wire import services as wire
+from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+
+
+async def health(request: Request) -> Response:
+    context = context_of(request)
+    state = request.app.state
+    open_tasks = context.read(count_open)
+    told = wire.Health(
+        status="read_only" if context.database.is_broken else "ok",
+        installation_id=state.installation_id,
+        version=VERSION,
+        api=API_RANGE,
+        uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
+        writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
+        queue=wire.QueueCounters(**open_tasks),
+    )
+    return Response(told.model_dump_json(), media_type="application/json")
+
+
+async def version(request: Request) -> Response:
+    caller(request)
+    told = {"version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
+    return answer(request, wire.Version, told)
+
+
+async def limits(request: Request) -> Response:
+    key = caller(request)
+    context = context_of(request)
+    shown = {
+        limit.name: wire.Limit(value=getattr(context.limits, limit.name), unit=limit.metadata["unit"])
+        for limit in fields(Limits)
+    }
+    shown["bytes_per_minute"].used = context.gates.used_bytes(key.team_id)
+    formats = [
+        wire.Format(
+            name=kind.name,
+            extensions=[f".{extension}" for extension in kind.types],
+            content_types=sorted(set(kind.types.values())),
+            extra=kind.extra,
+        )
+        for kind in FORMATS
+    ]
+    return answer(request, wire.LimitsAnswer, {"limits": shown, "formats": formats})
+
+
+async def openapi(request: Request) -> Response:
+    return JSONResponse(request.app.state.openapi)

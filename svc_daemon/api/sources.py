@@ -1,0 +1,167 @@
+"""Handlers of sources, and of the memberships of one bucket."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from svc_daemon.api.bodies import read_model
+from svc_daemon.api.presenting import answer, caller, context_of, page_limit, respond
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core import api_keys, source_fields
+from svc_daemon.core.documents import Chunk
+from svc_daemon.core.file_names import clean_file_name
+from svc_daemon.core.refusals import refusal
+from svc_daemon.operations import deletion
+from svc_daemon.operations import sources as verbs
+from svc_daemon.operations.views import view_member, view_source
+from svc_daemon.provider.contract import StoredText
+from svc_daemon.settings import Limits
+from svc_daemon.store.sources import SourceFilter
+from svc_daemon.wire import sources as wire
+
+#: What `status` of a listing may be; without it, active members only (specification, Bucket).
+STATUSES = ("all", "queued", "indexing", "active", "failed")
+TYPES = ("file", "page", "qa")
+
+
+async def list_members(request: Request) -> Response:
+    key = caller(request)
+    limit = page_limit(request)
+    bucket, found = await verbs.list_members(
+        context_of(request), key, request.path_params["bucket"], _filter(request, limit)
+    )
+    page = found if limit is None else found[:limit]
+    return respond(
+        request,
+        wire.BucketSources(
+            bucket_id=bucket.id,
+            revision=bucket.revision,
+            sources=[view_member(source, bucket.id) for source in page],
+            has_more=len(page) < len(found),
+            last_id=page[-1].id if page else None,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def attach(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await read_model(request, wire.SourceAttach)
+    source = await verbs.attach_source(context_of(request), key, request.path_params["bucket"], body.source_id)
+    return answer(request, wire.SourceAnswer, view_source(source))
+
+
+async def detach(request: Request) -> Response:
+    key = caller(request, api_keys.SOURCE_DELETE)
+    source_id = request.path_params["source_id"]
+    bucket_id, left = await deletion.detach_source(
+        context_of(request), key, request.path_params["bucket"], source_id
+    )
+    return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": left})
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    verify = request.query_params.get("verify")
+    if verify is None:
+        return answer(request, wire.SourceAnswer, view_source(source))
+    if verify != "provider":
+        raise refusal("verify", f"must be provider, not {verify!r}.")
+    provider = await verbs.verify_source(context_of(request), source)
+    return answer(request, wire.SourceVerified, view_source(source), provider=provider)
+
+
+async def update(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await read_model(request, wire.SourceUpdate)
+    change = _checked(body, context_of(request).limits)
+    source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
+    return answer(request, wire.SourceAnswer, view_source(source))
+
+
+async def delete(request: Request) -> Response:
+    key = caller(request, api_keys.SOURCE_DELETE)
+    source_id = request.path_params["source_id"]
+    await deletion.delete_everywhere(context_of(request), key, source_id)
+    return answer(request, wire.Deleted, {"id": source_id})
+
+
+async def retry(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    source = await verbs.retry_source(context_of(request), key, request.path_params["source_id"])
+    return answer(request, wire.SourceAnswer, view_source(source))
+
+
+async def content(request: Request) -> Response:
+    key = caller(request, api_keys.READ)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    return FileResponse(
+        context_of(request).blobs.path(source.id),
+        media_type=source.content_type,
+        filename=source.filename,
+        # A stored page must never run as a page of this origin.
+        headers={"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"},
+    )
+
+
+async def text(request: Request) -> Response:
+    key = caller(request, api_keys.READ)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    stored = await verbs.read_text(context_of(request), source)
+    return answer(request, wire.SourceText, {"id": source.id, "text": stored.text, "chunks": _chunks(stored)})
+
+
+def view_location(chunk: Chunk) -> wire.Location:
+    return wire.Location(
+        page=chunk.page,
+        line_start=chunk.line_start,
+        line_end=chunk.line_end,
+        char_start=chunk.char_start,
+        char_end=chunk.char_end,
+        headings=list(chunk.headings),
+    )
+
+
+def _chunks(stored: StoredText) -> list[wire.TextChunk]:
+    return [
+        wire.TextChunk(chunk_id=piece.chunk_id, text=piece.chunk.text, location=view_location(piece.chunk))
+        for piece in stored.chunks
+    ]
+
+
+def _filter(request: Request, limit: int | None) -> SourceFilter:
+    query = request.query_params
+    return SourceFilter(
+        status=_one_of("status", query.get("status"), STATUSES) or "ready",
+        type=_one_of("type", query.get("type"), TYPES),
+        tag=query.get("tag"),
+        q=query.get("q"),
+        title=query.get("title"),
+        sha256=query.get("sha256"),
+        mapping=query.get("mapping"),
+        after=query.get("after", ""),
+        # One more than asked for tells whether there is more.
+        limit=-1 if limit is None else limit + 1,
+    )
+
+
+def _one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
+    if value is not None and value not in known:
+        raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
+    return value
+
+
+def _checked(body: wire.SourceUpdate, limits: Limits) -> dict[str, Any]:
+    """The fields that were sent, each checked as at a create."""
+    change: dict[str, Any] = {}
+    if body.title is not None:
+        change["title"] = source_fields.check_title(body.title, limits)
+    if body.filename is not None:
+        change["filename"] = clean_file_name(body.filename)
+    if body.tags is not None:
+        change["tags"] = source_fields.check_tags(body.tags, limits)
+    if body.metadata is not None:
+        change["metadata"] = source_fields.check_metadata(body.metadata, limits)
+    return change

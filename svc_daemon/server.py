@@ -1,0 +1,301 @@
+"""The composition root: puts the parts together, serves until a signal, and takes them apart again.
+
+lock the data directory  ->  open state, index, blobs  ->  repair what a kill left  ->  bind  ->  tell daemon.json
+->  serve and work  ->  signal: stop accepting, finish or park what is in flight, close, exit 0
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+
+import uvicorn
+from starlette.applications import Starlette
+
+from svc_daemon.api.app import create_app
+from svc_daemon.api.deadlines import ClientLimits
+from svc_daemon.api.guards import GuardRules
+from svc_daemon.api.hardening import Hardening
+from svc_daemon.api.protocols import server_config
+from svc_daemon.core import ids
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import Clock
+from svc_daemon.database import Database
+from svc_daemon.errors import StorageError
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.logs import start_logging
+from svc_daemon.operations.contexts import Context, Wakes
+from svc_daemon.operations.gates import Gates
+from svc_daemon.operations.indexing import release_expired
+from svc_daemon.operations.installations import prepare_installation, write_secret
+from svc_daemon.operations.sweeping import remove_orphans
+from svc_daemon.operations.syncing import release_expired_syncs
+from svc_daemon.paths import DataFiles
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.settings import Limits, Settings
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.migrations import migrate
+from svc_daemon.wire.versions import VERSION
+from svc_daemon.workers.indexing import IndexingWorker
+from svc_daemon.workers.sweeping import SweepingWorker
+from svc_daemon.workers.syncing import SyncingWorker
+
+log = logging.getLogger(__name__)
+
+#: Threads that write and sync blobs: more than the disk can overlap is no faster.
+BLOB_THREADS = 8
+#: Largest request line and headers together.
+MAX_HEAD_BYTES = 16 * 1024
+#: Of the time to stop in, what is kept for parking work and closing files, seconds.
+PARK_S = 3
+#: Waiting connections before the kernel refuses.
+BACKLOG = 1024
+
+
+class DirectoryLocked(Exception):
+    """Another process owns the data directory."""
+
+
+class AddressTaken(Exception):
+    """Something else listens on the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that runs in this process."""
+
+    context: Context
+    extractor: Extractor
+    installation_id: str
+
+
+def serve(settings: Settings) -> None:
+    """Run the daemon until SIGTERM or SIGINT; raises DirectoryLocked, AddressTaken, StorageError."""
+    os.umask(0o077)
+    files = DataFiles(settings.data_dir)
+    make_folders(files)
+    with lock_directory(files), bind(settings) as listener:
+        start_logging(files.log, settings.log_level)
+        asyncio.run(_serve(settings, files, listener))
+
+
+def make_folders(files: DataFiles) -> None:
+    for folder in (files.root, files.blobs, files.staging, files.index, files.log.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def lock_directory(files: DataFiles) -> Iterator[None]:
+    """Hold the data directory; the kernel lets go of the lock however the process ends."""
+    with files.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DirectoryLocked(f"Another process owns {files.root}.") from error
+        yield
+
+
+@contextlib.contextmanager
+def bind(settings: Settings) -> Iterator[socket.socket]:
+    """The listening socket; raises AddressTaken with the address and the way out."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            address = f"{settings.host}:{settings.port}"
+            raise AddressTaken(
+                f"Can't listen on {address}: {error.strerror}. Choose another with SVC_LISTEN."
+            ) from error
+        listener.listen(BACKLOG)
+        yield listener
+
+
+async def _serve(settings: Settings, files: DataFiles, listener: socket.socket) -> None:
+    broken = asyncio.Event()
+    hear_broken = _from_any_thread(broken)
+    async with contextlib.AsyncExitStack() as stack:
+        parts = await _open_parts(stack, settings, files, hear_broken)
+        base_url = base_url_of(settings, listener)
+        app = create_app(_hardening(settings, parts.context), _lifespan(parts))
+        server = _Server(
+            server_config(
+                app,
+                _client_limits(settings.limits),
+                lambda: parts.context.ids.make(ids.REQUEST),
+                max_head_bytes=MAX_HEAD_BYTES,
+                stop_s=max(settings.limits.stop_seconds - PARK_S, 1),
+            )
+        )
+        stack.enter_context(_announced(files, base_url, parts.installation_id, parts.context.clock))
+        log.info("listening on %s", base_url)
+        await _run_until_stopped(server, listener, broken)
+    log.info("stopped")
+    if broken.is_set():
+        raise StorageError("The disk failed while writing; see the log, then start the service again.")
+
+
+def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
+    loop = asyncio.get_running_loop()
+
+    def hear(error: Exception) -> None:
+        log.critical("the disk failed; nothing more is written: %s", error)
+        loop.call_soon_threadsafe(event.set)
+
+    return hear
+
+
+async def _open_parts(
+    stack: contextlib.AsyncExitStack, settings: Settings, files: DataFiles, hear_broken: Callable[[Exception], None]
+) -> Parts:
+    """Open everything and repair what a kill left; `stack` closes it in reverse."""
+    clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
+    make_ids = Ids(now=clock.now, random=os.urandom)
+    executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
+    database = Database(files.state, prepare=migrate, on_broken=hear_broken)
+    stack.callback(database.close)
+    provider = EmbeddedProvider(files.index, on_broken=hear_broken)
+    stack.callback(provider.close)
+    extractor = Extractor(files.staging / "extract", _cage_limits(settings.limits))
+    stack.push_async_callback(extractor.close)
+    context = Context(
+        database=database,
+        blobs=Blobs(files, executor, lambda: secrets.token_hex(16)),
+        provider=provider,
+        clock=clock,
+        ids=make_ids,
+        limits=settings.limits,
+        gates=Gates(settings.limits, clock.monotonic),
+        wakes=Wakes(),
+    )
+    installation_id = prepare_installation(files, database, clock, make_ids, os.urandom)
+    await _repair(context)
+    await extractor.start()
+    return Parts(context, extractor, installation_id)
+
+
+async def _repair(context: Context) -> None:
+    """Nobody else can hold a lease or a staged file of this directory: what is there was left by a kill."""
+    released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
+    removed = await remove_orphans(context)
+    if released or removed:
+        log.info("after an unclean stop: %d leases released, %d leftover files removed", released, removed)
+
+
+def _lifespan(parts: Parts) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.context = parts.context
+        app.state.installation_id = parts.installation_id
+        app.state.started_s = parts.context.clock.monotonic()
+        async with _working(parts):
+            yield
+
+    return lifespan
+
+
+@contextlib.asynccontextmanager
+async def _working(parts: Parts) -> AsyncIterator[None]:
+    """Run the workers; at the end they park what is in flight."""
+    workers = (
+        IndexingWorker(parts.context, parts.extractor),
+        SyncingWorker(parts.context),
+        SweepingWorker(parts.context),
+    )
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    try:
+        yield
+    finally:
+        for worker in running:
+            worker.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _run_until_stopped(server: uvicorn.Server, listener: socket.socket, broken: asyncio.Event) -> None:
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    watching = asyncio.create_task(broken.wait())
+    await asyncio.wait((serving, watching), return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    watching.cancel()
+    await serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with signals that end in exit code 0: its own would raise them again after the stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for number in signals:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clock) -> Iterator[None]:
+    """Tell the command line where to look; the lock, not this file, says who is alive."""
+    told = {
+        "pid": os.getpid(),
+        "base_url": base_url,
+        "version": VERSION,
+        "log": str(files.log),
+        "installation_id": installation_id,
+        "started_at": clock.timestamp(),
+    }
+    write_secret(files.daemon, json.dumps(told))
+    try:
+        yield
+    finally:
+        files.daemon.unlink(missing_ok=True)
+
+
+def base_url_of(settings: Settings, listener: socket.socket) -> str:
+    """Where a client on this machine reaches the listener, with the port that the kernel chose."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
+    bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{bracketed}:{listener.getsockname()[1]}"
+
+
+def _hardening(settings: Settings, context: Context) -> Hardening:
+    hosts = settings.allowed_hosts if settings.is_loopback else (*settings.allowed_hosts, settings.host)
+    return Hardening(
+        new_id=lambda: context.ids.make(ids.REQUEST),
+        rules=GuardRules(hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES),
+        limits=_client_limits(settings.limits),
+        clock=context.clock.monotonic,
+    )
+
+
+def _client_limits(limits: Limits) -> ClientLimits:
+    return ClientLimits(
+        head_s=limits.header_seconds,
+        body_bytes_per_s=limits.body_bytes_per_second,
+        body_total_s=limits.body_seconds,
+    )
+
+
+def _cage_limits(limits: Limits) -> CageLimits:
+    return CageLimits(
+        children=limits.extract_children,
+        memory_bytes=limits.extract_memory_bytes,
+        cpu_seconds=limits.extract_cpu_seconds,
+        wall_seconds=limits.extract_wall_seconds,
+    )

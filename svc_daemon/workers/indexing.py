@@ -1,0 +1,152 @@
+"""The indexing worker: claims tasks, has their documents read in the cage, gives the text to the provider.
+
+    claim (one transaction)  ->  extract (child process)  ->  put (provider, durable)  ->  complete (one transaction)
+
+At any kill the state says `running`; the next start puts the task back. Putting the same document twice is harmless: it
+is keyed by source and generation. Teams take turns, so that one team's thousand files don't starve another's one.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+
+from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.documents import Extraction
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.indexing import (
+    Failure,
+    IndexingClaim,
+    claim_indexing,
+    complete_indexing,
+    extend_claim,
+    fail_indexing,
+    note_progress,
+    park_indexing,
+)
+from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.errors import ProviderError
+from svc_daemon.store.sources import find_source
+from svc_daemon.store.tasks import next_attempt_due
+from svc_daemon.store.teams import list_team_ids
+from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.workers.waiting import wait
+
+log = logging.getLogger(__name__)
+
+#: A lease is extended three times before it would run out.
+BEATS_PER_LEASE = 3
+
+
+class IndexingWorker:
+    """Runs until it is cancelled; what is in flight then is parked."""
+
+    def __init__(self, context: Context, extractor: Extractor) -> None:
+        self._context = context
+        self._extractor = extractor
+        self._slots = asyncio.Semaphore(context.limits.extract_children)
+        self._running: set[asyncio.Task[None]] = set()
+        self._turns: deque[str] = deque()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._slots.acquire()
+                self._start(await self._next_claim())
+        finally:
+            await self._park_all()
+
+    def _start(self, claim: IndexingClaim) -> None:
+        running = asyncio.create_task(self._index_in_slot(claim))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    async def _next_claim(self) -> IndexingClaim:
+        """Wait for work, team by team in turn."""
+        while True:
+            self._context.wakes.indexing.clear()
+            if claim := await claim_indexing(self._context, self._teams_in_turn()):
+                self._pass_turn(claim.task.team_id)
+                return claim
+            due_at = self._context.read(next_attempt_due)
+            await wait(self._context.wakes.indexing, due_at, self._context.clock)
+
+    def _teams_in_turn(self) -> list[str]:
+        known = self._context.read(list_team_ids)
+        self._turns.extend(team_id for team_id in known if team_id not in self._turns)
+        return list(self._turns)
+
+    def _pass_turn(self, team_id: str) -> None:
+        self._turns.remove(team_id)
+        self._turns.append(team_id)
+
+    async def _index_in_slot(self, claim: IndexingClaim) -> None:
+        beat = asyncio.create_task(self._keep_lease(claim))
+        try:
+            await self._index(claim)
+        except asyncio.CancelledError:
+            await park_indexing(self._context, claim)
+            raise
+        except Exception:
+            # A bug of ours costs this source an attempt, never the worker.
+            log.exception("indexing of %s went wrong", claim.source.id)
+            failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "Something unexpected went wrong.", retryable=True)
+            await self._fail(claim, failure)
+        finally:
+            beat.cancel()
+            self._slots.release()
+
+    async def _index(self, claim: IndexingClaim) -> None:
+        try:
+            extraction = await self._extract(claim)
+            await note_progress(self._context, claim, "index", len(extraction.chunks))
+            await asyncio.to_thread(self._put, claim, extraction)
+        except ExtractionFailed as error:
+            await self._fail(claim, Failure(error.code, error.message, error.retryable))
+        except ProviderError as error:
+            await self._fail(claim, Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable))
+        else:
+            if not await complete_indexing(self._context, claim, extraction):
+                await asyncio.to_thread(self._undo, claim)
+
+    async def _extract(self, claim: IndexingClaim) -> Extraction:
+        source = claim.source
+        return await self._extractor.extract(
+            self._context.blobs.path(source.id),
+            filename=source.filename,
+            content_type=source.content_type,
+            chunking=ChunkingOptions(**claim.chunking) if claim.chunking else ChunkingOptions(),
+        )
+
+    def _put(self, claim: IndexingClaim, extraction: Extraction) -> None:
+        source = claim.source
+        document = IndexDocument(
+            source_id=source.id,
+            generation=source.generation,
+            title=source.title,
+            text=extraction.text,
+            chunks=extraction.chunks,
+        )
+        self._context.provider.put_document(source.team_id, document, list(source.places))
+
+    def _undo(self, claim: IndexingClaim) -> None:
+        """The claim went stale: if that was a delete, what was put must not stay."""
+        source = claim.source
+        if self._context.read(lambda connection: find_source(connection, source.team_id, source.id)) is None:
+            self._context.provider.delete_document(source.team_id, source.id)
+
+    async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
+        log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)
+        await fail_indexing(self._context, claim, failure, jitter=random.random())  # noqa: S311 - spreads retries only
+
+    async def _keep_lease(self, claim: IndexingClaim) -> None:
+        while True:
+            await asyncio.sleep(self._context.limits.lease_seconds / BEATS_PER_LEASE)
+            await extend_claim(self._context, claim)
+
+    async def _park_all(self) -> None:
+        for running in self._running:
+            running.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
