@@ -8,8 +8,10 @@ def idf(total: int, having: int) -> float:
     """Inverse document frequency of a word that `having` of `total` chunks have.
 
     Never 0 or below, as in Robertson and Zaragoza's formula with 1 added inside the logarithm: a word that every
-    chunk has still weighs a little. A word that no chunk has weighs the most.
+    chunk has still weighs a little. A word that no chunk has weighs the most. Where `having` was counted a moment
+    after `total` and is larger, it is taken as `total`.
     """
+    having = min(having, total)
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 

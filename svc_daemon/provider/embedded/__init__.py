@@ -1,7 +1,10 @@
 """The provider that comes with the service: SQLite's FTS5, one index file per team.
 
 One file per team because BM25 reads the postings of the whole table: nobody pays for another team's documents, and
-no team's word counts show in another's scores. `provider` is the door, `files` opens and removes index files,
-`schema` says what is in one, `documents`, `memberships` and `postings` write it, `searching` with `scopes` and
-`counts` reads it, `failures` turns what SQLite raises into the contract's errors.
+no team's word counts show in another's scores.
+
+`provider` is the door and `files` opens and removes index files; `schema` says what is in one. `packing` makes a
+document into rows, `writing` composes the `steps` that put, change and remove it, and `documents`, `memberships` and
+`postings` each own some of the tables. `searching` with `scopes` and `counts` finds. `failures` turns what SQLite
+raises into the contract's errors.
 """

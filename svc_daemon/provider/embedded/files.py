@@ -10,6 +10,7 @@ from svc_daemon.database import Database
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.failures import from_sqlite, translated
 from svc_daemon.provider.embedded.schema import prepare
+from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import ProviderError, ProviderFailed
 
 #: A team's id becomes a file name, so nothing else gets through.
@@ -76,6 +77,7 @@ class IndexFiles:
         path = self._path(team_id, ".db")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = Database(path, prepare=prepare, on_broken=lambda error: self._on_broken(from_sqlite(team_id, error)))
+        remove_left_overs(database)
         index = self._open[team_id] = TeamIndex(team_id, database)
         return index
 

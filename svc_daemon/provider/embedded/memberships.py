@@ -1,8 +1,7 @@
 """Which buckets a document is in, as the index has it."""
 
-import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 
 def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str, ...]:
@@ -14,12 +13,18 @@ def list_buckets(connection: sqlite3.Connection, document_key: int) -> tuple[str
     return tuple(row["bucket_id"] for row in rows)
 
 
-def replace_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Iterable[str], chunks: int) -> None:
-    """Make the document, which has this many chunks, a member of exactly these buckets."""
-    delete_buckets(connection, document_key)
+def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids: Iterable[str]) -> None:
+    """Make a hidden document a member of these buckets; its chunks count once it is shown."""
     connection.executemany(
-        "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, ?)",
-        [(document_key, bucket_id, chunks) for bucket_id in distinct(bucket_ids)],
+        "INSERT INTO memberships (document_key, bucket_id, chunks) VALUES (?, ?, 0)",
+        [(document_key, bucket_id) for bucket_id in distinct(bucket_ids)],
+    )
+
+
+def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
+    """Let the document count for this many chunks in each of its buckets; 0 for a hidden one."""
+    connection.execute(
+        "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )
 
 
@@ -27,20 +32,8 @@ def delete_buckets(connection: sqlite3.Connection, document_key: int) -> None:
     connection.execute("DELETE FROM memberships WHERE document_key = :key", {"key": document_key})
 
 
-def is_member(connection: sqlite3.Connection, document_key: int, bucket_ids: Sequence[str]) -> bool:
-    """Whether the document is in one of these buckets."""
-    row = connection.execute(
-        """
-        SELECT 1 FROM memberships
-        WHERE document_key = :key AND bucket_id IN (SELECT value FROM json_each(:bucket_ids)) LIMIT 1
-        """,
-        {"key": document_key, "bucket_ids": json.dumps(bucket_ids)},
-    ).fetchone()
-    return row is not None
-
-
 def count_bucket_chunks(connection: sqlite3.Connection, bucket_id: str) -> int:
-    """How many chunks the documents of a bucket have in all."""
+    """How many chunks the documents that a bucket shows have in all."""
     (chunks,) = connection.execute(
         "SELECT coalesce(sum(chunks), 0) FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
     ).fetchone()

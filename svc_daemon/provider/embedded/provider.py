@@ -14,9 +14,10 @@ from svc_daemon.provider.contract import (
     SearchQuery,
     StoredText,
 )
-from svc_daemon.provider.embedded import documents
+from svc_daemon.provider.embedded import documents, writing
 from svc_daemon.provider.embedded.failures import translated
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
+from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
@@ -41,31 +42,27 @@ class EmbeddedProvider:
         self._clock = clock
 
     def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        packed = documents.pack(document)
+        packed = pack(document)
         index = self._files.get(team_id)
         with translated(team_id):
-            index.database.write(lambda connection: documents.put(connection, packed, bucket_ids))
+            writing.put(index.database, packed, bucket_ids)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)
-        named = (source_id, generation, bucket_ids)
         with translated(team_id):
-            if not index.database.read(lambda connection: documents.is_in_buckets(connection, *named)):
-                index.database.write(lambda connection: documents.set_buckets(connection, *named))
+            writing.set_buckets(index.database, source_id, generation, bucket_ids)
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
         index = self._index_of(team_id, source_id)
         with translated(team_id):
-            if not index.database.read(lambda connection: documents.has_title(connection, source_id, title)):
-                index.database.write(lambda connection: documents.set_title(connection, source_id, title))
+            writing.set_title(index.database, source_id, storable(title))
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         index = self._files.find(team_id)
         if index is None:
             return
         with translated(team_id):
-            if index.database.read(lambda connection: documents.find(connection, source_id)) is not None:
-                index.database.write(lambda connection: documents.delete(connection, source_id))
+            writing.delete(index.database, source_id)
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
         index = self._files.find(team_id)

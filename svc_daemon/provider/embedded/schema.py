@@ -5,9 +5,15 @@ a look-up, and a range of keys is a whole document. `chunk_index` holds postings
 a view, and both sides of every change of the index read that view, so that what is taken out is exactly what was put
 in. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
 postings.
+
+A document is written hidden, then shown; it is hidden, then removed. No search sees a hidden one, and `totals` and
+the chunks in `memberships` don't count it.
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from svc_daemon.provider.errors import ProviderFailed
 
@@ -16,16 +22,29 @@ VERSION = 1
 
 #: The low bits of a chunk's key, which hold its ordinal; the view says the number again.
 ORDINAL_BITS = 20
+MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
 STATEMENTS = (
     """
     CREATE TABLE documents (
         document_key INTEGER PRIMARY KEY,
-        source_id TEXT NOT NULL UNIQUE,
+        source_id TEXT NOT NULL,
         generation INTEGER NOT NULL,
         title TEXT NOT NULL,
         chunks INTEGER NOT NULL,
-        text_zlib BLOB NOT NULL
+        pieces INTEGER NOT NULL,
+        hidden INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
+    "CREATE INDEX hidden_documents ON documents (document_key) WHERE hidden = 1",
+    # The extracted text, cut into pieces so that no transaction has to hold all of a large one.
+    """
+    CREATE TABLE texts (
+        document_key INTEGER NOT NULL,
+        piece INTEGER NOT NULL,
+        text_zlib BLOB NOT NULL,
+        PRIMARY KEY (document_key, piece)
     ) STRICT
     """,
     """
@@ -74,6 +93,9 @@ STATEMENTS = (
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Make the tables in a new file. Raises ProviderFailed where the file has another version's tables."""
+    # Some builds of SQLite fill each freed page with zeros, which then goes through the log. A merge of postings may
+    # free tens of megabytes at once, of words without order; documents' texts are overwritten where they are removed.
+    connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
         _create(connection)
@@ -85,15 +107,42 @@ def prepare(connection: sqlite3.Connection) -> None:
         )
 
 
+@contextmanager
+def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is deleted inside is filled with zeros in the file, so that a removed text can't be read there."""
+    connection.execute("PRAGMA secure_delete = ON")
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA secure_delete = FAST")
+
+
 def bucket_word(bucket_id: str) -> str:
     """The word that stands for a bucket in the column `buckets`; the view says it in SQL."""
     return bucket_id.encode().hex() + "0"
 
 
-def key_range(document_key: int) -> dict[str, int]:
-    """The first and last key that a chunk of this document can have, as parameters of a statement."""
-    first = document_key << ORDINAL_BITS
-    return {"first": first, "last": first | (1 << ORDINAL_BITS) - 1}
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Keys of chunks that lie together; both ends belong to it."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def of_document(cls, document_key: int) -> "KeyRange":
+        """Every key that a chunk of this document can have."""
+        first = document_key << ORDINAL_BITS
+        return cls(first, first | MAX_ORDINAL)
+
+    @classmethod
+    def of_chunks(cls, document_key: int, ordinal: int, count: int) -> "KeyRange":
+        """The keys of `count` chunks of this document from `ordinal` on."""
+        first = document_key << ORDINAL_BITS | ordinal
+        return cls(first, first + count - 1)
+
+    def parameters(self) -> dict[str, int]:
+        return {"first": self.first, "last": self.last}
 
 
 def _create(connection: sqlite3.Connection) -> None:

@@ -3,15 +3,13 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from itertools import islice
 
 from svc_daemon.core.queries import ParsedQuery, parse_query
 from svc_daemon.core.ranking import coverage, idf
 from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.counts import Counts, CountsCache
-from svc_daemon.provider.embedded.schema import ORDINAL_BITS
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope, choose_scope
 
 #: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
@@ -52,22 +50,30 @@ def _expression(words: Sequence[str]) -> str:
 
 def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, query: SearchQuery) -> list[Ranked]:
     """The chunks of the page that was asked for, best first, and one more if there is one."""
-    wanted = query.offset + query.limit + 1
-    parameters = {
-        "expression": scope.restrict(_expression(words)),
-        # With checks to come nobody knows how many will be passed over; the rows come one by one as they are taken.
-        "limit": -1 if scope.checks else wanted,
-    } | WEIGHTS
-    cursor = connection.execute(
+    # The conditions on a document are tried before the chunk's BM25 is worked out, which costs more than they do.
+    rows = connection.execute(
         """
         SELECT rowid, bm25(chunk_index, :title, :headings, :text, :buckets) AS badness FROM chunk_index
-        WHERE chunk_index MATCH :expression ORDER BY badness, rowid LIMIT :limit
+        WHERE chunk_index MATCH :expression
+            AND chunk_index.rowid >> :ordinal_bits NOT IN (SELECT document_key FROM documents WHERE hidden = 1)
+            AND (:bucket_ids IS NULL OR EXISTS (
+                SELECT 1 FROM memberships AS m WHERE m.document_key = chunk_index.rowid >> :ordinal_bits
+                    AND m.bucket_id IN (SELECT value FROM json_each(:bucket_ids))))
+            AND (:source_ids IS NULL OR chunk_index.rowid >> :ordinal_bits IN (
+                SELECT document_key FROM documents
+                WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))))
+        ORDER BY badness, rowid LIMIT :limit OFFSET :offset
         """,
-        parameters,
+        {
+            "expression": scope.restrict(_expression(words)),
+            "ordinal_bits": ORDINAL_BITS,
+            "limit": query.limit + 1,
+            "offset": query.offset,
+            **scope.parameters(),
+            **WEIGHTS,
+        },
     )
-    with closing(cursor):
-        admitted = ((key, -badness) for key, badness in cursor if scope.admits(key >> ORDINAL_BITS))
-        return list(islice(admitted, query.offset, wanted))
+    return [(row["rowid"], -row["badness"]) for row in rows]
 
 
 def _weights(connection: sqlite3.Connection, counts: Counts, words: Sequence[str]) -> dict[str, float]:
@@ -96,7 +102,7 @@ def _hits(
         matched = [word for word in weights if key in having[word]]
         row = rows[key]
         yield Hit(
-            chunk_id=chunk_id(row["source_id"], row["generation"], key & (1 << ORDINAL_BITS) - 1),
+            chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
             source_id=row["source_id"],
             generation=row["generation"],
             bucket_ids=memberships.list_buckets(connection, key >> ORDINAL_BITS),

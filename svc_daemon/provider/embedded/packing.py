@@ -1,0 +1,93 @@
+"""A document as rows, made before the writer is asked, so that the writer does only what it must."""
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.documents import Chunk
+from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL
+from svc_daemon.provider.errors import ProviderFailed
+
+#: The lowest level: the text is half the size for a tenth of a millisecond; more effort would save little more.
+ZLIB_LEVEL = 1
+#: Characters of text in one piece.
+PIECE_CHARACTERS = 1_000_000
+#: Chunks that one transaction writes or removes, with some 2 KB of log each. More documents at a time than there are
+#: workers don't come, so that the log stays far under its 64 MB.
+SLICE_CHUNKS = 1000
+
+#: A row of `chunks` without its key.
+ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedDocument:
+    """What the tables hold of a document."""
+
+    source_id: str
+    generation: int
+    title: str
+    #: The compressed pieces of the text, in order.
+    pieces: tuple[bytes, ...]
+    #: In order; the position is the ordinal.
+    chunk_rows: tuple[ChunkRow, ...]
+
+    @property
+    def is_large(self) -> bool:
+        return is_large(len(self.chunk_rows), len(self.pieces))
+
+    def slices(self) -> list[tuple[int, Sequence[ChunkRow]]]:
+        """The rows in runs of at most `SLICE_CHUNKS`, each with the ordinal of its first."""
+        starts = range(0, len(self.chunk_rows), SLICE_CHUNKS)
+        return [(start, self.chunk_rows[start : start + SLICE_CHUNKS]) for start in starts]
+
+
+def is_large(chunks: int, pieces: int) -> bool:
+    """Whether a document of this size is more than one transaction should hold."""
+    return chunks > SLICE_CHUNKS or pieces > 1
+
+
+def pack(document: IndexDocument) -> PackedDocument:
+    """Compress and encode. Raises ProviderFailed where there are more chunks than keys."""
+    if len(document.chunks) > MAX_ORDINAL:
+        raise ProviderFailed(
+            f"{document.source_id} has {len(document.chunks)} chunks; the index takes {MAX_ORDINAL} of one document. "
+            "Cut it into larger chunks.",
+            retryable=False,
+        )
+    return PackedDocument(
+        source_id=document.source_id,
+        generation=document.generation,
+        title=storable(document.title),
+        pieces=tuple(_pieces(storable(document.text))),
+        chunk_rows=tuple(_chunk_row(chunk) for chunk in document.chunks),
+    )
+
+
+def unpack_text(pieces: Sequence[bytes]) -> str:
+    return "".join(zlib.decompress(piece).decode() for piece in pieces)
+
+
+def storable(text: str) -> str:
+    """The text with a question mark in place of half a surrogate pair, which no UTF-8 can hold; offsets stay right."""
+    return text.encode(errors="replace").decode()
+
+
+def _pieces(text: str) -> list[bytes]:
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    return [zlib.compress(text[start : start + PIECE_CHARACTERS].encode(), ZLIB_LEVEL) for start in starts]
+
+
+def _chunk_row(chunk: Chunk) -> ChunkRow:
+    headings = json.dumps([storable(heading) for heading in chunk.headings], ensure_ascii=False)
+    return (
+        chunk.char_start,
+        chunk.char_end,
+        chunk.page,
+        chunk.line_start,
+        chunk.line_end,
+        headings,
+        storable(chunk.text),
+    )

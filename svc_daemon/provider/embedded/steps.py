@@ -1,0 +1,139 @@
+"""The steps by which documents come and go. Each is whole within one transaction, its caller's."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from svc_daemon.provider.embedded import documents, memberships, postings
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument
+from svc_daemon.provider.embedded.schema import KeyRange, overwriting
+
+#: Whether a document may take the place of the one that is shown, if any is.
+MayReplace = Callable[[sqlite3.Row | None], bool]
+
+
+def create_hidden(connection: sqlite3.Connection, document: PackedDocument, bucket_ids: Sequence[str]) -> int:
+    """Make the document's row and memberships. Returns its key."""
+    rows = connection.execute(
+        """
+        INSERT INTO documents (source_id, generation, title, chunks, pieces, hidden)
+        VALUES (?, ?, ?, ?, ?, 1) RETURNING document_key
+        """,
+        (
+            document.source_id,
+            document.generation,
+            document.title,
+            len(document.chunk_rows),
+            len(document.pieces),
+        ),
+    ).fetchall()
+    key = int(rows[0]["document_key"])
+    # Before the first chunk: a chunk's postings carry the buckets.
+    memberships.create_buckets(connection, key, bucket_ids)
+    return key
+
+
+def add_piece(connection: sqlite3.Connection, document_key: int, piece: int, text_zlib: bytes) -> None:
+    connection.execute(
+        "INSERT INTO texts (document_key, piece, text_zlib) VALUES (?, ?, ?)", (document_key, piece, text_zlib)
+    )
+
+
+def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, rows: Sequence[ChunkRow]) -> None:
+    """Store and index chunks of the document, the first of them with this ordinal."""
+    keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
+    connection.executemany(
+        """
+        INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        [(key, *row) for key, row in enumerate(rows, start=keys.first)],
+    )
+    postings.add_postings(connection, keys)
+
+
+def show(connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace) -> int | None:
+    """Show the document and hide the one whose place it takes; where it may not, leave all as it is.
+
+    Returns the key of the one of the two that is hidden now, if there is one: it is to be removed.
+    """
+    shown = documents.find(connection, source_id)
+    if not may_replace(shown):
+        return document_key
+    hidden = hide(connection, shown)
+    _set_hidden(connection, document_key, False)
+    chunks = _chunks_of(connection, document_key)
+    memberships.count_in(connection, document_key, chunks)
+    _count(connection, chunks)
+    return hidden
+
+
+def hide(connection: sqlite3.Connection, shown: sqlite3.Row | None) -> int | None:
+    """Hide the document, if there is one. Returns its key."""
+    if shown is None:
+        return None
+    key = int(shown["document_key"])
+    _set_hidden(connection, key, True)
+    memberships.count_in(connection, key, 0)
+    _count(connection, -shown["chunks"])
+    return key
+
+
+def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> bool:
+    """Remove up to a slice of a hidden document's chunks, from the end. False where there were none."""
+    every = KeyRange.of_document(document_key)
+    (last,) = connection.execute(
+        "SELECT max(chunk_key) FROM chunks WHERE chunk_key BETWEEN :first AND :last", every.parameters()
+    ).fetchone()
+    if last is None:
+        return False
+    keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
+    # The postings first: they are taken out by what the other tables still say.
+    postings.remove_postings(connection, keys)
+    with overwriting(connection):
+        connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
+    postings.clean_up(connection, keys.last - keys.first + 1)
+    return True
+
+
+def remove_last_piece(connection: sqlite3.Connection, document_key: int) -> bool:
+    """Remove the last piece of a hidden document's text. False where there was none."""
+    with overwriting(connection):
+        rows = connection.execute(
+            """
+            DELETE FROM texts WHERE document_key = :key
+                AND piece = (SELECT max(piece) FROM texts WHERE document_key = :key) RETURNING piece
+            """,
+            {"key": document_key},
+        ).fetchall()
+    return bool(rows)
+
+
+def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
+    """Remove what is left of a hidden document that has neither chunks nor text any more."""
+    memberships.delete_buckets(connection, document_key)
+    connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
+    postings.clear_if_empty(connection)
+
+
+def list_hidden(connection: sqlite3.Connection) -> list[int]:
+    """The keys of hidden documents."""
+    rows = connection.execute("SELECT document_key FROM documents WHERE hidden = 1 ORDER BY document_key")
+    return [row["document_key"] for row in rows]
+
+
+def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool) -> None:
+    connection.execute(
+        "UPDATE documents SET hidden = :hidden WHERE document_key = :key", {"hidden": hidden, "key": document_key}
+    )
+
+
+def _chunks_of(connection: sqlite3.Connection, document_key: int) -> int:
+    (chunks,) = connection.execute(
+        "SELECT chunks FROM documents WHERE document_key = :key", {"key": document_key}
+    ).fetchone()
+    return int(chunks)
+
+
+def _count(connection: sqlite3.Connection, chunks: int) -> None:
+    """Let this many chunks more, or less, be shown; every count that was kept of the index is out of date now."""
+    connection.execute("UPDATE totals SET revision = revision + 1, chunks = chunks + :chunks", {"chunks": chunks})
