@@ -75,6 +75,11 @@ class DataFiles:
         return self.root / "staging"
 
     @property
+    def scratch(self) -> Path:
+        """Private folders of the children that read documents; emptied at start."""
+        return self.root / "scratch"
+
+    @property
     def index(self) -> Path:
         """Folder with one search index per team; can be rebuilt from the blobs."""
         return self.root / "index"

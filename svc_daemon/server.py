@@ -92,7 +92,7 @@ def serve(settings: Settings) -> None:
 
 
 def make_folders(files: DataFiles) -> None:
-    for folder in (files.root, files.blobs, files.staging, files.index, files.log.parent):
+    for folder in (files.root, files.blobs, files.staging, files.scratch, files.index, files.log.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -169,7 +169,7 @@ async def _open_parts(
     stack.callback(database.close)
     provider = EmbeddedProvider(files.index, on_broken=hear_broken)
     stack.callback(provider.close)
-    extractor = Extractor(files.staging / "extract", _cage_limits(settings.limits))
+    extractor = Extractor(files.scratch, _cage_limits(settings.limits))
     stack.push_async_callback(extractor.close)
     context = Context(
         database=database,
