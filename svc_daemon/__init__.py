@@ -1,1 +1,58 @@
-"""The daemon of svc."""
+"""The daemon: takes knowledge in, makes it searchable, and says truthfully when it is.
+
+Bytes come in through `api`, are judged by `core`, made durable by `store`, turned into text by `extract`, made findable
+by `provider`, moved along by `workers`, and found again by search.
+
+Layers
+------
+A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only, and
+a test holds this table:
+
+    server, command                  put the parts together; serve; stop
+      api | workers                  HTTP on one side, the only loops on the other
+        operations                   verbs: policy plus one transaction
+          store, provider, extract   SQL and blobs; the search index; bytes to text. None of the three knows another
+            database                 one SQLite file: its readers and its single writer
+              core                   pure decisions, no I/O, no clock
+                errors               the table of codes
+                  wire, paths, settings, logs
+
+A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`. The
+command line, `svc_cli`, imports only `wire` and `paths`.
+
+The life of an upload
+---------------------
+ 1. `api.guards` looks at Host and Origin, `api.files` at key and capability; `api.forms` streams the part into a staging
+    file (`store.blobs`) that counts and hashes as it goes.
+ 2. `operations.ingest` looks for a replay, then asks the gates (creates a second, bytes a minute).
+ 3. The blob is made durable: file synced, renamed to the source's id, folder synced.
+ 4. One transaction writes idempotency key with answer, source, membership and task. Then the client hears 201.
+ 5. `workers.indexing` claims the task: the attempt is counted, a lease runs, the attempt number fences every later write.
+ 6. `extract` has a child process read the blob and cut it into chunks with their places.
+ 7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
+ 8. One transaction makes the source `active` and its bucket syncs due.
+ 9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active. That is
+    the moment of `ready`; a source that this one replaces leaves the bucket in the same commit.
+10. `operations.searches` asks the index, then keeps only what the state says is there, in one snapshot.
+
+When a worker wakes is listed in `workers`.
+
+What must hold
+--------------
+* A source that was answered with 2xx exists and becomes `active` or `failed`, whatever is killed, and when.
+* No row without its blob; no blob without a row once the sweeper ran.
+* One key, one source: a retry gets the same id.
+* `ready` if and only if indexed, synced, and found by a search of its bucket.
+* Deleted means gone from the moment the delete answers: the state decides, the index is cleaned behind it.
+* Nothing is stuck: whatever is not terminal has an owner, an attempt number and a deadline.
+* Nothing empty is ever ready.
+
+What is absent on purpose: a second process that opens the databases, a connection that writes beside the writer, a path
+made of a user's file name, a parser in this process, a clock or a random number in `core`, module state anywhere.
+
+Two files, and state alone decides
+----------------------------------
+`state.db` is small and precious. `index/<team>.db` is large and can be made again from the blobs. They don't commit
+together, so the index is written first and counts for nothing until the state says so, and a delete takes effect in the
+state at once. A kill between the two leaves a document that no search shows; the sweeper removes it.
+"""
