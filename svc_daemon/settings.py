@@ -31,8 +31,6 @@ class Limits:
     creates_per_second: int = field(default=5, metadata={"unit": "creates per second"})
     #: Bytes a team may upload in 60 seconds. 0 is off.
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes"})
-    #: Files of one batch (specification, Limits).
-    batch_files: int = field(default=100, metadata={"unit": "files"})
     #: Metadata of one source as UTF-8 JSON (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
     #: Tags of one source (specification, Limits).

@@ -5,14 +5,15 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import read_model, read_optional_model
 from svc_daemon.api.presenting import (
     answer,
+    body_of,
     caller,
     context_of,
     created,
     flag,
     idempotency_key,
+    optional_body_of,
     page_limit,
     respond,
 )
@@ -51,7 +52,7 @@ async def put(request: Request) -> Response:
     slug = request.path_params["slug"]
     if not re.fullmatch(wire.SLUG_PATTERN, slug):
         raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
-    fields = _checked(request, await read_optional_model(request, wire.BucketFields))
+    fields = _checked(request, await optional_body_of(request, wire.BucketFields))
     if _is_dry(request, fields):
         return _dry(request, slug, fields)
     bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
@@ -63,7 +64,7 @@ async def put(request: Request) -> Response:
 async def create(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_CREATE)
     repeat_key = idempotency_key(request)
-    fields = await read_model(request, wire.BucketCreate)
+    fields = await body_of(request, wire.BucketCreate)
     _checked(request, fields)
     if _is_dry(request, fields):
         return _dry(request, fields.slug, fields)
@@ -80,7 +81,7 @@ async def show(request: Request) -> Response:
 
 async def update(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_UPDATE)
-    change = await read_model(request, wire.BucketUpdate)
+    change = await body_of(request, wire.BucketUpdate)
     if change.metadata is not None:
         check_metadata(change.metadata, context_of(request).limits)
     bucket = await verbs.change_bucket(context_of(request), key, request.path_params["bucket"], change)

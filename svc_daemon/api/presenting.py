@@ -1,11 +1,12 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc_daemon.api.bodies import read_model, read_optional_model
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.refusals import refusal
 from svc_daemon.operations.contexts import Context
@@ -13,6 +14,8 @@ from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, check_key
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import headers
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
@@ -33,6 +36,16 @@ def caller(request: Request, capability: str | None = None) -> Key:
 def idempotency_key(request: Request) -> str | None:
     """The `Idempotency-Key` as sent; raises `invalid_idempotency_key`."""
     return check_key(context_of(request), request.headers.get(headers.IDEMPOTENCY_KEY))
+
+
+async def body_of(request: Request, model: type[Model]) -> Model:
+    """The JSON body as the model; raises what `bodies.read_json` and the model raise."""
+    return await read_model(request, model, max_bytes=context_of(request).limits.json_bytes)
+
+
+async def optional_body_of(request: Request, model: type[Model]) -> Model:
+    """The same, where no body at all stands for an empty object."""
+    return await read_optional_model(request, model, max_bytes=context_of(request).limits.json_bytes)
 
 
 def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:

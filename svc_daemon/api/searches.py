@@ -5,8 +5,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import parse_model, read_model
-from svc_daemon.api.presenting import answer, caller, context_of
+from svc_daemon.api.bodies import parse_model
+from svc_daemon.api.presenting import answer, body_of, caller, context_of
 from svc_daemon.api.sources import view_location
 from svc_daemon.core import api_keys
 from svc_daemon.operations.searches import Found, search
@@ -16,7 +16,7 @@ from svc_daemon.wire import searches as wire
 
 async def post(request: Request) -> Response:
     key = caller(request, api_keys.SEARCH)
-    return await _answer(request, key, await read_model(request, wire.SearchRequest))
+    return await _answer(request, key, await body_of(request, wire.SearchRequest))
 
 
 async def get(request: Request) -> Response:

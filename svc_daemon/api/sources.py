@@ -5,8 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
-from svc_daemon.api.bodies import read_model
-from svc_daemon.api.presenting import answer, caller, context_of, page_limit, respond
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, page_limit, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
@@ -47,7 +46,7 @@ async def list_members(request: Request) -> Response:
 
 async def attach(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
-    body = await read_model(request, wire.SourceAttach)
+    body = await body_of(request, wire.SourceAttach)
     source = await verbs.attach_source(context_of(request), key, request.path_params["bucket"], body.source_id)
     return answer(request, wire.SourceAnswer, view_source(source))
 
@@ -55,9 +54,7 @@ async def attach(request: Request) -> Response:
 async def detach(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
-    bucket_id, left = await deletion.detach_source(
-        context_of(request), key, request.path_params["bucket"], source_id
-    )
+    bucket_id, left = await deletion.detach_source(context_of(request), key, request.path_params["bucket"], source_id)
     return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": left})
 
 
@@ -75,7 +72,7 @@ async def show(request: Request) -> Response:
 
 async def update(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
-    body = await read_model(request, wire.SourceUpdate)
+    body = await body_of(request, wire.SourceUpdate)
     change = _checked(body, context_of(request).limits)
     source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
     return answer(request, wire.SourceAnswer, view_source(source))
