@@ -59,7 +59,7 @@ def connect(
     credential = find_key(settings.environ, destination)
     _refuse_other_installation(credential, health, destination)
     # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
-    from svc_cli.client.api import Client  # noqa: PLC0415
+    from svc_cli.client.api import Client
 
     client = Client(destination.base_url, credential.key)
     connection = Connection(destination, health, credential, is_new)

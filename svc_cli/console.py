@@ -66,7 +66,9 @@ class Console:
         self.err.flush()
 
     def note(self, text: str) -> None:
-        self.say(f"note: {text}")
+        """Say something useful that nobody has to know; programs that read JSON don't."""
+        if self.is_text:
+            self.say(f"note: {text}")
 
     def warn(self, text: str) -> None:
         self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")

@@ -117,7 +117,8 @@ class Installation:
     def _start(self, say: Callable[[str], None], listen: str | None) -> Daemon:
         output = self.files.log.with_name("start.log")
         output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with output.open("wb") as sink:
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as sink:
             process = _spawn(self.command(listen), self.child_environ(), sink)
         began_s, said = time.monotonic(), False
         while time.monotonic() - began_s < START_TIMEOUT_S:

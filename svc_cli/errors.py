@@ -93,6 +93,8 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
+    #: No connection came about at all, so the next request will fare no better.
+    is_dead: bool = False
 
 
 class Incompatible(SvcError):

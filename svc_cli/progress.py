@@ -87,8 +87,8 @@ class Bar(Silent):
 
     def __enter__(self) -> Self:
         # Rich costs 40 ms to import; only a terminal pays for it.
-        from rich import progress as rich_progress  # noqa: PLC0415
-        from rich.console import Console as RichConsole  # noqa: PLC0415
+        from rich import progress as rich_progress
+        from rich.console import Console as RichConsole
 
         is_plain = bool(self._console.environ.get("NO_COLOR"))
         self._rich = rich_progress.Progress(

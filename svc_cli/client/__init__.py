@@ -9,8 +9,8 @@
         page = client.search("how many days of leave", buckets=["handbook"])
 
 Answers are the API's own JSON objects as dicts. Errors are those of `svc_cli.errors`: ApiError carries the API's code
-and status. Requests are retried where that is safe; creates are held back together when the service says so. Threads may
-share a client.
+and status. Requests are retried where that is safe; creates are held back together when the service says so.
+Threads may share a client.
 """
 
 from svc_cli.client.api import Client

@@ -17,14 +17,14 @@ class RetryPolicy:
     longest_delay_s: float = 4.0
     #: Longest `Retry-After` that is honoured before the caller is told instead.
     longest_wait_s: float = 30.0
-    random: random.Random = field(default_factory=random.Random)
+    jitter: random.Random = field(default_factory=random.Random)
 
     def delay_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
         """Seconds until the next try after `attempt` tries; None when they are used up."""
         if attempt >= self.attempts or (retry_after_s or 0) > self.longest_wait_s:
             return None
         backoff_s = min(self.longest_delay_s, self.first_delay_s * float(2 ** (attempt - 1)))
-        return max(backoff_s * self.random.uniform(0.5, 1.0), retry_after_s or 0)
+        return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:

@@ -57,12 +57,13 @@ class Transport:
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        self.base_url = base_url.rstrip("/")
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         # Proxies of the environment are not for a daemon on this machine, and a key must not pass one by accident.
         self._http = httpx.Client(
-            base_url=base_url.rstrip("/"),
+            base_url=self.base_url,
             headers={
                 headers.AUTHORIZATION: f"Bearer {api_key}",
                 headers.SVC_API: API_RANGE,
@@ -111,11 +112,17 @@ class Transport:
                 headers={headers.IDEMPOTENCY_KEY: request.idempotency_key} if request.idempotency_key else None,
             )
         except httpx.TransportError as error:
-            return NetworkFailed(
-                f"{request.method} {self._http.base_url}{request.path} failed: {str(error) or type(error).__name__}.",
-                hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
-            )
+            return self._network_failed(request, error)
         return read_answer(response)
+
+    def _network_failed(self, request: Request, error: httpx.TransportError) -> NetworkFailed:
+        what = str(error) or type(error).__name__
+        failure = NetworkFailed(
+            f"{request.method} {request.path} failed at {self.base_url}: {what}.",
+            hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
+        )
+        failure.is_dead = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        return failure
 
 
 def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":

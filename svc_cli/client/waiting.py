@@ -2,8 +2,8 @@
 
 A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
 at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
-for one by one. Many are asked for through their bucket's lists of unfinished sources, and only those that left the lists
-are asked for themselves.
+for one by one. Many are asked for through their bucket's lists of unfinished sources, and only those that left them are
+asked for themselves.
 """
 
 import time

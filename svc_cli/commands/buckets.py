@@ -20,11 +20,15 @@ BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="Slug or i
 def ls(
     call: Invocation,
     everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Only their slugs, one a line.")] = False,
 ) -> None:
     """List buckets."""
     with call.client() as client:
         answer = client.buckets(include_archived=everything)
     rows = [bucket_row(bucket) for bucket in answer["buckets"]]
+    if names and call.console.is_text:
+        call.console.print("\n".join(bucket["slug"] for bucket in answer["buckets"]))
+        return
     empty = "no buckets yet: `svc bucket create SLUG` makes one."
     call.console.show(answer, lambda: table(call.console, BUCKET_HEADS, rows) if rows else empty)
 

@@ -77,9 +77,11 @@ _COMMON = {
 class Invocation:
     """One run of one command: its console, settings and connection."""
 
-    def __init__(self, console: Console, flags: Flags) -> None:
+    def __init__(self, console: Console, flags: Flags, root: Any = None) -> None:
         self.console = console
         self.flags = flags
+        #: The whole `svc` command as Typer built it.
+        self.root = root
         console.format = "ndjson" if flags.ndjson else "json" if flags.json else "text"
         console.debug = flags.debug
 
@@ -91,7 +93,7 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """A client for the service in force, closed at the end."""
-        from svc_cli.connections import connect  # noqa: PLC0415 - `svc --help` connects to nothing
+        from svc_cli.connections import connect
 
         client, connection = connect(
             self.settings, self.console, base_url=self.flags.base_url, autostart=not self.flags.no_autostart
@@ -107,7 +109,7 @@ class Invocation:
 
     def progress(self) -> "Progress":
         """Progress in the style in force."""
-        from svc_cli.progress import progress_for  # noqa: PLC0415
+        from svc_cli.progress import progress_for
 
         return progress_for(self.console, self.settings.get("progress", self.flags.progress))
 
@@ -131,13 +133,13 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Exit | None]
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        record = parameters[0].annotation if len(parameters) == 1 and is_dataclass(parameters[0].annotation) else None
+        record = _record(parameters)
         own = list(inspect.signature(record, eval_str=True).parameters.values()) if record else parameters
 
         def wrapper(ctx: typer.Context, **options: Any) -> Exit | None:
             given = Flags(**{each: options.pop(each) for each in _COMMON})
             console, before = ctx.obj
-            call = Invocation(console, given.over(before))
+            call = Invocation(console, given.over(before), ctx.find_root().command)
             return function(call, record(**options)) if record else function(call, **options)
 
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
@@ -145,6 +147,12 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Exit | None]
         return _register(app, name, function, wrapper, [context, *keywords, *_COMMON.values()])
 
     return register
+
+
+def _record(parameters: list[inspect.Parameter]) -> Callable[..., Any] | None:
+    """The dataclass that holds a command's options, where it has one."""
+    kind: Any = parameters[0].annotation if len(parameters) == 1 else None
+    return kind if is_dataclass(kind) and callable(kind) else None
 
 
 def _register(

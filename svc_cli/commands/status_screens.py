@@ -22,8 +22,8 @@ class Screen:
     def __enter__(self) -> Self:
         movable = is_terminal(self._console.err) and self._console.environ.get("TERM") != "dumb"
         if movable and self._console.is_text:
-            from rich.console import Console as RichConsole  # noqa: PLC0415 - 65 ms for terminals alone
-            from rich.live import Live  # noqa: PLC0415
+            from rich.console import Console as RichConsole
+            from rich.live import Live
 
             self._live = Live(console=RichConsole(file=self._console.err), transient=True, auto_refresh=False)
             self._live.start()
@@ -38,7 +38,7 @@ class Screen:
     def update(self, text: str) -> None:
         """Show this text from now on."""
         if self._live is not None:
-            from rich.text import Text  # noqa: PLC0415
+            from rich.text import Text
 
             self._live.update(Text.from_ansi(text), refresh=True)
         elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:

@@ -7,7 +7,7 @@ from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.client.uploads import Upload, idempotency_key
-from svc_cli.errors import SvcError
+from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.uploads.decisions import Decision, Json, OnConflict, Verb, decide
 from svc_cli.uploads.readings import FileRefused, read
@@ -66,7 +66,8 @@ def deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wi
 def stops_everything(error: SvcError) -> bool:
     """Whether the next file would meet the same end: a refused key, a missing bucket, a dead line."""
     is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
-    return is_bucket or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
+    is_dead = isinstance(error, NetworkFailed) and error.is_dead
+    return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
 def _deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes, item: Item) -> None:

@@ -1,0 +1,251 @@
+# Completion of svc for bash, made by `svc completion bash`.
+_svc() {
+    local where="svc" commands="" flags="" index
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}"
+    COMPREPLY=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        case "$where ${COMP_WORDS[index]}" in
+            "svc upload" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source attach" | "svc source detach" | "svc source rm" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+                where="$where ${COMP_WORDS[index]}" ;;
+        esac
+    done
+    case "$where $previous" in
+        "svc --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc --base-url")
+            return ;;
+        "svc upload --bucket" | "svc upload -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc upload --title")
+            return ;;
+        "svc upload --tag")
+            return ;;
+        "svc upload --meta")
+            return ;;
+        "svc upload --wait")
+            COMPREPLY=($(compgen -W "ready accepted" -- "$current")); return ;;
+        "svc upload --timeout")
+            return ;;
+        "svc upload --jobs" | "svc upload -j")
+            return ;;
+        "svc upload --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc upload --base-url")
+            return ;;
+        "svc status --bucket" | "svc status -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc status --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc status --base-url")
+            return ;;
+        "svc wait --timeout")
+            return ;;
+        "svc wait --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc wait --base-url")
+            return ;;
+        "svc search --bucket" | "svc search -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc search -k")
+            return ;;
+        "svc search --mode")
+            COMPREPLY=($(compgen -W "hybrid keyword semantic" -- "$current")); return ;;
+        "svc search --tag")
+            return ;;
+        "svc search --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc search --base-url")
+            return ;;
+        "svc bucket ls --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket ls --base-url")
+            return ;;
+        "svc bucket create --name")
+            return ;;
+        "svc bucket create --description")
+            return ;;
+        "svc bucket create --meta")
+            return ;;
+        "svc bucket create --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket create --base-url")
+            return ;;
+        "svc bucket show --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket show --base-url")
+            return ;;
+        "svc bucket archive --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket archive --base-url")
+            return ;;
+        "svc bucket rm --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket rm --base-url")
+            return ;;
+        "svc source ls --bucket" | "svc source ls -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc source ls --status")
+            COMPREPLY=($(compgen -W "ready all queued indexing failed" -- "$current")); return ;;
+        "svc source ls --type")
+            COMPREPLY=($(compgen -W "file page qa" -- "$current")); return ;;
+        "svc source ls --tag")
+            return ;;
+        "svc source ls -q")
+            return ;;
+        "svc source ls --title")
+            return ;;
+        "svc source ls --limit")
+            return ;;
+        "svc source ls --after")
+            return ;;
+        "svc source ls --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source ls --base-url")
+            return ;;
+        "svc source show --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source show --base-url")
+            return ;;
+        "svc source text --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source text --base-url")
+            return ;;
+        "svc source retry --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source retry --base-url")
+            return ;;
+        "svc source attach --bucket" | "svc source attach -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc source attach --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source attach --base-url")
+            return ;;
+        "svc source detach --bucket" | "svc source detach -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc source detach --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source detach --base-url")
+            return ;;
+        "svc source rm --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source rm --base-url")
+            return ;;
+        "svc daemon run --listen")
+            return ;;
+        "svc daemon run --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon run --base-url")
+            return ;;
+        "svc daemon start --listen")
+            return ;;
+        "svc daemon start --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon start --base-url")
+            return ;;
+        "svc daemon stop --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon stop --base-url")
+            return ;;
+        "svc daemon restart --listen")
+            return ;;
+        "svc daemon restart --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon restart --base-url")
+            return ;;
+        "svc daemon status --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon status --base-url")
+            return ;;
+        "svc daemon logs --lines" | "svc daemon logs -n")
+            return ;;
+        "svc daemon logs --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc daemon logs --base-url")
+            return ;;
+        "svc auth login --key-file")
+            return ;;
+        "svc auth login --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc auth login --base-url")
+            return ;;
+        "svc auth logout --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc auth logout --base-url")
+            return ;;
+        "svc auth status --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc auth status --base-url")
+            return ;;
+        "svc auth token --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc auth token --base-url")
+            return ;;
+        "svc config path --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc config path --base-url")
+            return ;;
+        "svc config get --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc config get --base-url")
+            return ;;
+        "svc config set --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc config set --base-url")
+            return ;;
+        "svc config list --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc config list --base-url")
+            return ;;
+        "svc doctor --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc doctor --base-url")
+            return ;;
+        "svc completion --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc completion --base-url")
+            return ;;
+    esac
+    case "$where" in
+        "svc") commands="upload status wait search bucket source daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket") commands="ls create show archive rm" flags="--help" ;;
+        "svc bucket ls") commands="" flags="--all --names --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket create") commands="" flags="--name --description --meta --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source") commands="ls show text retry attach detach rm" flags="--help" ;;
+        "svc source ls") commands="" flags="--bucket --status --type --tag --title --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source show") commands="" flags="--verify --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source text") commands="" flags="--chunks --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source retry") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon") commands="run start stop restart status logs" flags="--help" ;;
+        "svc daemon run") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon start") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon stop") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon restart") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon logs") commands="" flags="--lines --follow --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth") commands="login logout status token" flags="--help" ;;
+        "svc auth login") commands="" flags="--key-file --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth logout") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth token") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config") commands="path get set list" flags="--help" ;;
+        "svc config path") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config get") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config set") commands="" flags="--unset --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config list") commands="" flags="--explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc doctor") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc completion") commands="bash zsh fish powershell" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+    esac
+    [[ $current == -* ]] && commands="$flags"
+    [[ -n $commands ]] && COMPREPLY=($(compgen -W "$commands" -- "$current"))
+}
+complete -o bashdefault -o default -F _svc svc

@@ -1,0 +1,28 @@
+"""`svc completion`: the script that lets a shell complete commands, flags and values."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from svc_cli.commands.completion_scripts import SCRIPTS
+from svc_cli.commands.completion_words import grammar_of
+from svc_cli.commands.options import Invocation, command, new_app
+
+app = new_app()
+
+
+@command(app, "completion")
+def completion(
+    call: Invocation,
+    shell: Annotated[
+        Literal["bash", "zsh", "fish", "powershell"],
+        typer.Argument(metavar="SHELL", help="bash, zsh, fish, powershell."),
+    ],
+) -> None:
+    """Print the completion script of a shell.
+
+    bash: eval "$(svc completion bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit. fish: svc completion
+    fish > ~/.config/fish/completions/svc.fish. PowerShell: svc completion powershell | Out-String | Invoke-Expression.
+    """
+    script = SCRIPTS[shell](grammar_of(call.root))
+    call.console.show({"shell": shell, "script": script}, lambda: script.rstrip("\n"))

@@ -1,0 +1,265 @@
+"""The completion scripts: for each shell a small interpreter, and the places of the command line as its data."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from svc_cli.commands.completion_words import Flag, Place
+
+#: Asked by the scripts for the buckets that exist; never starts a daemon.
+BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
+
+_BASH_HEAD = """\
+# Completion of svc for bash, made by `svc completion bash`.
+_svc() {
+    local where="svc" commands="" flags="" index
+    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}"
+    COMPREPLY=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        case "$where ${COMP_WORDS[index]}" in"""
+_BASH_MIDDLE = """\
+        esac
+    done
+    case "$where $previous" in"""
+_BASH_TAIL = """\
+    esac
+    [[ $current == -* ]] && commands="$flags"
+    [[ -n $commands ]] && COMPREPLY=($(compgen -W "$commands" -- "$current"))
+}
+complete -o bashdefault -o default -F _svc svc
+"""
+
+
+def bash(places: Sequence[Place]) -> str:
+    """For bash 3.2 and newer."""
+    return "\n".join(
+        [_BASH_HEAD, *_bash_paths(places), _BASH_MIDDLE, *_bash_values(places), *_bash_words(places), _BASH_TAIL]
+    )
+
+
+def _bash_paths(places: Sequence[Place]) -> Iterator[str]:
+    yield f"            {_alternatives(place.path for place in places[1:])})"
+    yield '                where="$where ${COMP_WORDS[index]}" ;;'
+
+
+def _bash_values(places: Sequence[Place]) -> Iterator[str]:
+    for keys, flag in _valued(places):
+        yield f"        {keys})"
+        if flag.kind == "free":
+            yield "            return ;;"
+        else:
+            words = f"$({BUCKETS})" if flag.kind == "bucket" else " ".join(flag.choices)
+            yield f'            COMPREPLY=($(compgen -W "{words}" -- "$current")); return ;;'
+
+
+def _bash_words(places: Sequence[Place]) -> Iterator[str]:
+    yield "    esac"
+    yield '    case "$where" in'
+    for place in places:
+        words = f"$({BUCKETS})" if place.argument == "bucket" else " ".join([*_names(place), *place.choices])
+        flags = " ".join(name for flag in place.flags for name in flag.names if name.startswith("--"))
+        yield f'        "{place.path}") commands="{words}" flags="{flags}" ;;'
+
+
+_ZSH_HEAD = """\
+#compdef svc
+# Completion of svc for zsh, made by `svc completion zsh`.
+_svc() {
+    local where="svc" index
+    local -a commands flags
+    for ((index = 2; index < CURRENT; index++)); do
+        case "$where ${words[index]}" in"""
+_ZSH_MIDDLE = """\
+        esac
+    done
+    case "$where ${words[CURRENT - 1]}" in"""
+_ZSH_TAIL = """\
+    esac
+    if [[ ${words[CURRENT]} == -* ]]; then
+        _describe -o flag flags
+    elif (( ${#commands} )); then
+        _describe word commands
+    else
+        _files
+    fi
+}
+if [[ $funcstack[1] == _svc ]]; then
+    _svc "$@"
+else
+    compdef _svc svc
+fi
+"""
+
+
+def zsh(places: Sequence[Place]) -> str:
+    """For a file `_svc` on the fpath, or to be sourced after compinit."""
+    return "\n".join(
+        [_ZSH_HEAD, *_zsh_paths(places), _ZSH_MIDDLE, *_zsh_values(places), *_zsh_words(places), _ZSH_TAIL]
+    )
+
+
+def _zsh_paths(places: Sequence[Place]) -> Iterator[str]:
+    yield f"            ({_alternatives(place.path for place in places[1:])})"
+    yield '                where="$where ${words[index]}" ;;'
+
+
+def _zsh_values(places: Sequence[Place]) -> Iterator[str]:
+    for keys, flag in _valued(places):
+        yield f"        ({keys})"
+        yield f"            {_ZSH_VALUES[flag.kind](flag)}; return ;;"
+
+
+_ZSH_VALUES: dict[str, Callable[[Flag], str]] = {
+    "free": lambda _: "_files",
+    "bucket": lambda _: f'compadd -- ${{(f)"$({BUCKETS})"}}',
+    "choice": lambda flag: f"compadd -- {' '.join(flag.choices)}",
+}
+
+
+def _zsh_words(places: Sequence[Place]) -> Iterator[str]:
+    yield "    esac"
+    yield '    case "$where" in'
+    for place in places:
+        flags = [f"{name}:{flag.help}" for flag in place.flags for name in flag.names if name.startswith("--")]
+        yield f'        ("{place.path}")'
+        if place.argument == "bucket":
+            yield f'            commands=(${{(f)"$({BUCKETS})"}})'
+        else:
+            words = [*(f"{name}:{text}" for name, text in place.commands), *place.choices]
+            yield f"            commands=({' '.join(map(_quoted, words))})"
+        yield f"            flags=({' '.join(map(_quoted, flags))}) ;;"
+
+
+_FISH_HEAD = """\
+# Completion of svc for fish, made by `svc completion fish`.
+function __svc_at --description 'Whether the command typed so far is this one'
+    set -l where svc
+    for word in (commandline -opc)[2..-1]
+        switch "$where $word\""""
+_FISH_MIDDLE = """\
+                set where "$where $word"
+        end
+    end
+    test "$where" = "$argv"
+end
+complete -c svc -e"""
+
+
+def fish(places: Sequence[Place]) -> str:
+    """For ~/.config/fish/completions/svc.fish."""
+    paths = " ".join(_quoted(place.path) for place in places[1:])
+    lines = [line for place in places for line in _fish_place(place)]
+    return "\n".join([_FISH_HEAD, f"            case {paths}", _FISH_MIDDLE, *lines, ""])
+
+
+def _fish_place(place: Place) -> Iterator[str]:
+    start = f"complete -c svc -n '__svc_at {place.path}'"
+    for name, text in place.commands:
+        yield f"{start} -f -a {name} -d {_quoted(text)}"
+    if place.argument == "bucket":
+        yield f"{start} -f -a '({BUCKETS})'"
+    elif place.choices:
+        yield f"{start} -f -a '{' '.join(place.choices)}'"
+    for flag in place.flags:
+        yield f"{start} {_fish_names(flag)}{_FISH_VALUES[flag.kind](flag)} -d {_quoted(flag.help)}"
+
+
+_FISH_VALUES: dict[str, Callable[[Flag], str]] = {
+    "none": lambda _: "",
+    "free": lambda _: " -r",
+    "bucket": lambda _: f" -x -a '({BUCKETS})'",
+    "choice": lambda flag: f" -x -a '{' '.join(flag.choices)}'",
+}
+
+
+def _fish_names(flag: Flag) -> str:
+    return " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
+
+
+_POWERSHELL_TAIL = """\
+}
+Register-ArgumentCompleter -Native -CommandName svc -ScriptBlock {
+    param($current, $line, $cursor)
+    $typed = @($line.CommandElements | ForEach-Object { "$_" })
+    if ($current -ne '') { $typed = @($typed | Select-Object -SkipLast 1) }
+    $where = 'svc'
+    foreach ($word in ($typed | Select-Object -Skip 1)) {
+        if ($svcPlaces.ContainsKey("$where $word")) { $where = "$where $word" }
+    }
+    $previous = $typed[-1]
+    $flags = $svcPlaces[$where].Flags
+    if ($flags.ContainsKey($previous) -and $flags[$previous].Count -gt 1) {
+        $words = @($flags[$previous] | Select-Object -Skip 1 | ForEach-Object { , @($_, $_) })
+        if ($words[0][0] -eq 'BUCKET') {
+            $words = @(svc bucket ls --names --no-autostart 2>$null | ForEach-Object { , @($_, $_) })
+        }
+    } elseif ($current.StartsWith('-')) {
+        $words = @($flags.Keys | Sort-Object | ForEach-Object { , @($_, $flags[$_][0]) })
+    } else {
+        $words = $svcPlaces[$where].Words
+    }
+    foreach ($pair in $words) {
+        if ($pair[0].StartsWith($current)) {
+            [System.Management.Automation.CompletionResult]::new($pair[0], $pair[0], 'ParameterValue', $pair[1])
+        }
+    }
+}
+"""
+
+
+def powershell(places: Sequence[Place]) -> str:
+    """For PowerShell 5.1 and newer, to be invoked from the profile."""
+    head = "# Completion of svc for PowerShell, made by `svc completion powershell`.\n$svcPlaces = @{"
+    return "\n".join([head, *(_powershell_place(place) for place in places), _POWERSHELL_TAIL])
+
+
+def _powershell_place(place: Place) -> str:
+    words = [*place.commands, *((choice, choice) for choice in place.choices)]
+    pairs = ", ".join(f"@({_doubled(name)}, {_doubled(text)})" for name, text in words)
+    flags = "; ".join(
+        f"{_doubled(name)} = @({', '.join(map(_doubled, (flag.help, *_powershell_values(flag))))})"
+        for flag in place.flags
+        for name in flag.names
+    )
+    # The leading comma keeps a list of one pair from being taken apart.
+    start = ", " if len(words) == 1 else ""
+    return f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {flags} }} }}"
+
+
+def _powershell_values(flag: Flag) -> tuple[str, ...]:
+    return ("BUCKET",) if flag.kind == "bucket" else flag.choices
+
+
+SCRIPTS: dict[str, Callable[[Sequence[Place]], str]] = {
+    "bash": bash,
+    "zsh": zsh,
+    "fish": fish,
+    "powershell": powershell,
+}
+
+#: The file of each shell under `completions/`, named as that shell looks for it.
+FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
+
+
+def _valued(places: Sequence[Place]) -> Iterator[tuple[str, Flag]]:
+    """Each flag that takes a value, with the shell patterns `path flag` behind which its value stands."""
+    for place in places:
+        for flag in place.flags:
+            if flag.kind != "none":
+                yield _alternatives(f"{place.path} {name}" for name in flag.names), flag
+
+
+def _alternatives(texts: Iterator[str]) -> str:
+    return " | ".join(f'"{text}"' for text in texts)
+
+
+def _names(place: Place) -> list[str]:
+    return [name for name, _ in place.commands]
+
+
+def _quoted(text: str) -> str:
+    """In single quotes, as zsh and fish both read them."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\u2019") + "'"
+
+
+def _doubled(text: str) -> str:
+    """In single quotes, as PowerShell reads them."""
+    return "'" + text.replace("'", "''") + "'"

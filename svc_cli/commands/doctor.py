@@ -1,0 +1,112 @@
+"""`svc doctor`: looks at everything an installation needs, one line each, and says what to do."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.connections import connect
+from svc_cli.daemon_process import Installation
+from svc_cli.errors import SvcError
+from svc_cli.exits import Exit
+from svc_cli.render import size, table
+from svc_daemon import paths
+from svc_daemon.wire.versions import API_RANGE, VERSION
+
+app = new_app()
+
+#: The daemon refuses creates below this much free disk.
+LEAST_FREE_BYTES = 256 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look found."""
+
+    check: str
+    #: `ok`, `warning` or `failed`.
+    state: str
+    text: str
+    hint: str | None = None
+
+
+@command(app, "doctor")
+def doctor(call: Invocation) -> Exit:
+    """Look at the whole installation and say what is wrong. Exit 3 when something is."""
+    findings = [finding for look in LOOKS for finding in _looked(look, call)]
+    code = Exit.FAILED if any(finding.state == "failed" for finding in findings) else Exit.DONE
+    value = {"v": 1, "type": "doctor", "checks": [asdict(finding) for finding in findings], "exit_code": int(code)}
+    call.console.show(value, lambda: _report(call, findings))
+    return code
+
+
+def _looked(look: Callable[[Invocation], Iterator[Finding]], call: Invocation) -> list[Finding]:
+    try:
+        return list(look(call))
+    except SvcError as error:
+        return [Finding(look.__name__.strip("_"), "failed", error.message, error.hint)]
+
+
+def _program(_call: Invocation) -> Iterator[Finding]:
+    yield Finding(
+        "program", "ok", f"svc {VERSION}, API {API_RANGE}, Python {platform.python_version()}, {sys.platform}"
+    )
+
+
+def _settings(call: Invocation) -> Iterator[Finding]:
+    changed = [found for found in call.settings.all() if found.source != "default"]
+    text = ", ".join(f"{found.name} from {found.source}" for found in changed)
+    yield Finding("settings", "ok", text or "all as they come")
+
+
+def _folders(call: Invocation) -> Iterator[Finding]:
+    environ = call.settings.environ
+    for name, folder in (("data", paths.data_dir(environ)), ("config", paths.config_dir(environ))):
+        owner = _existing(folder)
+        if not os.access(owner, os.W_OK):
+            yield Finding(f"{name} folder", "failed", f"{folder} can't be written", f"make {owner} yours.")
+            continue
+        free = shutil.disk_usage(owner).free
+        state = "ok" if free > LEAST_FREE_BYTES else "failed"
+        hint = None if state == "ok" else "free some disk space: uploads are refused below 256 MB."
+        yield Finding(f"{name} folder", state, f"{folder}, {size(free)} free", hint)
+
+
+def _existing(folder: Path) -> Path:
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+
+
+def _daemon(call: Invocation) -> Iterator[Finding]:
+    if call.settings.get("base_url", call.flags.base_url):
+        yield Finding("daemon", "ok", "another service is used (base_url)")
+        return
+    daemon = Installation(call.settings.environ).find()
+    if daemon is None:
+        yield Finding("daemon", "warning", "none runs", "it starts with the first command, or by `svc daemon start`.")
+    else:
+        yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
+
+
+def _service(call: Invocation) -> Iterator[Finding]:
+    if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
+        return  # the daemon's own line has said so; a look must not start one
+    client, connection = connect(call.settings, call.console, base_url=call.flags.base_url, autostart=False)
+    with client:
+        buckets = client.buckets()["buckets"]
+        formats = client.limits()["formats"]
+    yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
+    yield Finding("service", "ok", f"{len(buckets)} buckets, reads {', '.join(form['name'] for form in formats)}")
+
+
+#: In the order of the report.
+LOOKS = (_program, _settings, _folders, _daemon, _service)
+
+
+def _report(call: Invocation, findings: list[Finding]) -> str:
+    rows = [(finding.check, finding.state, finding.text) for finding in findings]
+    hints = [f"hint: {finding.check}: {finding.hint}" for finding in findings if finding.hint]
+    return "\n".join([table(call.console, ("", "", ""), rows).lstrip("\n"), *hints])
