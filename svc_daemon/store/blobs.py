@@ -1,7 +1,7 @@
 """Blobs: the stored bytes of each source, one file named by the source's id.
 
 The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
-writes the rest, syncs the file, renames it to its name and syncs the folder; only then may the row be committed. Killed
+writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. Killed
 before the commit, the sweeper finds a blob without a row and removes it; a row without its blob can't come to be.
 
 Folder syncs are shared: whoever waits while one runs is served by the next, however many they are.
@@ -98,8 +98,8 @@ class Blobs:
         except OSError as error:
             raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
 
-    def rename_durably(self, staged: Path, source_id: str) -> None:
-        staged.rename(self.path(source_id))
+    def sync_folder(self) -> None:
+        """Return when every blob that has its name by now keeps it."""
         self._folder_sync.sync()
 
 
@@ -153,17 +153,15 @@ class StagedFile:
         self._buffer.clear()
 
     def _keep(self, source_id: str) -> None:
+        """Renamed before the sync: no row names the file yet, and the file's own sync carries the rename along."""
         self._spill()
         if self._file is None:
             raise AssertionError("spilling opens the file")
+        self._path.rename(self._blobs.path(source_id))
         os.fsync(self._file.fileno())
         self._file.close()
         self._file = None
-        try:
-            self._blobs.rename_durably(self._path, source_id)
-        except OSError:
-            self._path.unlink(missing_ok=True)
-            raise
+        self._blobs.sync_folder()
 
 
 def _write_all(file: BinaryIO, data: bytearray) -> None:
