@@ -50,4 +50,4 @@ def _log(scope: Scope, status: int | None, duration_s: float, sent_bytes: int) -
         "duration_ms": round(duration_s * 1000, 1),
         "sent_bytes": sent_bytes,
     }
-    logger.info("%s %s %s", scope["method"], route, status, extra={"fields": fields})
+    logger.info("answered", extra={"fields": fields})

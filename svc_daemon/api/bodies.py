@@ -81,12 +81,20 @@ def content_length(request: Request) -> int | None:
     return int(declared) if declared is not None and declared.isascii() and declared.isdigit() else None
 
 
+def refuse_encoding(request: Request) -> None:
+    """Raises 415 `unsupported_media_type` for a compressed body: what it expands to is anybody's guess."""
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as it is, not in {coding!r}.")
+
+
 def media_type(content_type: str) -> str:
     """The type of a Content-Type header without its parameters, in small letters."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def _refuse_other_types(request: Request) -> None:
+    refuse_encoding(request)
     sent = media_type(request.headers.get("content-type", ""))
     if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):
         told = f"not {sent!r}" if sent else "and no Content-Type was sent"

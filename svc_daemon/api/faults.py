@@ -114,22 +114,18 @@ class Faults:
         except ClientDisconnect:
             logger.debug("the client went away")
         except Exception as error:
-            _log_unexpected(error)
+            told = service_error(error)
+            if begun or told.code is ErrorCode.INTERNAL_ERROR:
+                logger.exception("unexpected %s", type(error).__name__)
             if not begun:
-                await self._answer(error, scope, send)
+                await self._answer(told, scope, send)
 
-    async def _answer(self, error: Exception, scope: Scope, send: Send) -> None:
-        told = service_error(error)
+    async def _answer(self, told: ServiceError, scope: Scope, send: Send) -> None:
         if told.code is ErrorCode.METHOD_NOT_ALLOWED:
             told.details.setdefault("allowed_methods", _allowed_methods(scope))
         answer = answer_of(told, request_id_of(scope), openai_style=self.openai_style(scope["path"]))
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
-
-
-def _log_unexpected(error: Exception) -> None:
-    if service_error(error).code is ErrorCode.INTERNAL_ERROR:
-        logger.error("unexpected %s", type(error).__name__, exc_info=error)
 
 
 def _allowed_methods(scope: Scope) -> list[str]:

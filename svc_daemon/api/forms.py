@@ -15,7 +15,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
-from svc_daemon.api.bodies import content_length
+from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
@@ -103,6 +103,7 @@ def _boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data":
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
+    refuse_encoding(request)
     boundary = options.get(b"boundary", b"")
     # RFC 2046, section 5.1.1.
     if not 1 <= len(boundary) <= 70:

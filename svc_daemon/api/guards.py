@@ -8,13 +8,18 @@ request in another way than we do.
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import chain
 from urllib.parse import parse_qsl
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from svc_daemon.api.request_ids import Header
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.errors import ErrorCode
+
+#: Headers that are judged; a second line of one counts too.
+_WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
@@ -61,29 +66,40 @@ class Guards:
         await self.app(scope, receive, send)
 
     def _inspect(self, scope: Scope) -> None:
-        head = _Head.of(scope)
-        if head.size_bytes > self.rules.max_head_bytes:
+        if _head_bytes(scope) > self.rules.max_head_bytes:
             raise ServiceError(ErrorCode.HEADERS_TOO_LARGE, max_bytes=self.rules.max_head_bytes)
-        if len(head.hosts) != 1 or not self.is_our_host(head.hosts[0]):
+        watched = [header for header in scope["headers"] if header[0] in _WATCHED]
+        hosts = [value for name, value in watched if name == b"host"]
+        if len(hosts) != 1 or not self.is_our_host(hosts[0]):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        if head.transfer_encodings:
-            _refuse_odd_framing(head, scope)
-        if (head.origins or head.fetch_sites) and not self.rules.exempt(scope["path"]):
-            self._refuse_foreign_pages(head)
+        # Most requests are plain: nothing but a Host is watched in them.
+        if len(watched) > 1:
+            _refuse_odd_framing({name for name, _ in watched}, scope)
+            self._refuse_foreign_pages(watched, scope)
         if scope["query_string"]:
             _refuse_team(scope["query_string"])
 
-    def _refuse_foreign_pages(self, head: "_Head") -> None:
-        if head.origins and not all(origin.lower() in self.origins for origin in head.origins):
-            raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+    def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
+        origins = [value.lower() for name, value in watched if name == b"origin"]
+        sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
         # A page of a configured origin is cross-site too; its browser names the origin with all that changes something.
-        if not head.origins and b"cross-site" in (site.strip().lower() for site in head.fetch_sites):
+        is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
+        if is_foreign and not self.rules.exempt(scope["path"]):
             raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
 
 
-def _refuse_odd_framing(head: "_Head", scope: Scope) -> None:
+def _head_bytes(scope: Scope) -> int:
+    """About the size of request line and headers, with four bytes a header for colon, space and end of line."""
+    headers = scope["headers"]
+    target = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    return target + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
+
+
+def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
     """RFC 9112, section 6.1: both framings, or chunks in HTTP/1.0, are how requests are smuggled."""
-    if head.content_lengths:
+    if b"transfer-encoding" not in names:
+        return
+    if b"content-length" in names:
         raise FramingFault("A request has either Transfer-Encoding or Content-Length, not both.")
     if scope["http_version"] == "1.0":
         raise FramingFault("HTTP/1.0 has no Transfer-Encoding.")
@@ -92,32 +108,3 @@ def _refuse_odd_framing(head: "_Head", scope: Scope) -> None:
 def _refuse_team(query_string: bytes) -> None:
     if any(name == "team_id" for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)):
         raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
-
-
-@dataclass(slots=True)
-class _Head:
-    """The headers that the guards look at, each with all its lines, and the size of the whole head."""
-
-    size_bytes: int
-    hosts: list[bytes] = field(default_factory=list)
-    origins: list[bytes] = field(default_factory=list)
-    fetch_sites: list[bytes] = field(default_factory=list)
-    transfer_encodings: list[bytes] = field(default_factory=list)
-    content_lengths: list[bytes] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, scope: Scope) -> "_Head":
-        head = cls(len(scope.get("raw_path") or b"") + len(scope["query_string"]))
-        lists = {
-            b"host": head.hosts,
-            b"origin": head.origins,
-            b"sec-fetch-site": head.fetch_sites,
-            b"transfer-encoding": head.transfer_encodings,
-            b"content-length": head.content_lengths,
-        }
-        for name, value in scope["headers"]:
-            # Four for the colon, the space and the end of the line.
-            head.size_bytes += len(name) + len(value) + 4
-            if name in lists:
-                lists[name].append(value)
-        return head

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
@@ -34,7 +35,9 @@ def hardened(
 ) -> Starlette:
     """An application with these routes inside all of our layers."""
     hardening = Hardening(new_id=request_ids(), rules=rules or GuardRules(), limits=limits or ClientLimits())
-    return Starlette(routes=routes, middleware=middleware(hardening), exception_handlers=EXCEPTION_HANDLERS)
+    app = Starlette(routes=routes, middleware=middleware(hardening), exception_handlers=EXCEPTION_HANDLERS)
+    app.router.redirect_slashes = False
+    return app
 
 
 @contextmanager
@@ -52,6 +55,13 @@ def serving(app: ASGIApp, limits: ClientLimits | None = None) -> Iterator[int]:
         server.should_exit = True
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
+
+
+@contextmanager
+def serving_client(app: ASGIApp) -> Iterator[httpx.Client]:
+    """A client of the application, served while the block runs."""
+    with serving(app) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        yield client
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -1,0 +1,259 @@
+"""One connection: what h11 refuses, clients that stall, and sockets that say nothing."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from svc_daemon.api.deadlines import ClientLimits
+from svc_daemon.wire.versions import VERSION
+from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving, wait_until
+
+LIMITS = ClientLimits(
+    head_s=0.5,
+    keep_alive_s=1,
+    unread_answer_s=0.5,
+    linger_s=0.5,
+    linger_bytes=20_000_000,
+    max_connections=40,
+)
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+#: Answers that were being sent and are no longer.
+ENDED: list[str] = []
+
+
+async def hello(request: Request) -> Response:
+    return JSONResponse({"hello": True})
+
+
+async def refuse(request: Request) -> Response:
+    return JSONResponse({}, status_code=401)
+
+
+async def pour(request: Request) -> Response:
+    async def body() -> AsyncIterator[bytes]:
+        try:
+            for _ in range(1000):
+                yield b"x" * 100_000
+        finally:
+            ENDED.append("pour")
+
+    return StreamingResponse(body())
+
+
+async def read(request: Request) -> Response:
+    return JSONResponse({"size": len(await request.body())})
+
+
+async def work(request: Request) -> Response:
+    await asyncio.sleep(1)
+    return JSONResponse({"worked": True})
+
+
+ROUTES = [
+    Route("/", hello),
+    Route("/refuse", refuse, methods=["POST"]),
+    Route("/pour", pour),
+    Route("/read", read, methods=["POST"]),
+    Route("/work", work),
+]
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with serving(hardened(ROUTES), LIMITS) as port:
+        yield port
+
+
+MALFORMED = {
+    "no HTTP": b"hello\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "an empty line": b"\r\n\r\n",
+    "no version": b"GET /\r\n\r\n",
+    "a space in the target": b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a control in the target": b"GET /a\x01 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "eight bits in the target": b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a bare header": b"GET / HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n",
+    "NUL in a header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: \0\r\n\r\n",
+    "a chunk without size": b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+    "a chunk longer than told": (
+        b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_not_http_gets_the_envelope(port: int, data: bytes) -> None:
+    with connected(port) as client:
+        client.sendall(data)
+        answer = read_answer(client)
+        assert (answer.status, answer.code) == (400, "invalid_request")
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["x-request-id"] == answer.document["request_id"]
+        assert answer.headers["x-request-id"].startswith("req_")
+        assert answer.headers["svc-version"] == VERSION
+        assert is_closed(client)
+
+
+def test_the_server_goes_on_after_every_malformed_request(port: int) -> None:
+    assert ask(port, GET).status == 200
+
+
+def test_a_head_that_is_not_finished_is_timed_out(port: int) -> None:
+    began = time.monotonic()
+    with connected(port) as client:
+        client.sendall(GET[:20])
+        answer = read_answer(client)
+        assert (answer.status, answer.code) == (408, "request_timeout")
+        assert is_closed(client)
+    assert time.monotonic() - began >= LIMITS.head_s
+
+
+def test_a_head_that_trickles_is_timed_out(port: int) -> None:
+    with connected(port) as client, pytest.raises(OSError):
+        for _ in range(200):
+            client.sendall(b"X")
+            time.sleep(0.02)
+
+
+def test_a_second_head_on_a_connection_is_timed_out_too(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(GET)
+        assert read_answer(client).status == 200
+        client.sendall(GET[:20])
+        assert read_answer(client).code == "request_timeout"
+
+
+def test_a_connection_that_never_speaks_is_closed_without_an_answer(port: int) -> None:
+    with connected(port) as client:
+        assert is_closed(client)
+
+
+def test_a_connection_is_kept_for_the_next_request_and_no_longer(port: int) -> None:
+    with connected(port) as client:
+        for _ in range(3):
+            client.sendall(GET)
+            assert read_answer(client).status == 200
+        began = time.monotonic()
+        assert is_closed(client)
+    assert time.monotonic() - began >= LIMITS.keep_alive_s * 0.9
+
+
+def test_work_may_take_longer_than_a_head(port: int) -> None:
+    assert ask(port, b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n").document == {"worked": True}
+
+
+def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(GET * 3)
+        data = b""
+        while data.count(b'{"hello":true}') < 3:
+            data += client.recv(65536)
+        assert data.count(b"HTTP/1.1 200 ") == 3
+
+
+def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: bool(ENDED), "the answer is given up")
+
+
+def test_a_refused_client_may_go_on_sending_for_a_while(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15000000\r\n\r\n")
+        for _ in range(150):
+            client.sendall(b"x" * 100_000)
+        answer = read_answer(client)
+        assert (answer.status, answer.headers["connection"]) == (401, "close")
+
+
+def test_a_refused_client_may_not_send_for_ever(port: int) -> None:
+    began = time.monotonic()
+    with connected(port) as client, pytest.raises(OSError):
+        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000000\r\n\r\n")
+        while True:
+            client.sendall(b"x" * 100_000)
+    assert time.monotonic() - began < 5
+
+
+def test_a_refused_client_that_stalls_is_cut_off(port: int) -> None:
+    began = time.monotonic()
+    with connected(port) as client:
+        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
+        assert read_answer(client).status == 401
+        assert is_closed(client)
+        wait_until(lambda: not _is_open(client), "the server cuts the connection")
+    assert time.monotonic() - began < 5
+
+
+def _is_open(client: socket.socket) -> bool:
+    """Whether the server still takes bytes; the first one after a cut goes unnoticed."""
+    try:
+        client.sendall(b"x")
+    except OSError:
+        return False
+    return True
+
+
+def test_a_body_cut_off_is_told_to_a_client_that_still_listens(port: int) -> None:
+    answer = ask(port, b"POST /read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc", shut=True)
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    chunked = b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+    assert ask(port, chunked, shut=True).code == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HEAD /nowhere HTTP/1.1\r\nHost: localhost",
+        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost",
+        b"OPTIONS * HTTP/1.1\r\nHost: localhost",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c",
+        b"GET / HTTP/1.0\r\nHost: localhost",
+        b"GET http://localhost/ HTTP/1.1\r\nHost: localhost",
+        b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: localhost",
+    ],
+)
+def test_an_odd_request_gets_an_answer_with_its_id(port: int, head: bytes) -> None:
+    with connected(port) as client:
+        client.sendall(head + b"\r\n\r\n")
+        start = client.recv(65536)
+    assert start.split(b" ")[1] in (b"200", b"404", b"405")
+    assert b"x-request-id: req_" in start
+    assert b"text/plain" not in start
+
+
+def test_silent_sockets_keep_nobody_out(port: int) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connected(port)) for _ in range(LIMITS.max_connections * 3)]
+        assert ask(port, GET).status == 200
+        assert any(is_closed(client) for client in silent[:1])
+
+
+def test_a_socket_in_use_does_not_make_room(port: int) -> None:
+    with ExitStack() as stack:
+        client = stack.enter_context(connected(port))
+        client.sendall(b"GET /work HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(LIMITS.max_connections * 2):
+            stack.enter_context(connected(port))
+        assert read_answer(client).document == {"worked": True}
+
+
+def test_500_idle_sockets_slow_nobody() -> None:
+    limits = ClientLimits(head_s=30)
+    with ExitStack() as stack:
+        port = stack.enter_context(serving(hardened(ROUTES), limits))
+        for _ in range(500):
+            stack.enter_context(connected(port))
+        began = time.monotonic()
+        for _ in range(50):
+            assert ask(port, GET).status == 200
+        assert time.monotonic() - began < 5

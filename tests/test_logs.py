@@ -1,0 +1,159 @@
+"""Log lines: their shape, what they hide, and the files that they go to."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_daemon.logs import (
+    REQUEST_ID,
+    JsonLines,
+    Redaction,
+    RotatingFile,
+    prepare_handler,
+    redact,
+    start_logging,
+    stop_logging,
+)
+
+TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF"  # 43 characters, 256 bits
+
+SECRETS = [
+    ("sk-01k2_s3cr3t-abc", "key sk-01k2_s3cr3t-abc was sent"),
+    ("s3cr3t", "sk-s3cr3t"),
+    ("c2VjcmV0", "secret=whsec_c2VjcmV0+/=="),
+    ("abc.def", "Authorization: Bearer abc.def"),
+    ("dXNlcjpwYXNz", "authorization: Basic dXNlcjpwYXNz"),
+    ("hunter2", "fetched http://user:hunter2@host/path"),
+    ("hunter2", "fetched https://user:p@hunter2@host/path"),
+    ("hunter2", "https://hunter2@host"),
+    (TOKEN, f"PUT /v1/storage/ins_1/{TOKEN} 200"),
+    (TOKEN, f"PUT /upload?upload_id={TOKEN}&x=1"),
+    ("short", "GET /x?token=short&y=1"),
+    ("abc", "GET /x?a=1&signature=abc"),
+]
+
+HARMLESS = [
+    "task-force sk",
+    "src_01k2abcdefghjkmnpqrstvwxyz is ready",
+    "GET /v1/buckets/{bucket}/sources 200",
+    "https://example.org/a@b",
+    "mail to a@example.org",
+    "POST /v1/buckets/{bucket}/uploads/{session_id}/finalize 201",
+]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Path]:
+    """The file to which everything is logged at `info`."""
+    root = logging.getLogger()
+    level = root.level
+    handler = start_logging(tmp_path / "log" / "daemon.log", "info")
+    yield handler.path
+    stop_logging(handler)
+    root.setLevel(level)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("secret", "text"), SECRETS)
+def test_a_secret_is_hidden(secret: str, text: str) -> None:
+    assert secret not in redact(text)
+    assert "***" in redact(text)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_plain_text_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_line_is_json_with_time_level_logger_message_and_fields(log: Path) -> None:
+    logging.getLogger("svc_daemon.some").info("did %s", "it", extra={"fields": {"size_bytes": 3}})
+    line = lines(log)[-1]
+    assert line.pop("ts").endswith("Z")
+    assert line == {"level": "info", "logger": "svc_daemon.some", "message": "did it", "fields": {"size_bytes": 3}}
+
+
+def test_the_time_has_milliseconds() -> None:
+    record = logging.makeLogRecord({"created": 1_700_000_000.0076, "msg": "x"})
+    assert json.loads(JsonLines().format(record))["ts"] == "2023-11-14T22:13:20.007Z"
+
+
+def test_a_line_within_a_request_carries_its_id(log: Path) -> None:
+    token = REQUEST_ID.set("req_7")
+    try:
+        logging.getLogger("svc_daemon").info("within")
+    finally:
+        REQUEST_ID.reset(token)
+    logging.getLogger("svc_daemon").info("without")
+    logging.getLogger("svc_daemon").info("given", extra={"request_id": "req_8"})
+    assert [line.get("request_id") for line in lines(log)] == ["req_7", None, "req_8"]
+
+
+def test_message_fields_and_traceback_are_redacted(log: Path) -> None:
+    try:
+        int("no sk-s3cr3t here")
+    except ValueError:
+        logging.getLogger("svc_daemon").exception("with %s", "sk-s3cr3t", extra={"fields": {"url": "http://s3cr3t@h"}})
+    text = log.read_text()
+    assert "ValueError" in lines(log)[-1]["error"]
+    assert "s3cr3t" not in text
+
+
+def test_libraries_log_through_the_same_file(log: Path) -> None:
+    logging.getLogger("uvicorn.error").info("started with sk-s3cr3t")
+    assert lines(log)[-1]["message"] == "started with sk-***"
+
+
+def test_what_prints_urls_and_tokens_is_quiet(log: Path) -> None:
+    logging.getLogger("httpx").info("GET somewhere")
+    logging.getLogger("uvicorn.access").info("GET token")
+    logging.getLogger("python_multipart.multipart").warning("odd byte")
+    assert log.read_text() == ""
+
+
+def test_a_lower_level_is_not_logged(log: Path) -> None:
+    logging.getLogger("svc_daemon").debug("detail")
+    assert log.read_text() == ""
+
+
+def test_another_handler_gets_the_same_redaction(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logging.StreamHandler()
+    prepare_handler(handler)
+    logger = logging.Logger("alone")
+    logger.addHandler(handler)
+    logger.warning("sk-s3cr3t")
+    assert json.loads(capsys.readouterr().err)["message"] == "sk-***"
+    assert any(isinstance(each, Redaction) for each in handler.filters)
+
+
+def test_the_file_is_the_owners_alone(log: Path) -> None:
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert log.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_full_file_is_kept_under_a_number_and_the_oldest_goes(tmp_path: Path) -> None:
+    handler = RotatingFile(tmp_path / "daemon.log", max_bytes=100, max_files=3)
+    for number in range(40):
+        handler.emit(logging.makeLogRecord({"msg": f"line {number:02}"}))
+    handler.close()
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["daemon.log", "daemon.log.1", "daemon.log.2"]
+    kept = "".join((tmp_path / name).read_text() for name in reversed(files)).split("\n")
+    assert kept[-2] == "line 39"
+    assert len(kept) > 24
+    assert all((tmp_path / name).stat().st_size <= 100 for name in files)
+    assert all((tmp_path / name).stat().st_mode & 0o777 == 0o600 for name in files)
+
+
+def test_a_new_start_goes_on_in_the_same_file(tmp_path: Path) -> None:
+    for number in range(2):
+        handler = RotatingFile(tmp_path / "daemon.log")
+        handler.emit(logging.makeLogRecord({"msg": f"start {number}"}))
+        handler.close()
+    assert (tmp_path / "daemon.log").read_text() == "start 0\nstart 1\n"
