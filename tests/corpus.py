@@ -5,7 +5,6 @@ document that can be read carries one phrase that no other has; in a PDF it stan
 """
 
 import ast
-import csv
 import functools
 import io
 import json
@@ -20,9 +19,8 @@ from enum import StrEnum
 from html import escape
 from pathlib import Path
 
-from docx import Document as DocxDocument
-
 from svc_daemon.wire.errors import SourceErrorCode
+from tests.samples import make_corrupt_pdf, make_csv, make_docx, make_html, make_pdf, make_pdf_without_text
 
 _ADJECTIVES = "amber brisk cobalt dappled ebony frosted gilded hollow ivory jagged lilac mossy opaline russet umber"
 _NOUNS = "anvil bellows cistern dovecote easel ferry gable harrow inkwell lantern mulberry orchard quay sundial"
@@ -148,23 +146,13 @@ def _markdown(prose: Prose, phrase: str) -> _Content:
 
 
 def _html(prose: Prose, phrase: str) -> _Content:
-    body = "".join(
-        f"<h2>{escape(prose.heading())}</h2><p>{escape(paragraph)}</p>" for paragraph in prose.paragraphs(6, phrase)
-    )
-    title = escape(prose.heading())
-    page = f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{title}</title></head>"
-    return _Content(
-        extension="html", data=f"{page}<body><article><h1>{title}</h1>{body}</article></body></html>".encode()
-    )
+    sections = (f"<h2>{escape(prose.heading())}</h2><p>{escape(text)}</p>" for text in prose.paragraphs(6, phrase))
+    return _Content(extension="html", data=make_html("".join(sections), title=escape(prose.heading())))
 
 
 def _csv(prose: Prose, phrase: str) -> _Content:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["name", "price", "note"])
-    for note in prose.paragraphs(12, phrase):
-        writer.writerow([prose.heading(), prose.random.randint(1, 900), note])
-    return _Content(extension="csv", data=text.getvalue().encode())
+    rows = [[prose.heading(), prose.random.randint(1, 900), note] for note in prose.paragraphs(12, phrase)]
+    return _Content(extension="csv", data=make_csv([["name", "price", "note"], *rows]))
 
 
 def _json(prose: Prose, phrase: str) -> _Content:
@@ -181,99 +169,55 @@ def _code(prose: Prose, phrase: str) -> _Content:
 
 
 def _docx(prose: Prose, phrase: str) -> _Content:
-    document = DocxDocument()
-    document.add_heading(prose.heading(), 1)
-    for paragraph in prose.paragraphs(6, phrase):
-        document.add_heading(prose.heading(), 2)
-        document.add_paragraph(paragraph)
-    written = io.BytesIO()
-    document.save(written)
-    return _Content(extension="docx", data=_without_times(written))
-
-
-def _without_times(written: io.BytesIO) -> bytes:
-    """The same archive with no time of writing in it, so that the same seed gives the same bytes."""
-    timeless = io.BytesIO()
-    with zipfile.ZipFile(written) as old, zipfile.ZipFile(timeless, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(zipfile.ZipInfo(name), old.read(name), zipfile.ZIP_DEFLATED)
-    return timeless.getvalue()
+    sections = {f"{number}. {prose.heading()}": text for number, text in enumerate(prose.paragraphs(6, phrase), 1)}
+    return _Content(extension="docx", data=_timeless_archive(make_docx(sections, title=prose.heading())))
 
 
 def _pdf(prose: Prose, phrase: str) -> _Content:
     pages = [prose.paragraphs(3) for _ in range(prose.random.randint(2, 5))]
     page = prose.random.randrange(len(pages))
     pages[page] = prose.paragraphs(3, phrase)
-    return _Content(extension="pdf", data=pdf([_wrapped(paragraphs) for paragraphs in pages]), page=page + 1)
+    return _Content(extension="pdf", data=_timeless_pdf(make_pdf(["\n\n".join(page) for page in pages])), page=page + 1)
 
 
-def _wrapped(paragraphs: list[str]) -> list[str]:
-    return [line for paragraph in paragraphs for line in [*textwrap.wrap(paragraph, 85), ""]]
+def _timeless_archive(data: bytes) -> bytes:
+    """The same members with no time of writing, so that the same seed gives the same bytes."""
+    timeless = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(timeless, "w") as new:
+        for name in old.namelist():
+            new.writestr(zipfile.ZipInfo(name), old.read(name), zipfile.ZIP_DEFLATED)
+    return timeless.getvalue()
+
+
+def _timeless_pdf(data: bytes) -> bytes:
+    """The same document with a fixed date, and an id that doesn't hold the real one."""
+    dated = re.sub(rb"\(D:\d{14}", b"(D:20240101000000", data)
+    return re.sub(rb"<[0-9A-F]{32}>", b"<%s>" % (b"0" * 32), dated)
 
 
 def _scan(prose: Prose, phrase: str) -> _Content:
-    codes = (SourceErrorCode.NO_EXTRACTABLE_TEXT,)
-    return _Content(extension="pdf", data=pdf([[], []]), outcome=Outcome.FAILED, codes=codes)
+    return _failing("pdf", _timeless_pdf(make_pdf_without_text(2)), SourceErrorCode.NO_EXTRACTABLE_TEXT)
 
 
-def _cut_pdf(prose: Prose, phrase: str) -> _Content:
-    codes = (SourceErrorCode.DOCUMENT_UNREADABLE,)
-    return _Content(extension="pdf", data=_pdf(prose, phrase).data[:300], outcome=Outcome.FAILED, codes=codes)
+def _corrupt_pdf(prose: Prose, phrase: str) -> _Content:
+    return _failing("pdf", make_corrupt_pdf(), SourceErrorCode.DOCUMENT_UNREADABLE)
 
 
 def _broken_docx(prose: Prose, phrase: str) -> _Content:
-    codes = (SourceErrorCode.DOCUMENT_UNREADABLE,)
-    return _Content(extension="docx", data=_docx(prose, phrase).data[:4000], outcome=Outcome.FAILED, codes=codes)
+    return _failing("docx", _docx(prose, phrase).data[:4000], SourceErrorCode.DOCUMENT_UNREADABLE)
+
+
+def _failing(extension: str, data: bytes, code: SourceErrorCode) -> _Content:
+    return _Content(extension=extension, data=data, outcome=Outcome.FAILED, codes=(code,))
 
 
 def _empty(prose: Prose, phrase: str) -> _Content:
     return _Content(extension="txt", data=b"", outcome=Outcome.SKIPPED)
 
 
-def pdf(pages: list[list[str]]) -> bytes:
-    """A PDF with these lines on its pages; a page without lines holds only a drawn box, as a scan would."""
-    first_page = 4
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>",
-        b"<< /Type /Pages /Count %d /Kids [%s] >>"
-        % (len(pages), b" ".join(b"%d 0 R" % (first_page + 2 * index) for index in range(len(pages)))),
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
-    ]
-    for index, lines in enumerate(pages):
-        content = _drawn(lines)
-        objects += [
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents %d 0 R"
-            b" /Resources << /Font << /F1 3 0 R >> >> >>" % (first_page + 2 * index + 1),
-            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
-        ]
-    return _assembled(objects)
-
-
-def _drawn(lines: list[str]) -> bytes:
-    if not lines:
-        return b"0.8 g 72 72 400 600 re f"
-    escaped = (re.sub(r"([\\()])", r"\\\1", line) for line in lines)
-    shown = "\n".join(f"({line}) Tj T*" for line in escaped)
-    return f"BT /F1 11 Tf 14 TL 60 780 Td\n{shown}\nET".encode("cp1252")
-
-
-def _assembled(objects: list[bytes]) -> bytes:
-    """Header, numbered objects, the table of their offsets, trailer."""
-    out = bytearray(b"%PDF-1.4\n")
-    offsets = []
-    for number, body in enumerate(objects, start=1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    start = len(out)
-    out += b"xref\n0 %d\n0000000000 65535 f \n%s" % (len(objects) + 1, table)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
-    return bytes(out)
-
-
 _Maker = Callable[[Prose, str], _Content]
 #: How often each kind comes: mostly text, and of twenty documents four that can't be read.
 _KINDS: tuple[_Maker, ...] = (
     *(_text, _markdown, _pdf, _html, _docx, _markdown, _csv, _text, _json, _code),
-    *(_empty, _pdf, _markdown, _cut_pdf, _text, _broken_docx, _html, _scan, _docx, _text),
+    *(_empty, _pdf, _markdown, _corrupt_pdf, _text, _broken_docx, _html, _scan, _docx, _text),
 )

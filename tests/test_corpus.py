@@ -5,7 +5,7 @@ from pathlib import Path
 import pypdfium2
 import pytest
 
-from tests.corpus import Made, Outcome, Prose, make_corpus, pdf, phrase_of
+from tests.corpus import Made, Outcome, Prose, make_corpus, phrase_of
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -50,12 +50,6 @@ def _pages_with_phrase(folder: Path, made: Made) -> list[int]:
     with pypdfium2.PdfDocument(folder / made.path) as document:
         texts = [" ".join(page.get_textpage().get_text_bounded().split()) for page in document]
     return [number for number, text in enumerate(texts, start=1) if made.phrase in text]
-
-
-def test_a_page_without_lines_has_no_text() -> None:
-    with pypdfium2.PdfDocument(pdf([[], ["a line (with brackets)"]])) as document:
-        texts = [page.get_textpage().get_text_bounded() for page in document]
-    assert texts == ["", "a line (with brackets)"]
 
 
 def test_what_is_called_unreadable_is_unreadable(tmp_path: Path) -> None:
