@@ -1,8 +1,10 @@
 """The index files in their folder: one per team, opened when first needed."""
 
 import re
+import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,10 +78,19 @@ class IndexFiles:
             raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
         path = self._path(team_id, ".db")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        database = Database(path, prepare=prepare, on_broken=lambda error: self._on_broken(from_sqlite(team_id, error)))
-        remove_left_overs(database)
+        with ExitStack() as stack:
+            database = Database(path, prepare=prepare, on_broken=lambda error: self._hear(team_id, error))
+            stack.callback(database.close)
+            remove_left_overs(database)
+            stack.pop_all()
         index = self._open[team_id] = TeamIndex(team_id, database)
         return index
+
+    def _hear(self, team_id: str, error: sqlite3.Error) -> None:
+        """A failing disk concerns everybody; a damaged index only its team, which hears it at every call."""
+        failure = from_sqlite(team_id, error)
+        if failure.retryable:
+            self._on_broken(failure)
 
     def _path(self, team_id: str, suffix: str) -> Path:
         if not _FILE_NAME.fullmatch(team_id):

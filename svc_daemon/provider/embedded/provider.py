@@ -37,7 +37,10 @@ class EmbeddedProvider:
         clock: Callable[[], float] = time.monotonic,
         on_broken: Callable[[ProviderError], None] = lambda _: None,
     ) -> None:
-        """`clock` gives the seconds that deadlines are in; `on_broken` hears when a file must not be written again."""
+        """`clock` gives the seconds that deadlines are in; `on_broken` hears when the disk failed under a file.
+
+        That file takes no more writes then, until the process has been started again.
+        """
         self._files = IndexFiles(folder, on_broken=on_broken)
         self._clock = clock
 

@@ -1,0 +1,330 @@
+"""The embedded provider: the contract, and what its files promise besides."""
+
+import math
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.database import Database
+from svc_daemon.provider.contract import IndexDocument, SearchProvider, SearchQuery
+from svc_daemon.provider.embedded import steps
+from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
+from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
+from svc_daemon.provider.embedded.schema import VERSION, prepare
+from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
+from tests.provider.contract_suite import ProviderContract
+from tests.provider.samples import TEAM, make_document, search, sources
+
+#: Tables of which a deleted document must leave no row.
+TABLES = ("documents", "texts", "chunks", "memberships", "chunk_index_docsize")
+#: Share of the documents that is in each bucket.
+BUCKET_SHARES = {"bkt_10": 0.1, "bkt_20": 0.2, "bkt_50": 0.5, "bkt_80": 0.8}
+#: Half of what the log may have; the documents of the test are larger.
+LOG_BOUND_BYTES = 32 * 1024 * 1024
+
+
+class TestEmbedded(ProviderContract):
+    def open(self, folder: Path) -> SearchProvider:
+        return EmbeddedProvider(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def provider(folder: Path) -> Iterator[EmbeddedProvider]:
+    provider = EmbeddedProvider(folder)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def file(folder: Path) -> Path:
+    return folder / f"{TEAM}.db"
+
+
+@pytest.fixture
+def outside(provider: EmbeddedProvider, file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection of our own to the team's file, which holds one document."""
+    provider.put_document(TEAM, make_document("src_0", "nothing of note"), ["bkt_0"])
+    connection = sqlite3.connect(file, isolation_level=None)
+    yield connection
+    connection.close()
+
+
+def count_rows(connection: sqlite3.Connection) -> dict[str, int]:
+    return {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}
+
+
+def data_version(connection: sqlite3.Connection) -> int:
+    """Changes with every commit of another connection."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def check_index(connection: sqlite3.Connection) -> None:
+    """Raises where the postings and the rows that they were made of differ."""
+    connection.execute("INSERT INTO chunk_index (chunk_index) VALUES ('integrity-check')")
+
+
+def make_large(source_id: str, *, generation: int = 1, megabytes: int = 2) -> IndexDocument:
+    """More chunks and more text than one transaction takes."""
+    count = 2 * SLICE_CHUNKS + 10
+    filler = "lorem ipsum dolor sit amet "
+    filler *= megabytes * PIECE_CHARACTERS // count // len(filler)
+    texts = [f"fox {number} {filler}" for number in range(count)]
+    return make_document(source_id, *texts, generation=generation, title="large")
+
+
+def leave_half_a_document(file: Path, source_id: str) -> None:
+    """Write what a put would have written when it was killed in its middle."""
+    document = pack(make_document(source_id, "fox", "fox", "fox"))
+    file.parent.mkdir(exist_ok=True)
+    database = Database(file, prepare=prepare)
+    key = database.write(lambda connection: steps.create_hidden(connection, document, ["bkt_1"]))
+    database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
+    database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
+    database.close()
+
+
+def log_bytes(file: Path) -> int:
+    return file.with_name(file.name + "-wal").stat().st_size
+
+
+# Writes
+
+
+def test_buckets_and_titles_that_are_so_already_are_not_written(
+    provider: EmbeddedProvider, outside: sqlite3.Connection
+) -> None:
+    provider.put_document(TEAM, make_document("src_1", "fox", title="vulpes"), ["bkt_1", "bkt_2"])
+    before = data_version(outside)
+    provider.set_buckets(TEAM, "src_1", 1, ["bkt_2", "bkt_1", "bkt_2"])
+    provider.set_title(TEAM, "src_1", "vulpes")
+    provider.delete_document(TEAM, "src_unknown")
+    assert data_version(outside) == before
+    provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
+    assert data_version(outside) != before
+
+
+def test_changes_leave_rows_and_postings_in_step(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
+    before = count_rows(outside)
+    provider.put_document(TEAM, make_document("src_1", "fox", "dog", headings=("A", "B")), ["bkt_1", "bkt_2"])
+    provider.put_document(TEAM, make_document("src_1", "cat", generation=2), ["bkt_1"])
+    provider.set_buckets(TEAM, "src_1", 2, ["bkt_3", "bkt_4"])
+    provider.set_title(TEAM, "src_1", "felis")
+    check_index(outside)
+    provider.delete_document(TEAM, "src_1")
+    check_index(outside)
+    assert count_rows(outside) == before
+
+
+def test_a_deleted_text_can_not_be_read_in_the_file(provider: EmbeddedProvider, file: Path) -> None:
+    secret = "correct horse battery staple"
+    provider.put_document(TEAM, make_document("src_0", "kept"), [])
+    provider.put_document(TEAM, make_document("src_1", secret * 20, title="x", headings=("y",)), [])
+    provider.delete_document(TEAM, "src_1")
+    provider.close()
+    assert secret.encode() not in file.read_bytes()
+
+
+def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
+    chance = random.Random(1)
+    for number in range(60):
+        texts = [" ".join(f"word{chance.randrange(10**6)}" for _ in range(120)) for _ in range(12)]
+        provider.put_document(TEAM, make_document(f"src_{number}", *texts), ["bkt_1"])
+    query = "SELECT sum(length(block)) FROM chunk_index_data"
+    (full,) = outside.execute(query).fetchone()
+    for number in range(58):
+        provider.delete_document(TEAM, f"src_{number}")
+    (left,) = outside.execute(query).fetchone()
+    assert left < full / 5
+    assert len(search(provider, "lorem").hits) == 0
+    check_index(outside)
+
+
+def test_the_last_deletion_leaves_an_empty_index(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
+    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    for name in ("src_0", "src_1"):
+        provider.delete_document(TEAM, name)
+    assert set(count_rows(outside).values()) == {0}
+    assert outside.execute("SELECT chunks, removed FROM totals").fetchall() == [(0, 0)]
+    check_index(outside)
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvider) -> None:
+    provider.put_document(TEAM, make_document("src_1", "a\ud800 fox", title="t\ud800", headings=("h\ud800",)), [])
+    provider.set_title(TEAM, "src_1", "new\ud800")
+    stored = provider.get_text(TEAM, "src_1")
+    assert stored is not None
+    assert (stored.title, stored.text, stored.chunks[0].chunk.headings) == ("new?", "a? fox", ("h?",))
+
+
+def test_every_document_is_listed_past_one_page(provider: EmbeddedProvider) -> None:
+    names = [f"src_{number:04}" for number in range(LIST_PAGE + 1)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: provider.put_document(TEAM, make_document(name, "fox"), []), names))
+    assert [listed.source_id for listed in provider.list_documents(TEAM)] == names
+
+
+# Large documents
+
+
+def test_a_large_document_goes_through_every_change(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
+    before = count_rows(outside)
+    document = make_large("src_1")
+    provider.put_document(TEAM, document, ["bkt_1"])
+    provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
+    provider.set_title(TEAM, "src_1", "vulpes")
+    stored = provider.get_text(TEAM, "src_1")
+    assert stored is not None
+    assert stored.text == document.text
+    assert tuple(stored.chunk for stored in stored.chunks) == document.chunks
+    assert len(search(provider, "vulpes", bucket_ids=["bkt_2"], limit=5000).hits) == len(document.chunks)
+    provider.delete_document(TEAM, "src_1")
+    assert count_rows(outside) == before
+    check_index(outside)
+
+
+def test_the_log_stays_small_under_large_documents(provider: EmbeddedProvider, file: Path) -> None:
+    provider.put_document(TEAM, make_large("src_1", megabytes=20), ["bkt_1"])
+    after_put = log_bytes(file)
+    provider.delete_document(TEAM, "src_1")
+    assert 0 < max(after_put, log_bytes(file)) < LOG_BOUND_BYTES
+
+
+def test_what_a_killed_put_left_is_never_seen_and_goes_at_the_next_start(folder: Path, file: Path) -> None:
+    leave_half_a_document(file, "src_1")
+    provider = EmbeddedProvider(folder)
+    assert provider.get_document(TEAM, "src_1") is None
+    assert sources(search(provider, "fox")) == []
+    provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
+    assert sources(search(provider, "fox", bucket_ids=["bkt_1"])) == ["src_1"]
+    provider.close()
+    with sqlite3.connect(file) as connection:
+        assert count_rows(connection)["chunks"] == 1
+        check_index(connection)
+    connection.close()
+
+
+def test_a_document_that_is_being_written_is_not_found(provider: EmbeddedProvider, file: Path) -> None:
+    provider.put_document(TEAM, make_document("src_0", "fox"), ["bkt_0"])
+    leave_half_a_document(file, "src_1")
+    assert sources(search(provider, "fox")) == ["src_0"]
+    assert sources(search(provider, "fox", bucket_ids=["bkt_1"])) == []
+    assert sources(search(provider, "fox", bucket_ids=["bkt_0", "bkt_1"])) == ["src_0"]
+    assert sources(search(provider, "fox", source_ids=["src_1"])) == []
+    assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_0"]
+
+
+# Searching
+
+
+def test_every_way_to_keep_within_buckets_finds_the_same(provider: EmbeddedProvider) -> None:
+    chance = random.Random(3)
+    words = ["fox", "dog", "cat", "cow", "hen", "pig"]
+    for number in range(60):
+        texts = [" ".join(chance.choices(words, k=6)) for _ in range(chance.randint(1, 4))]
+        buckets = ["bkt_all", *(name for name, share in BUCKET_SHARES.items() if chance.random() < share)]
+        provider.put_document(TEAM, make_document(f"src_{number}", *texts), buckets)
+    whole = search(provider, "fox hen", limit=500).hits
+    for names in [[name] for name in BUCKET_SHARES] + [["bkt_all"], ["bkt_10", "bkt_80"], ["bkt_10", "bkt_20"]]:
+        expected = [hit.chunk_id for hit in whole if set(names) & set(hit.bucket_ids)]
+        page = search(provider, "fox hen", bucket_ids=names, limit=500)
+        assert [hit.chunk_id for hit in page.hits] == expected, names
+
+
+def test_the_idf_of_a_match_is_that_of_the_team_s_chunks(provider: EmbeddedProvider) -> None:
+    provider.put_document(TEAM, make_document("src_1", "fox", "foxes", "dog", "cat"), ["bkt_1"])
+    (hit, _) = search(provider, "fox").hits
+    assert hit.matches[0].idf == pytest.approx(math.log(1 + (4 - 2 + 0.5) / (2 + 0.5)))
+
+
+def test_a_search_is_interrupted_at_its_deadline(folder: Path) -> None:
+    ticks = iter([0.0])
+    # In time when the search begins; every later look finds the deadline passed.
+    provider = EmbeddedProvider(folder, clock=lambda: next(ticks, 2.0))
+    provider.put_document(TEAM, make_document("src_1", *["fox"] * 3000), ["bkt_1"])
+    with pytest.raises(SearchTimeout):
+        provider.search(TEAM, SearchQuery(text="fox", deadline_s=1.0))
+    assert len(search(provider, "fox").hits) == 10
+    provider.close()
+
+
+# Files
+
+
+@pytest.mark.parametrize("team_id", ["", "..", "a/b", "../team", "a.db", "team\x00", "t" * 200, "team one"])
+def test_a_team_id_that_is_no_file_name_is_refused(provider: EmbeddedProvider, folder: Path, team_id: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: provider.put_document(team_id, make_document("src_1", "fox"), []),
+        lambda: provider.get_document(team_id, "src_1"),
+        lambda: search(provider, "fox", team_id=team_id),
+        lambda: provider.delete_team(team_id),
+    ]
+    for call in calls:
+        with pytest.raises(ProviderFailed, match="can't be the name"):
+            call()
+    assert not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_reading_makes_no_file(provider: EmbeddedProvider, folder: Path) -> None:
+    search(provider, "fox")
+    provider.get_document(TEAM, "src_1")
+    list(provider.list_documents(TEAM))
+    assert not folder.exists()
+
+
+def test_a_deleted_team_leaves_no_file(provider: EmbeddedProvider, folder: Path) -> None:
+    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    provider.delete_team(TEAM)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_is_no_index_fails_and_says_the_way_out(folder: Path, file: Path) -> None:
+    folder.mkdir()
+    file.write_bytes(b"this is not a database" * 500)
+    provider = EmbeddedProvider(folder)
+    with pytest.raises(ProviderFailed, match="made again from the stored files") as caught:
+        search(provider, "fox")
+    assert not caught.value.retryable
+    provider.close()
+
+
+def test_a_damaged_index_fails_and_says_the_way_out(folder: Path, file: Path) -> None:
+    first = EmbeddedProvider(folder)
+    for number in range(30):
+        first.put_document(TEAM, make_document(f"src_{number}", *["fox and dog"] * 20), ["bkt_1"])
+    first.close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
+    provider = EmbeddedProvider(folder)
+    with pytest.raises(ProviderFailed, match=r"damaged.*made again from the stored files") as caught:
+        search(provider, "fox")
+    assert not caught.value.retryable
+    provider.close()
+
+
+def test_an_index_of_another_version_is_refused(folder: Path, file: Path) -> None:
+    folder.mkdir()
+    connection = sqlite3.connect(file)
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    provider = EmbeddedProvider(folder)
+    with pytest.raises(ProviderFailed, match=f"version {VERSION + 1}"):
+        search(provider, "fox")
+    provider.close()
+
+
+def test_after_close_nothing_is_opened_again(folder: Path) -> None:
+    provider = EmbeddedProvider(folder)
+    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    provider.close()
+    provider.close()
+    with pytest.raises(ProviderError, match="stopping"):
+        search(provider, "fox")
