@@ -54,7 +54,9 @@ class LineDocument:
         self._blocks: list[Block] = []
 
     def add(self, kind: str, first: int, last: int) -> None:
-        """Mark lines `first` to `last` (from 0, both inclusive) as one block; nothing where they are blank."""
+        """Mark lines `first` to `last` (from 0, both inclusive) as one block, less its blank last lines."""
+        while last > first and not self.lines[last].strip():
+            last -= 1
         start, end = self._starts[first], self._starts[last + 1] - 1
         text = self.text[start:end]
         if not text or text.isspace():

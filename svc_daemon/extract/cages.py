@@ -24,7 +24,7 @@ from svc_daemon.core.documents import Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import LINE_BYTES, Answer, send_request
+from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, Answer, send_request
 
 _log = logging.getLogger("svc.extract")
 
@@ -43,7 +43,8 @@ class Extractor:
     """
 
     def __init__(self, scratch_dir: Path, limits: CageLimits | None = None) -> None:
-        self._scratch = scratch_dir
+        #: Emptied at every start of a fork server; gone when the extractor is closed.
+        self.scratch_dir = scratch_dir.absolute()
         self._limits = limits or CageLimits()
         self._slots = asyncio.Semaphore(self._limits.children)
         self._starting = asyncio.Lock()
@@ -85,7 +86,7 @@ class Extractor:
             if self._server is None or not self._server.is_alive:
                 if self._server is not None:
                     await self._server.stop()
-                self._server = await _Server.start(self._scratch, self._limits)
+                self._server = await _Server.start(self.scratch_dir, self._limits)
             return self._server
 
 
@@ -220,7 +221,9 @@ class _Job:
             return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
         if outcome["exit"] == -signal.SIGXCPU:
             return failures.over_limit(f"Reading took more than {self._limits.cpu_seconds} s of processor time.")
-        if outcome["exit"] == 1:
+        if outcome["exit"] == OUT_OF_MEMORY:
+            return failures.over_limit(f"Reading took more than {self._limits.memory_bytes // 1024**2} MB of memory.")
+        if outcome["exit"] == FAILED:
             return failures.unreadable("The parser failed: the file is damaged, or not what its content seems to be.")
         if outcome["exit"] is None:
             return failures.crashed("The extraction server ended while it read the document.")

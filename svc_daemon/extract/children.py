@@ -24,7 +24,7 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import answer_lines, failure_line
+from svc_daemon.extract.messages import ANSWERED, FAILED, OUT_OF_MEMORY, answer_lines, failure_line
 
 _OUTPUT = 3
 _PR_SET_PDEATHSIG = 1
@@ -32,12 +32,15 @@ _PR_SET_PDEATHSIG = 1
 
 def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: CageLimits, parent: int) -> NoReturn:
     """Be the child: never returns, and runs no exit handlers of the process it was forked from."""
-    status = 1
+    status = FAILED
     try:
         _arrange_descriptors(blob, output)
         _confine(folder, limits, parent)
         _answer(request, limits)
-        status = 0
+        status = ANSWERED
+    except MemoryError:
+        # There may be none left to say so in a sentence.
+        status = OUT_OF_MEMORY
     finally:
         # Whatever went wrong, nothing of the server's may run in here.
         os._exit(status)
@@ -107,8 +110,6 @@ def _extract(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
     """The lines of the answer; raises ExtractionFailed for what is known to go wrong with documents."""
     try:
         yield from _read(request, limits)
-    except MemoryError as error:
-        raise failures.over_limit(f"Reading took more than {limits.memory_bytes // 1024**2} MB of memory.") from error
     except RecursionError as error:
         raise failures.unreadable("The document is nested too deeply.") from error
 

@@ -21,6 +21,8 @@ from svc_daemon.extract.formats.texts import decode
 
 #: An article with a smaller part of the visible text than this is taken for a wrong guess.
 _ARTICLE_SHARE = 1 / 3
+#: A longer page is no article, and trafilatura takes a second for each million characters.
+_ARTICLE_CHARACTERS = 2_000_000
 
 _UNSEEN = frozenset({"head", "script", "style", "noscript", "template", "svg", "iframe", "object", "select", "button"})
 _FURNITURE = frozenset({"nav", "header", "footer", "aside", "form"})
@@ -41,7 +43,8 @@ def read(given: Given) -> Document:
     whole = FlowDocument()
     _add_page(whole, page, _UNSEEN | _FURNITURE)
     article = FlowDocument()
-    _add_article(article, markup)
+    if len(markup) <= _ARTICLE_CHARACTERS:
+        _add_article(article, markup)
     flow = article if article.size > whole.size * _ARTICLE_SHARE else whole
     if not flow.size:
         # All of its words stand in menus and forms: better those than none.

@@ -1,0 +1,48 @@
+"""An extractor of one's own for each test, and short ways to put bytes through it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.documents import Extraction
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.limits import CageLimits
+
+MakeExtractor = Callable[..., Awaitable[Extractor]]
+Extract = Callable[..., Awaitable[Extraction]]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def make_extractor(tmp_path: Path) -> AsyncIterator[MakeExtractor]:
+    """Start an extractor with the given limits; it is closed with the test."""
+    made: list[Extractor] = []
+
+    async def make(**limits: float) -> Extractor:
+        extractor = Extractor(tmp_path / f"scratch{len(made)}", CageLimits(**limits))  # type: ignore[arg-type]
+        made.append(extractor)
+        await extractor.start()
+        return extractor
+
+    yield make
+    for extractor in made:
+        await extractor.close()
+
+
+@pytest.fixture
+async def extract(make_extractor: MakeExtractor, tmp_path: Path) -> Extract:
+    """Read some bytes under a name, with the given limits."""
+
+    async def read(data: bytes, filename: str, content_type: str = "", **limits: float) -> Extraction:
+        path = tmp_path / "blob"
+        path.write_bytes(data)
+        extractor = await make_extractor(**limits)
+        return await extractor.extract(path, filename=filename, content_type=content_type, chunking=ChunkingOptions())
+
+    return read

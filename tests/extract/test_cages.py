@@ -1,0 +1,259 @@
+"""The cage holds whatever the document does, leaves nothing behind, and says why a document gave no text."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.documents import Extraction
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.wire.errors import SourceErrorCode
+from tests.extract.conftest import Extract, MakeExtractor
+from tests.samples import PROSE, make_endless_pdf, make_pdf
+
+pytestmark = pytest.mark.anyio
+
+#: Far more than anything here takes, so that only a hang reaches it.
+DEADLINE_S = 20
+PARSERS = ("lxml", "pypdfium2", "docx", "pptx", "trafilatura", "selectolax", "python_calamine")
+
+
+async def read(extractor: Extractor, path: Path) -> Extraction:
+    return await extractor.extract(path, filename=path.name, content_type="", chunking=ChunkingOptions())
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        await asyncio.sleep(0.01)
+
+
+def server_of(extractor: Extractor) -> psutil.Process:
+    """The fork server: this process's child that has the extractor's scratch folder in its command."""
+    mine = psutil.Process().children()
+    (server,) = (child for child in mine if str(extractor.scratch_dir) in _command(child))
+    return server
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def folders_in(scratch: Path) -> list[Path]:
+    return [entry for entry in scratch.iterdir() if entry.is_dir()] if scratch.exists() else []
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    path = tmp_path / "endless.pdf"
+    path.write_bytes(make_endless_pdf())
+    return path
+
+
+@pytest.fixture
+def prose(tmp_path: Path) -> Path:
+    path = tmp_path / "prose.md"
+    path.write_text(f"# The harbour\n\n{PROSE}\n")
+    return path
+
+
+async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: MakeExtractor, prose: Path) -> None:
+    extraction = await read(await make_extractor(), prose)
+    assert extraction.content_type == "text/markdown"
+    assert extraction.title == "The harbour"
+    assert extraction.text.endswith(f"{PROSE}\n")
+    assert [chunk.ordinal for chunk in extraction.chunks] == list(range(len(extraction.chunks)))
+    assert {(chunk.headings, chunk.line_start, chunk.line_end) for chunk in extraction.chunks} == {
+        (("The harbour",), 3, 3)
+    }
+    assert all(extraction.text[chunk.char_start : chunk.char_end] == chunk.text for chunk in extraction.chunks)
+
+
+async def test_text_larger_than_one_line_of_an_answer_comes_back_whole(extract: Extract) -> None:
+    text = "\n".join(f'Line {number} \\ "quoted" ünïcödé 🎉' for number in range(20_000))
+    extraction = await extract(text.encode(), "long.txt")
+    assert extraction.text == text
+    assert extraction.chunks[-1].line_end == 20_000
+
+
+async def test_a_parser_that_never_ends_is_killed_at_the_wall_limit(
+    make_extractor: MakeExtractor, endless: Path
+) -> None:
+    extractor = await make_extractor(wall_seconds=0.5)
+    with pytest.raises(ExtractionFailed, match=r"0\.5 s") as failed:
+        await read(extractor, endless)
+    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
+    await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
+
+
+async def test_a_parser_that_never_ends_is_stopped_at_the_processor_limit(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed, match="1 s of processor time") as failed:
+        await extract(make_endless_pdf(), "endless.pdf", cpu_seconds=1)
+    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+
+
+async def test_a_document_that_takes_too_much_memory_is_over_the_limit(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed, match="150 MB of memory") as failed:
+        await extract(b"a\n\n" * 2_000_000, "tiny-paragraphs.txt", memory_bytes=150 * 1024**2)
+    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+
+
+async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
+    make_extractor: MakeExtractor, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("word " * 1_000_000)
+    extractor = await make_extractor(output_bytes=1024**2)
+    with pytest.raises(ExtractionFailed, match="over 1 MB") as failed:
+        await read(extractor, path)
+    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+    await until(lambda: not server_of(extractor).children(), "the end of the child")
+
+
+async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
+    make_extractor: MakeExtractor, endless: Path, prose: Path
+) -> None:
+    extractor = await make_extractor()
+    reading = asyncio.create_task(read(extractor, endless))
+    await until(lambda: bool(server_of(extractor).children()), "the child")
+    (child,) = server_of(extractor).children()
+    child.kill()
+    with pytest.raises(ExtractionFailed, match="-9") as failed:
+        await reading
+    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_CRASHED, True)
+    assert (await read(extractor, prose)).chunks
+
+
+async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along_and_is_replaced(
+    make_extractor: MakeExtractor, endless: Path, prose: Path
+) -> None:
+    extractor = await make_extractor()
+    reading = asyncio.create_task(read(extractor, endless))
+    await until(lambda: bool(server_of(extractor).children()), "the child")
+    server = server_of(extractor)
+    (child,) = server.children()
+    server.kill()
+    with pytest.raises(ExtractionFailed, match="server ended") as failed:
+        await reading
+    assert failed.value.retryable
+    await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the child's end")
+    assert (await read(extractor, prose)).chunks
+    assert server_of(extractor).pid != server.pid
+    await until(lambda: not folders_in(extractor.scratch_dir), "the end of all private folders")
+
+
+async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
+    extractor = await make_extractor()
+    reading = asyncio.create_task(read(extractor, endless))
+    await until(lambda: bool(server_of(extractor).children()), "the child")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await until(lambda: not server_of(extractor).children(), "the end of the child")
+
+
+async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    extractor = await make_extractor(children=20)
+    paths = [tmp_path / f"{number}.{'pdf' if number % 2 else 'txt'}" for number in range(20)]
+    for number, path in enumerate(paths):
+        path.write_bytes(make_pdf([f"Number {number}."]) if number % 2 else f"Number {number}.".encode())
+    descriptors = psutil.Process().num_fds()
+    extractions = await asyncio.gather(*(read(extractor, path) for path in paths))
+    assert [extraction.text for extraction in extractions] == [f"Number {number}." for number in range(20)]
+    await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
+    await until(lambda: psutil.Process().num_fds() == descriptors, "the end of all pipes")
+
+
+async def test_no_more_children_run_at_once_than_the_limit_says(make_extractor: MakeExtractor, endless: Path) -> None:
+    extractor = await make_extractor(children=2, wall_seconds=0.6)
+    readings = [asyncio.create_task(read(extractor, endless)) for _ in range(4)]
+    most = 0
+    while not all(reading.done() for reading in readings):
+        most = max(most, len(server_of(extractor).children()))
+        await asyncio.sleep(0.01)
+    assert most == 2
+    assert [str(reading.exception()).split(":")[0] for reading in readings] == ["extraction_limit_exceeded"] * 4
+
+
+async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, endless: Path) -> None:
+    extractor = await make_extractor(nice=7)
+    reading = asyncio.create_task(read(extractor, endless))
+    await until(lambda: bool(server_of(extractor).children()), "the child")
+    server = server_of(extractor)
+    (child,) = server.children()
+    await until(lambda: child.nice() == psutil.Process().nice() + 7, "the child's nice value")
+    await until(lambda: child.rlimit(psutil.RLIMIT_CORE) == (0, 0), "the last of its limits")
+    assert child.environ() == server.environ() == {}
+    assert os.getsid(child.pid) == child.pid
+    assert os.getsid(server.pid) == server.pid
+    assert child.cwd().startswith(str(extractor.scratch_dir))
+    assert child.rlimit(psutil.RLIMIT_AS) == (1024**3, 1024**3)
+    opened = {link.name: str(link.readlink()) for link in Path(f"/proc/{child.pid}/fd").iterdir()}  # noqa: ASYNC240
+    assert opened.pop("3").startswith("pipe:")
+    assert opened == {"0": str(endless), "1": "/dev/null", "2": "/dev/null"}
+    reading.cancel()
+
+
+async def test_a_file_that_is_gone_is_told_apart_from_a_bad_one(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await read(await make_extractor(), tmp_path / "gone.txt")
+
+
+async def test_closing_ends_the_server_its_children_and_the_scratch_folder(
+    make_extractor: MakeExtractor, endless: Path
+) -> None:
+    extractor = await make_extractor()
+    reading = asyncio.create_task(read(extractor, endless))
+    await until(lambda: bool(server_of(extractor).children()), "the child")
+    family = [server_of(extractor), *server_of(extractor).children()]
+    await extractor.close()
+    with pytest.raises(ExtractionFailed) as failed:
+        await reading
+    assert failed.value.retryable
+    assert not any(process.is_running() for process in family)
+    assert not extractor.scratch_dir.exists()
+
+
+@pytest.fixture
+def daemon_that_reads(endless: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Another process that has an extractor read the endless file."""
+    script = (
+        "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
+        "from svc_daemon.core.chunking import ChunkingOptions;"
+        "asyncio.run(Extractor(Path(sys.argv[1])).extract(Path(sys.argv[2]), filename='e.pdf', content_type='',"
+        " chunking=ChunkingOptions()))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "scratch"), str(endless)])
+    yield process
+    process.kill()
+    process.wait()
+
+
+async def test_when_the_daemon_is_killed_server_children_and_scratch_folder_go_too(
+    daemon_that_reads: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    daemon = psutil.Process(daemon_that_reads.pid)
+    await until(lambda: len(daemon.children(recursive=True)) == 2, "the server and its child")
+    family = daemon.children(recursive=True)
+    daemon_that_reads.send_signal(signal.SIGKILL)
+    await until(lambda: not any(process.is_running() for process in family), "the end of all")
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_the_daemon_imports_no_parser() -> None:
+    script = "import sys, svc_daemon.extract.cages; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert not set(PARSERS) & set(loaded)

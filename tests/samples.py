@@ -1,0 +1,254 @@
+"""Real files of every format, made on the spot: good ones, empty ones, damaged ones and hostile ones.
+
+Each maker gives the bytes of one file.
+"""
+
+import csv
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Iterable, Sequence
+from email.message import EmailMessage
+
+import docx
+import pptx
+import xlsxwriter  # type: ignore[import-untyped]
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
+from fpdf import FPDF
+
+#: A page of prose, long enough to be an article and to be cut.
+PROSE = " ".join(f"Sentence number {number} tells of the harbour and its keeper." for number in range(1, 41))
+
+
+def make_pdf(pages: Sequence[str], *, title: str = "", password: str = "") -> bytes:
+    """A PDF with one page for each text; a page with an empty text has a drawing only."""
+    pdf = FPDF()
+    if title:
+        pdf.set_title(title)
+    if password:
+        pdf.set_encryption(owner_password=f"{password}-owner", user_password=password)
+    pdf.set_font("helvetica", size=11)
+    for text in pages:
+        pdf.add_page()
+        if text:
+            pdf.multi_cell(0, 6, text)
+        else:
+            pdf.rect(40, 40, 90, 120, style="F")
+    return bytes(pdf.output())
+
+
+def make_pdf_without_text(pages: int = 1) -> bytes:
+    """What a scanner makes: pages, and no text on them."""
+    return make_pdf([""] * pages)
+
+
+def make_encrypted_pdf() -> bytes:
+    return make_pdf(["Secret words."], password="open sesame")
+
+
+def make_corrupt_pdf() -> bytes:
+    """The header of a PDF and then nothing that holds together."""
+    return b"%PDF-1.7\n" + bytes(range(256)) * 40
+
+
+def make_endless_pdf(levels: int = 12) -> bytes:
+    """Two kilobytes that take ages to read: each drawing shows the next one ten times."""
+    last = levels + 3
+    drawings = [
+        _pdf_stream(
+            f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X {number + 1} 0 R >> >>",
+            "/X Do\n" * 10,
+        )
+        for number in range(4, last)
+    ]
+    leaf = _pdf_stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", "BT (x) Tj ET")
+    return _pdf_file(
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Resources << /XObject << /X 4 0 R >> >>"
+        f" /Contents {last + 1} 0 R >>",
+        *drawings,
+        leaf,
+        _pdf_stream("", "/X Do"),
+    )
+
+
+def _pdf_stream(entries: str, content: str) -> str:
+    return f"<< {entries} /Length {len(content)} >>\nstream\n{content}\nendstream"
+
+
+def _pdf_file(*objects: str) -> bytes:
+    """Objects, numbered from 1 (the catalog), with the table that finds them."""
+    body, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n".encode()
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    size = len(objects) + 1
+    trailer = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
+    return body + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode()
+
+
+def make_docx(sections: dict[str, str], *, table: Sequence[Sequence[str]] = (), title: str = "") -> bytes:
+    """A Word file: a heading and a paragraph for each section, then the table."""
+    document = docx.Document()
+    document.core_properties.title = title
+    for heading, text in sections.items():
+        document.add_heading(heading, level=1)
+        document.add_paragraph(text)
+    if table:
+        grid = document.add_table(rows=0, cols=len(table[0]))
+        for row in table:
+            for cell, text in zip(grid.add_row().cells, row, strict=True):
+                cell.text = text
+    return _saved(document)
+
+
+def make_docx_with_tracked_words(words: str) -> bytes:
+    """A Word file in which someone inserted words with changes tracked."""
+    document = docx.Document()
+    paragraph = document.add_paragraph("Before. ")
+    insertion = f'<w:ins {nsdecls("w")} w:id="1" w:author="a"><w:r><w:t>{words}</w:t></w:r></w:ins>'
+    paragraph._p.append(parse_xml(insertion))
+    return _saved(document)
+
+
+def make_docx_bomb(expanded_bytes: int = 300 * 1024**2) -> bytes:
+    """A Word file whose body is a few hundred kilobytes packed, and far more expanded."""
+    return _replaced(make_docx({"A": "b"}), "word/document.xml", b" " * expanded_bytes)
+
+
+def make_encrypted_docx() -> bytes:
+    """The container into which Word puts a file with a password; only its directory is real."""
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".ljust(512, b"\0")
+    return header + "EncryptionInfo".encode("utf-16-le").ljust(128, b"\0") + "EncryptedPackage".encode("utf-16-le")
+
+
+def make_corrupt_docx() -> bytes:
+    """A Word file of which the second half was lost."""
+    whole = make_docx({"A": PROSE})
+    return whole[: len(whole) // 2]
+
+
+def make_pptx(slides: Sequence[tuple[str, str]]) -> bytes:
+    """A deck with a title and a text on each slide; empty ones leave an empty slide."""
+    deck = pptx.Presentation()
+    for title, text in slides:
+        if not title and not text:
+            deck.slides.add_slide(deck.slide_layouts[6])
+            continue
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = text
+    return _saved(deck)
+
+
+def make_xlsx(sheets: dict[str, Sequence[Sequence[str | float]]]) -> bytes:
+    buffer = io.BytesIO()
+    with xlsxwriter.Workbook(buffer) as workbook:
+        for name, rows in sheets.items():
+            sheet = workbook.add_worksheet(name)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+    return buffer.getvalue()
+
+
+def make_csv(rows: Iterable[Sequence[object]], delimiter: str = ",") -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter).writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def make_html(body: str, *, title: str = "", language: str = "en") -> bytes:
+    """A page with a menu and a footer around the body."""
+    return f"""<!DOCTYPE html>
+<html lang="{language}"><head><meta charset="utf-8"><title>{title}</title><style>p {{ color: red }}</style></head>
+<body><nav><a href="/">Home</a> <a href="/shop">Shop</a></nav><main><article>{body}</article></main>
+<footer>All rights reserved</footer><script>let unseen = 1</script></body></html>""".encode()
+
+
+def make_notebook(cells: Sequence[tuple[str, str, str]]) -> bytes:
+    """A notebook of cells (type, source, printed text)."""
+    return json.dumps(
+        {
+            "nbformat": 4,
+            "cells": [
+                {
+                    "cell_type": kind,
+                    "source": source.splitlines(keepends=True),
+                    **({"outputs": [{"output_type": "stream", "text": [printed]}]} if kind == "code" else {}),
+                }
+                for kind, source, printed in cells
+            ],
+        }
+    ).encode()
+
+
+def make_mail(subject: str, text: str = "", html: str = "", attachment: str = "") -> bytes:
+    message = EmailMessage()
+    message["Subject"] = subject
+    message["From"] = "keeper@harbour.example"
+    message["To"] = "pilot@harbour.example"
+    message.set_content(text)
+    if html:
+        message.set_content(html, subtype="html")
+    if attachment:
+        message.add_attachment(b"bytes", maintype="application", subtype="octet-stream", filename=attachment)
+    return message.as_bytes()
+
+
+def make_epub(chapters: dict[str, str], *, title: str = "A book", language: str = "en") -> bytes:
+    """A book with a chapter for each heading and text."""
+    names = [f"c{number}" for number in range(len(chapters))]
+    items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in names)
+    spine = "".join(f'<itemref idref="{name}"/>' for name in names)
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
+        f"<dc:title>{title}</dc:title><dc:language>{language}</dc:language></metadata>"
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = (
+        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="book/package.opf"/></rootfiles></container>'
+    )
+    members = {
+        f"book/{name}.xhtml": f'<html xmlns="http://www.w3.org/1999/xhtml"><body><h1>{heading}</h1><p>{text}</p></body></html>'
+        for name, (heading, text) in zip(names, chapters.items(), strict=True)
+    }
+    return make_zip(
+        {
+            "mimetype": b"application/epub+zip",
+            "META-INF/container.xml": container.encode(),
+            "book/package.opf": package.encode(),
+            **{name: text.encode() for name, text in members.items()},
+        }
+    )
+
+
+def make_zip(members: dict[str, bytes]) -> bytes:
+    """An archive; its first member is stored as it is, as book formats want it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, (name, content) in enumerate(members.items()):
+            archive.writestr(name, content, zipfile.ZIP_DEFLATED if number else zipfile.ZIP_STORED)
+    return buffer.getvalue()
+
+
+def make_executable() -> bytes:
+    """The beginning of a Windows program."""
+    return b"MZ\x90\x00\x03\x00\x00\x00" + struct.pack("<64H", *range(64)) + b"This program cannot be run in DOS mode."
+
+
+def _saved(document: "docx.document.Document | pptx.presentation.Presentation") -> bytes:
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def _replaced(archive: bytes, name: str, content: bytes) -> bytes:
+    """The same archive with another content for one of its members."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as source:
+        members = {member: source.read(member) for member in source.namelist()}
+    return make_zip({**members, name: content})
