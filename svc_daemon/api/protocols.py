@@ -35,6 +35,8 @@ from svc_daemon.wire.errors import ErrorCode
 logger = logging.getLogger(__name__)
 
 _CLOSE = (b"connection", b"close")
+#: How long a connection must have said nothing before it makes room for another.
+_SETTLED_S = 0.2
 
 
 def server_config(
@@ -176,10 +178,13 @@ class ClientProtocol(H11Protocol):
             self.link.close()
 
     def _make_room(self) -> None:
+        """Closes the connection that has waited longest, or this new one where the others were hardly heard."""
         waiting = [each for each in self.connections if isinstance(each, ClientProtocol) and not each.is_serving]
         longest = min(waiting, key=lambda each: each.waiting_since_s)
-        logger.warning("more than %d connections; closed the one that waited longest", self.limits.max_connections)
-        longest.link.abort()
+        # The request of a connection that was accepted in the same breath may be unread in its socket.
+        is_settled = self.waiting_since_s - longest.waiting_since_s >= _SETTLED_S
+        (longest if is_settled else self).link.abort()
+        logger.debug("more than %d connections; closed one that waited", self.limits.max_connections)
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer in the application's place where it has not begun to, and close."""

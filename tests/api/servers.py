@@ -120,7 +120,8 @@ def read_answer(client: socket.socket) -> RawAnswer:
 
 def _receive(client: socket.socket) -> bytes:
     data = client.recv(65536)
-    assert data, "the connection ended before the answer did"
+    if not data:
+        raise ConnectionResetError("the connection ended before the answer did")
     return data
 
 
