@@ -117,7 +117,7 @@ def make_docx_with_tracked_words(words: str) -> bytes:
 
 def make_docx_bomb(expanded_bytes: int = 300 * 1024**2) -> bytes:
     """A Word file whose body is a few hundred kilobytes packed, and far more expanded."""
-    return _replaced(make_docx({"A": "b"}), "word/document.xml", b" " * expanded_bytes)
+    return replaced(make_docx({"A": "b"}), "word/document.xml", b" " * expanded_bytes)
 
 
 def make_encrypted_docx() -> bytes:
@@ -247,7 +247,7 @@ def _saved(document: "docx.document.Document | pptx.presentation.Presentation") 
     return buffer.getvalue()
 
 
-def _replaced(archive: bytes, name: str, content: bytes) -> bytes:
+def replaced(archive: bytes, name: str, content: bytes) -> bytes:
     """The same archive with another content for one of its members."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         members = {member: source.read(member) for member in source.namelist()}

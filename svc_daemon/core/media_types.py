@@ -265,6 +265,8 @@ def _unmarked_utf16(head: bytes) -> str | None:
     """Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others."""
     even, odd = head[0::2].count(0), head[1::2].count(0)
     half = len(head) // 2
+    if len(head) % 2:
+        return None
     if odd > half * 0.7 and even == 0:
         return "utf-16-le"
     if even > half * 0.7 and odd == 0:

@@ -114,6 +114,11 @@ class FlowDocument:
         self.size = 0
         self._last_kind = ""
 
+    @property
+    def count(self) -> int:
+        """Blocks so far."""
+        return len(self._blocks)
+
     def add(self, kind: str, text: str) -> bool:
         """Append a block; False where the text is blank, and nothing is added."""
         text = fit(text).strip("\n ")

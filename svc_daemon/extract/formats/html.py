@@ -19,7 +19,7 @@ from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
-#: An article with a smaller part of the visible text than this is taken for a wrong guess.
+#: An article with a smaller part than this of the visible text, or of its blocks, is taken for a wrong guess.
 _ARTICLE_SHARE = 1 / 3
 #: A longer page is no article, and trafilatura takes a second for each million characters.
 _ARTICLE_CHARACTERS = 2_000_000
@@ -33,6 +33,7 @@ _BLOCKS = {
     *("summary", "table", "tbody", "tfoot", "thead", "tr", "ul", *_HEADINGS),
 }
 _KINDS = {"li": "item", "dd": "item", "pre": "code", "tr": "row"}
+_LINE_BREAK = re.compile(r"<br\b[^>]{0,200}>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", re.IGNORECASE)
 
@@ -45,13 +46,18 @@ def read(given: Given) -> Document:
     article = FlowDocument()
     if len(markup) <= _ARTICLE_CHARACTERS:
         _add_article(article, markup)
-    flow = article if article.size > whole.size * _ARTICLE_SHARE else whole
+    flow = article if _is_enough(article, whole) else whole
     if not flow.size:
         # All of its words stand in menus and forms: better those than none.
         _add_page(flow, page, _UNSEEN)
     root = page.root
     language = root.attributes.get("lang") if root is not None else None
     return flow.finish(title=_title(page), language=language, warnings=warnings)
+
+
+def _is_enough(article: FlowDocument, whole: FlowDocument) -> bool:
+    """Whether an article has enough of the page's words and blocks: of a short page only a heap of words comes back."""
+    return article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
 
 
 def add_markup(flow: FlowDocument, markup: str) -> None:
@@ -78,7 +84,12 @@ def _title(page: LexborHTMLParser) -> str | None:
 
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        markup, include_comments=False, include_formatting=True, include_links=True, favor_recall=True
+        # In a table's cell it drops line breaks and glues the words.
+        _LINE_BREAK.sub(" ", markup),
+        include_comments=False,
+        include_formatting=True,
+        include_links=True,
+        favor_recall=True,
     )
     for element in found.body if isinstance(found, TrafilaturaDocument) else ():
         _add_element(flow, element)
@@ -91,12 +102,13 @@ def _add_element(flow: FlowDocument, element: Any) -> None:
         flow.add_heading(int(level) if level.isdigit() else 2, _words(element))
     elif element.tag == "list":
         for item in element.iter("item"):
-            flow.add("item", " ".join(_own_words(item)))
+            flow.add("item", one_line(_text(item, without="list")))
     elif element.tag == "table":
         for row in element.iter("row"):
             flow.add_row(_words(cell) for cell in row.iter("cell"))
-    elif element.tag == "code":
-        flow.add("code", "".join(element.itertext()))
+    elif element.tag in {"code", "quote"}:
+        # Preformatted text that is no code comes as a quotation.
+        flow.add("code" if element.tag == "code" else "paragraph", _text(element))
     else:
         flow.add("paragraph", _words(element))
     if element.tail:
@@ -104,16 +116,17 @@ def _add_element(flow: FlowDocument, element: Any) -> None:
 
 
 def _words(element: Any) -> str:
-    return one_line("".join(element.itertext()))
+    return one_line(_text(element))
 
 
-def _own_words(item: Any) -> Iterator[str]:
-    """Words of a list's item without those of the lists in it."""
-    yield one_line(item.text or "")
-    for child in item:
-        if child.tag != "list":
-            yield _words(child)
-        yield one_line(child.tail or "")
+def _text(element: Any, without: str = "") -> str:
+    """Text of an element with its line breaks, without what elements of one name hold."""
+    pieces = [element.text or ""]
+    for child in element:
+        if child.tag != without:
+            pieces.append("\n" if child.tag == "lb" else _text(child, without))
+        pieces.append(child.tail or "")
+    return "".join(pieces)
 
 
 def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:

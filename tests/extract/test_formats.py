@@ -1,0 +1,381 @@
+"""Each format is read in its order, with its headings, pages and lines; what can't be read says why."""
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import pytest
+
+from svc_daemon.core.documents import Document
+from svc_daemon.core.media_types import FORMATS, detect
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.formats import READERS, Given, find_reader
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.wire.errors import SourceErrorCode
+from tests import samples
+
+Shape = list[tuple[str, str, tuple[str, ...]]]
+
+
+def read(data: bytes, filename: str, **limits: int) -> Document:
+    """The document of some bytes, read in this process, its offsets checked."""
+    content_type = detect(data, filename)
+    given = Given(data=data, filename=filename, content_type=content_type, limits=CageLimits(**limits))
+    document = find_reader(content_type)(given)
+    for block in document.blocks:
+        assert block.text == document.text[block.char_start : block.char_end]
+    return document
+
+
+def shape(document: Document) -> Shape:
+    return [(block.kind, block.text, block.headings) for block in document.blocks]
+
+
+def lines(document: Document) -> list[tuple[int | None, int | None]]:
+    return [(block.line_start, block.line_end) for block in document.blocks]
+
+
+def test_every_format_has_its_reader() -> None:
+    assert set(READERS) == {format_.key for format_ in FORMATS}
+    for format_ in FORMATS:
+        for media_type in format_.types.values():
+            assert callable(find_reader(media_type))
+
+
+def test_plain_text_has_paragraphs_with_lines() -> None:
+    document = read(b"One.\r\nStill one.\r\n\r\nTwo.\r\n", "a.txt")
+    assert shape(document) == [("paragraph", "One.\nStill one.", ()), ("paragraph", "Two.", ())]
+    assert lines(document) == [(1, 2), (4, 4)]
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_text_is_read_in_any_encoding_of_unicode(codec: str) -> None:
+    document = read("Grüße aus Øresund, plain words".encode(codec), "a.txt")
+    assert document.text == "Grüße aus Øresund, plain words"
+    assert document.warnings == ()
+
+
+def test_text_that_is_not_unicode_is_read_and_said_so() -> None:
+    document = read("Grüße aus Köln".encode("cp1252"), "a.txt")
+    assert document.text == "Grüße aus Köln"
+    assert document.warnings == ("The text is not UTF-8; it was read as Windows-1252.",)
+
+
+def test_single_bad_bytes_are_replaced_and_counted() -> None:
+    document = read("Grüße üü ".encode() + b"\xff und \xfe Ende", "a.txt")
+    assert document.text == "Grüße üü \ufffd und \ufffd Ende"
+    assert document.warnings == ("2 places of the text are not valid utf-8 and were replaced.",)
+
+
+MARKDOWN = """---
+title: "The guide"
+tags: [a]
+---
+Intro *text*
+goes on.
+
+# First `part` #
+
+- item one
+  continued
+- item two
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+# not a heading
+
+code()
+```
+
+Second [part](https://a.example)
+---
+1. numbered
+###### Deep
+text
+#hashtag
+"""
+
+
+def test_markdown_has_headings_items_tables_and_code_with_their_lines() -> None:
+    document = read(MARKDOWN.encode(), "a.md")
+    first, second, deep = ("First part",), ("First part", "Second part"), ("First part", "Second part", "Deep")
+    assert [(block.kind, block.headings, block.line_start, block.line_end) for block in document.blocks] == [
+        ("code", (), 1, 4),
+        ("paragraph", (), 5, 6),
+        ("heading", first, 8, 8),
+        ("item", first, 10, 11),
+        ("item", first, 12, 12),
+        ("row", first, 14, 16),
+        ("code", first, 18, 22),
+        ("heading", second, 24, 25),
+        ("item", second, 26, 26),
+        ("heading", deep, 27, 27),
+        ("paragraph", deep, 28, 29),
+    ]
+    assert document.title == "The guide"
+    assert document.text == MARKDOWN
+
+
+@pytest.mark.parametrize(
+    "text", ["```\nnever closed\n# code", "~~~\ncode\n```\nstill", "---\nno end\n# A", "#\n\n##", "===\n", "-\n-\n"]
+)
+def test_odd_markdown_loses_nothing(text: str) -> None:
+    document = read(text.encode(), "a.md")
+    covered = "".join(block.text for block in document.blocks)
+    assert [*filter(str.isalnum, covered)] == [*filter(str.isalnum, text)]
+
+
+def test_source_code_keeps_its_lines() -> None:
+    document = read(b"import os\n\n\ndef f():\n    return 1\n", "a.py")
+    assert shape(document) == [("code", "import os", ()), ("code", "def f():\n    return 1", ())]
+    assert lines(document) == [(1, 1), (4, 5)]
+
+
+ARTICLE = (
+    f"<h1>The harbour</h1><p>{samples.PROSE} See <a href='/x'>the map</a>.</p><h2>Its <i>rules</i></h2>"
+    "<ul><li>First rule<ul><li>Exception</li></ul></li></ul>"
+    "<table><tr><th>Name</th><th>Berth</th></tr><tr><td>Anna</td><td>7</td></tr></table>"
+    "<pre><code>a = 1\n\n  b = 2</code></pre><p>Line<br>break</p>"
+)
+
+
+def test_html_is_its_article_under_its_headings() -> None:
+    document = read(samples.make_html(ARTICLE, title="Harbours &amp; ports", language="en-GB"), "a.html")
+    one, two = ("The harbour",), ("The harbour", "Its rules")
+    assert shape(document) == [
+        ("heading", "The harbour", one),
+        ("paragraph", f"{samples.PROSE} See the map.", one),
+        ("heading", "Its rules", two),
+        ("item", "First rule", two),
+        ("item", "Exception", two),
+        ("row", "Name | Berth", two),
+        ("row", "Anna | 7", two),
+        ("code", "a = 1\n\n  b = 2", two),
+        ("paragraph", "Line break", two),
+    ]
+    assert (document.title, document.language) == ("Harbours & ports", "en-GB")
+
+
+def test_html_that_is_no_article_is_read_whole() -> None:
+    rows = "".join(f"<tr><td>Port {number}</td><td>Depth {number}<br>metres</td></tr>" for number in range(300))
+    document = read(samples.make_html(f"<dl><dt>Term</dt><dd>Meaning</dd></dl><table>{rows}</table>"), "a.html")
+    assert all(f"Port {number} | Depth {number} metres" in document.text for number in range(300))
+    assert "Meaning" in document.text
+    assert "unseen" not in document.text
+
+
+def test_html_with_nothing_but_a_menu_is_its_menu() -> None:
+    assert "Shop" in read(samples.make_html(""), "a.html").text
+
+
+def test_html_in_an_old_charset_is_read_in_it() -> None:
+    page = '<html><meta charset="iso-8859-2"><body><p>Zażółć gęślą jaźń</p></body></html>'.encode("iso-8859-2")
+    document = read(page, "a.html")
+    assert document.text == "Zażółć gęślą jaźń"
+    assert document.warnings == ()
+
+
+def test_a_pdf_has_its_pages_and_names_those_without_text() -> None:
+    document = read(samples.make_pdf(["First page.", "", "Third page."], title="Log"), "a.pdf")
+    assert [(block.text, block.page) for block in document.blocks] == [("First page.", 1), ("Third page.", 3)]
+    assert (document.title, document.pages, document.pages_without_text) == ("Log", 3, (2,))
+
+
+def test_a_word_file_is_read_in_order_with_headings_and_tables() -> None:
+    data = samples.make_docx({"One": "Text one.", "Two": "Text two."}, table=[["a", "b"], ["c", "d"]], title="Doc")
+    document = read(data, "a.docx")
+    assert shape(document) == [
+        ("heading", "One", ("One",)),
+        ("paragraph", "Text one.", ("One",)),
+        ("heading", "Two", ("Two",)),
+        ("paragraph", "Text two.", ("Two",)),
+        ("row", "a | b", ("Two",)),
+        ("row", "c | d", ("Two",)),
+    ]
+    assert document.title == "Doc"
+
+
+def test_words_inserted_with_changes_tracked_are_read() -> None:
+    assert read(samples.make_docx_with_tracked_words("new words"), "a.docx").text == "Before. new words"
+
+
+def test_a_deck_has_its_slides_as_pages() -> None:
+    document = read(samples.make_pptx([("Start", "Hello"), ("", ""), ("", "No title")]), "a.pptx")
+    assert [(block.text, block.page, block.headings) for block in document.blocks] == [
+        ("Start", 1, ("Start",)),
+        ("Hello", 1, ("Start",)),
+        ("No title", 3, ()),
+    ]
+    assert (document.pages, document.pages_without_text) == (3, (2,))
+
+
+def test_a_spreadsheet_has_its_sheets_as_pages_and_its_columns_as_headings() -> None:
+    data = samples.make_xlsx(
+        {"Ships": [["name", "draught"], ["Anna", 2.5], ["Bob", 3.0]], "Empty": [], "More": [[1, 2]]}
+    )
+    document = read(data, "a.xlsx")
+    columns = ("Ships", "name, draught")
+    assert [(block.text, block.page, block.headings) for block in document.blocks] == [
+        ("Ships", 1, ("Ships",)),
+        ("name, draught", 1, columns),
+        ("Anna | 2.5", 1, columns),
+        ("Bob | 3", 1, columns),
+        ("More", 3, ("More",)),
+        ("1 | 2", 3, ("More",)),
+    ]
+
+
+def test_csv_rows_stand_under_their_columns_with_the_lines_of_the_file() -> None:
+    document = read(samples.make_csv([["name", "city"], ["Anna", "Rome,\nItaly"], ["Bob", "Oslo"]]), "a.csv")
+    assert [block.headings for block in document.blocks] == [("name, city",)] * 2
+    assert lines(document) == [(1, 1), (2, 4)]
+    assert document.text.startswith('name,city\nAnna,"Rome,\nItaly"')
+
+
+@pytest.mark.parametrize("table", [b"1,2\n3,4\n", b"only\none\n", b'"a,b\nc",d\n', b"a,,c\n1,2,3\n"])
+def test_a_first_row_that_names_no_columns_is_a_row(table: bytes) -> None:
+    document = read(table, "a.csv")
+    assert [(block.kind, block.headings) for block in document.blocks] == [("row", ())]
+
+
+def test_tsv_columns_are_named_too() -> None:
+    assert read(b"name\tcity\nAnna\tRome\n", "a.tsv").blocks[1].headings == ("name, city",)
+
+
+def test_json_shows_the_characters_behind_its_escapes_on_the_same_lines() -> None:
+    data = json.dumps({"café": "naïve \U0001f600", "path": "C:\\temp\nnext"}, indent=1).encode()
+    document = read(data, "a.json")
+    assert document.text.splitlines() == ["{", ' "café": "naïve 😀",', ' "path": "C:\\temp next"', "}"]
+    assert lines(document) == [(1, 4)]
+
+
+def test_json_lines_are_rows() -> None:
+    assert shape(read(b'{"a": 1}\n{"a": 2}\n', "a.jsonl")) == [("row", '{"a": 1}\n{"a": 2}', ())]
+
+
+def test_a_notebook_has_the_headings_of_its_text_and_what_its_code_printed() -> None:
+    cells = [
+        ("markdown", "# Tides\n\nAbout them.", ""),
+        ("code", "print('```')", "high"),
+        ("markdown", "## Low\nEbb", ""),
+    ]
+    document = read(samples.make_notebook(cells), "a.ipynb")
+    assert [(block.kind, block.headings) for block in document.blocks] == [
+        ("heading", ("Tides",)),
+        ("paragraph", ("Tides",)),
+        ("code", ("Tides",)),
+        ("code", ("Tides",)),
+        ("heading", ("Tides", "Low")),
+        ("paragraph", ("Tides", "Low")),
+    ]
+    assert "high" in document.text
+    assert lines(document) == [(None, None)] * 6
+
+
+def test_a_mail_is_its_headers_and_text_and_names_what_was_not_read() -> None:
+    document = read(samples.make_mail("Arrival", "At noon.\n\nBe there.", attachment="chart.bin"), "a.eml")
+    assert shape(document)[0] == ("heading", "Arrival", ("Arrival",))
+    assert [text for _, text, _ in shape(document)[1:]] == [
+        "From: keeper@harbour.example\nTo: pilot@harbour.example",
+        "At noon.",
+        "Be there.",
+        "Attachment: chart.bin",
+    ]
+    assert document.warnings == ("The mail's attachments were not read; upload them as files.",)
+
+
+def test_a_mail_of_html_is_its_visible_text() -> None:
+    document = read(samples.make_mail("Arrival", html="<p>At <b>noon</b>.</p><script>x</script>"), "a.eml")
+    assert document.blocks[-1].text == "At noon."
+
+
+def test_a_book_is_its_chapters_in_the_order_of_the_spine() -> None:
+    document = read(samples.make_epub({"Dawn": "It rose.", "Dusk": "It set."}, title="Sun", language="fr"), "a.epub")
+    assert shape(document) == [
+        ("heading", "Dawn", ("Dawn",)),
+        ("paragraph", "It rose.", ("Dawn",)),
+        ("heading", "Dusk", ("Dusk",)),
+        ("paragraph", "It set.", ("Dusk",)),
+    ]
+    assert (document.title, document.language) == ("Sun", "fr")
+
+
+def test_a_book_reads_no_file_of_the_machine() -> None:
+    package = b'<!DOCTYPE p [<!ENTITY e SYSTEM "file:///etc/passwd">]><package><metadata><title>&e;</title></metadata></package>'
+    evil = samples.replaced(samples.make_epub({"A": "b"}), "book/package.opf", package)
+    assert not read(evil, "a.epub").title
+
+
+@pytest.mark.parametrize(
+    ("make", "filename", "code", "words"),
+    [
+        (samples.make_corrupt_pdf, "a.pdf", SourceErrorCode.DOCUMENT_UNREADABLE, "PDF is damaged"),
+        (samples.make_encrypted_pdf, "a.pdf", SourceErrorCode.DOCUMENT_ENCRYPTED, "password"),
+        (samples.make_corrupt_docx, "a.docx", SourceErrorCode.DOCUMENT_UNREADABLE, "damaged"),
+        (samples.make_encrypted_docx, "a.docx", SourceErrorCode.DOCUMENT_ENCRYPTED, "password"),
+        (samples.make_docx_bomb, "a.docx", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, "200 MB"),
+        (samples.make_executable, "a.md", SourceErrorCode.UNSUPPORTED_FORMAT, "portable-executable"),
+        (lambda: samples.make_zip({"a": b"x"}), "a.zip", SourceErrorCode.UNSUPPORTED_FORMAT, "application/zip"),
+        (
+            lambda: samples.make_zip({"word/document.xml": b"<x"}),
+            "a.docx",
+            SourceErrorCode.DOCUMENT_UNREADABLE,
+            "damaged",
+        ),
+        (
+            lambda: samples.make_zip({"ppt/presentation.xml": b"<x"}),
+            "a.pptx",
+            SourceErrorCode.DOCUMENT_UNREADABLE,
+            "damaged",
+        ),
+        (
+            lambda: samples.make_zip({"xl/workbook.xml": b"<x"}),
+            "a.xlsx",
+            SourceErrorCode.DOCUMENT_UNREADABLE,
+            "damaged",
+        ),
+        (
+            lambda: samples.make_zip({"META-INF/container.xml": b"<x"}),
+            "a.epub",
+            SourceErrorCode.DOCUMENT_UNREADABLE,
+            "damaged",
+        ),
+        (lambda: b'{"cells": 1}', "a.ipynb", SourceErrorCode.DOCUMENT_UNREADABLE, "notebook"),
+    ],
+)
+def test_what_cannot_be_read_says_why(
+    make: Callable[[], bytes], filename: str, code: SourceErrorCode, words: str
+) -> None:
+    with pytest.raises(ExtractionFailed, match=words) as failed:
+        read(make(), filename)
+    assert (failed.value.code, failed.value.retryable) == (code, False)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"archive_entries": 5}, "more than 5 members"),
+        ({"archive_bytes": 1024}, "more than 0 MB"),
+        ({"archive_ratio": 3}, "more than 3 times"),
+    ],
+)
+def test_an_archive_over_a_limit_is_never_parsed(limits: dict[str, int], words: str) -> None:
+    data = samples.make_docx_bomb(expanded_bytes=2 * 1024**2)
+    with pytest.raises(ExtractionFailed, match=words) as failed:
+        read(data, "a.docx", **limits)
+    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+
+
+@pytest.mark.skipif(find_spec("kreuzberg") is not None, reason="the extra is installed")
+def test_a_format_of_an_extra_names_the_extra() -> None:
+    with pytest.raises(ExtractionFailed, match=r"svc\[formats\]") as failed:
+        read(b"{\\rtf1 Hello}", "a.rtf")
+    assert failed.value.code == SourceErrorCode.UNSUPPORTED_FORMAT
+
+
+@pytest.mark.skipif(find_spec("kreuzberg") is None, reason="needs the extra `formats`")
+def test_a_format_of_an_extra_is_read_with_it() -> None:
+    assert read(b"{\\rtf1 Hello}", "a.rtf").text == "Hello"
