@@ -1,0 +1,49 @@
+"""The one shape of every answer, and of every error, of the whole API."""
+
+import re
+from typing import Any
+
+import httpx
+
+from svc_daemon.errors import ERRORS
+from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.versions import API_RANGE, VERSION
+
+_REQUEST_ID = re.compile(r"req_[0-9a-z]{26}")
+
+
+def body_of(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
+    """The body of a success; it tells the request's id as the header does."""
+    assert answer.status_code == status, answer.text
+    return _identified(answer)
+
+
+def details_of(answer: httpx.Response, code: str) -> dict[str, Any]:
+    """The details of a refusal with this code; status, envelope and headers are those of the table."""
+    document = _identified(answer)
+    rule = ERRORS[ErrorCode(document["error"]["code"])]
+    assert set(document) == {"error", "request_id"}
+    assert set(document["error"]) == {"code", "message", "retryable", "details"}
+    assert (document["error"]["code"], answer.status_code) == (code, rule.status)
+    assert document["error"]["retryable"] is rule.retryable
+    assert document["error"]["message"]
+    assert answer.headers["Content-Type"] == "application/json"
+    details = document["error"]["details"]
+    assert ("retry_after_seconds" in details) == ("Retry-After" in answer.headers)
+    return dict(details)
+
+
+def refused_field(answer: httpx.Response) -> str:
+    """The path of the one field that an `invalid_request` is about."""
+    (error,) = details_of(answer, "invalid_request")["errors"]
+    assert error["message"]
+    return str(error["path"])
+
+
+def _identified(answer: httpx.Response) -> dict[str, Any]:
+    document = answer.json()
+    assert isinstance(document, dict)
+    assert _REQUEST_ID.fullmatch(answer.headers["X-Request-Id"])
+    assert document["request_id"] == answer.headers["X-Request-Id"]
+    assert (answer.headers["Svc-Version"], answer.headers["Svc-Api"]) == (VERSION, API_RANGE)
+    return document

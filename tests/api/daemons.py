@@ -1,0 +1,355 @@
+"""A daemon inside the test's process: the real app on real files, with workers that run only when a test says so.
+
+Put together as `server` does it, but for three things that a test holds in its hand: the clock can be set ahead, the
+provider can fail or be held, and each worker is started by name.
+"""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, TypeVar
+
+import httpx
+from starlette.applications import Starlette
+
+from svc_daemon.api.app import create_app
+from svc_daemon.api.guards import GuardRules
+from svc_daemon.api.hardening import Hardening
+from svc_daemon.core import api_keys, ids
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import Clock
+from svc_daemon.database import Database
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.operations.contexts import Context, Wakes
+from svc_daemon.operations.gates import Gates
+from svc_daemon.operations.installations import prepare_installation
+from svc_daemon.paths import DataFiles
+from svc_daemon.provider.contract import IndexDocument, SearchPage, SearchQuery
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.settings import Limits
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.migrations import migrate
+from svc_daemon.store.teams import create_team
+from svc_daemon.workers.indexing import IndexingWorker
+from svc_daemon.workers.sweeping import SweepingWorker
+from svc_daemon.workers.syncing import SyncingWorker
+from tests.acceptance.installations import wait_until
+from tests.provider.failing import FailingProvider
+
+T = TypeVar("T")
+
+#: Tests that are not about the limits must not wait for them.
+UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
+#: Longer than anything of a test takes on a busy machine.
+PATIENCE_S = 30.0
+#: What stands in most uploads of the tests.
+NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
+
+
+class Loop:
+    """An event loop in a thread of its own, so that tests read from top to bottom."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="test-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the coroutine, or what it raises."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Run a plain function on the loop; returns when it has."""
+
+        async def work() -> None:
+            function()
+
+        self.run(work())
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE_S)
+        self._loop.close()
+
+
+class Hold:
+    """Calls of one provider method wait here until they are let go."""
+
+    def __init__(self) -> None:
+        self._entered = threading.Event()
+        self._released = threading.Event()
+
+    def wait_entered(self) -> None:
+        """Return when a call has come in."""
+        assert self._entered.wait(PATIENCE_S), "no call came in"
+
+    def release(self) -> None:
+        self._released.set()
+
+    def pass_through(self) -> None:
+        """The call's side: come in, and wait to be let go."""
+        self._entered.set()
+        assert self._released.wait(PATIENCE_S), "nobody let the call go"
+
+
+class HeldProvider(FailingProvider):
+    """A failing provider whose calls can also be held: writes before their effect, searches after it."""
+
+    def __init__(self, provider: EmbeddedProvider) -> None:
+        super().__init__(provider)
+        self._holds: dict[str, Hold] = {}
+
+    @contextmanager
+    def held(self, method: str) -> Iterator[Hold]:
+        """Hold every call of `put_document`, `set_buckets` or `search`; let go at the end of the block."""
+        hold = self._holds[method] = Hold()
+        try:
+            yield hold
+        finally:
+            del self._holds[method]
+            hold.release()
+
+    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
+        self._wait("put_document")
+        super().put_document(team_id, document, bucket_ids)
+
+    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
+        self._wait("set_buckets")
+        super().set_buckets(team_id, source_id, generation, bucket_ids)
+
+    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+        page = super().search(team_id, query)
+        self._wait("search")
+        return page
+
+    def _wait(self, method: str) -> None:
+        if hold := self._holds.get(method):
+            hold.pass_through()
+
+
+class Daemon:
+    """One data directory, opened, and the app that serves it."""
+
+    def __init__(self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED) -> None:
+        self.loop = loop
+        self.files = DataFiles(folder)
+        self.limits = limits
+        self._extractor = extractor
+        self._ahead = timedelta()
+        self._stack = AsyncExitStack()
+        self._workers: list[asyncio.Task[None]] = []
+        for path in (self.files.root, self.files.blobs, self.files.staging, self.files.index):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.loop.run(self._open())
+
+    async def _open(self) -> None:
+        clock = Clock(now=self._now, monotonic=lambda: time.monotonic() + self._ahead.total_seconds())
+        make_ids = Ids(now=clock.now, random=os.urandom)
+        executor = self._stack.enter_context(ThreadPoolExecutor(4))
+        database = Database(self.files.state, prepare=migrate)
+        self._stack.callback(database.close)
+        self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic))
+        self._stack.callback(self.provider.close)
+        self.context = Context(
+            database=database,
+            blobs=Blobs(self.files, executor, lambda: os.urandom(8).hex()),
+            provider=self.provider,
+            clock=clock,
+            ids=make_ids,
+            limits=self.limits,
+            gates=Gates(self.limits, clock.monotonic),
+            wakes=Wakes(),
+        )
+        self.installation_id = prepare_installation(self.files, database, clock, make_ids, os.urandom)
+        self.key = self.files.admin_key.read_text().strip()
+        self.team_id = self.read(lambda connection: _first_team(connection))
+        await self._serve(make_ids)
+
+    async def _serve(self, make_ids: Ids) -> None:
+        hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules())
+        self.app = create_app(hardening, self._lifespan)
+        await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+        self._client = await self._stack.enter_async_context(client)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> Any:
+        app.state.context = self.context
+        app.state.installation_id = self.installation_id
+        app.state.started_s = self.context.clock.monotonic()
+        yield
+
+    def _now(self) -> datetime:
+        return datetime.now(UTC) + self._ahead
+
+    def close(self) -> None:
+        self.stop()
+        self.loop.run(self._stack.aclose())
+
+    def advance(self, seconds: float) -> None:
+        """Set both clocks ahead, and have every worker look at them."""
+        self._ahead += timedelta(seconds=seconds)
+        self.wake()
+
+    def wake(self) -> None:
+        wakes = self.context.wakes
+        for event in (wakes.indexing, wakes.syncing, wakes.sweeping):
+            self.loop.call(event.set)
+
+    def start(self, *names: str) -> None:
+        """Run these workers (`indexing`, `syncing`, `sweeping`), or all of them."""
+        makers = {
+            "indexing": partial(IndexingWorker, self.context, self._extractor),
+            "syncing": partial(SyncingWorker, self.context),
+            "sweeping": partial(SweepingWorker, self.context),
+        }
+        for name in names or makers:
+            self.loop.run(self._start(makers[name]))
+
+    async def _start(self, make: Callable[[], IndexingWorker | SyncingWorker | SweepingWorker]) -> None:
+        self._workers.append(asyncio.create_task(make().run()))
+
+    def stop(self) -> None:
+        """Stop the workers as a graceful stop of the daemon does."""
+        self.loop.run(self._stop())
+
+    async def _stop(self) -> None:
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._workers.clear()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        return self.context.database.read(work)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        return self.context.database.write(work)
+
+    def add_team(self) -> str:
+        """Another team; its admin key."""
+        team_id = self.context.ids.make(ids.TEAM)
+        self.write(lambda connection: create_team(connection, team_id, "another", self.context.clock.timestamp()))
+        return self.add_key(team_id=team_id)
+
+    def add_key(self, *capabilities: str, team_id: str | None = None, **fields: Any) -> str:
+        """A key of this team, with all capabilities unless some are named."""
+        text = api_keys.mint(self.context.ids.make(ids.KEY), os.urandom(32))
+        parts = api_keys.parse(text)
+        assert parts is not None
+        key = Key(
+            id=parts.key_id,
+            team_id=team_id or self.team_id,
+            name="test",
+            secret_hash=parts.secret_hash,
+            capabilities=capabilities or api_keys.CAPABILITIES,
+            created_at=self.context.clock.timestamp(),
+        )
+        self.write(lambda connection: create_key(connection, replace(key, **fields)))
+        return text
+
+    def ask(self, method: str, path: str, *, key: str | None = None, **options: Any) -> httpx.Response:
+        """One request, under the admin key unless another is given; an empty key sends none."""
+        return self.loop.run(self._ask(method, path, key, **options))
+
+    def ask_together(self, *asks: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> list[httpx.Response]:
+        """Requests that run at the same time."""
+
+        async def work() -> list[httpx.Response]:
+            return list(await asyncio.gather(*(ask() for ask in asks)))
+
+        return self.loop.run(work())
+
+    def asking(self, method: str, path: str, **options: Any) -> Callable[[], Coroutine[Any, Any, httpx.Response]]:
+        """A request for `ask_together`."""
+        return partial(self._ask, method, path, options.pop("key", None), **options)
+
+    async def _ask(self, method: str, path: str, key: str | None, **options: Any) -> httpx.Response:
+        headers = dict(options.pop("headers", {}))
+        if key != "":
+            headers.setdefault("Authorization", f"Bearer {key or self.key}")
+        return await self._client.request(method, path, headers=headers, **options)
+
+    def make_bucket(self, slug: str = "inbox", key: str | None = None) -> str:
+        """The bucket's id."""
+        answer = self.ask("PUT", f"/v1/buckets/{slug}", key=key)
+        assert answer.is_success, answer.text
+        return str(answer.json()["id"])
+
+    def upload(
+        self,
+        data: bytes = NOTES,
+        *,
+        bucket: str = "inbox",
+        filename: str = "notes.md",
+        key: str | None = None,
+        repeat_key: str | None = None,
+        **fields: str,
+    ) -> httpx.Response:
+        """One-call upload; whatever the answer is."""
+        headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
+        files = {"file": (filename, data)}
+        return self.ask("POST", f"/v1/buckets/{bucket}/files", key=key, headers=headers, files=files, data=fields)
+
+    def add_source(self, data: bytes = NOTES, **options: Any) -> str:
+        """The id of a new source."""
+        answer = self.upload(data, **options)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    def add_ready(self, data: bytes = NOTES, **options: Any) -> str:
+        """The id of a new source that is ready; the workers must run."""
+        source_id = self.add_source(data, **options)
+        self.wait_ready(source_id)
+        return source_id
+
+    def source(self, source_id: str, key: str | None = None) -> dict[str, Any]:
+        answer = self.ask("GET", f"/v1/sources/{source_id}", key=key)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def task(self, source_id: str) -> dict[str, Any]:
+        """The latest task of the source."""
+        answer = self.ask("GET", f"/v1/knowledge/tasks/{self.source(source_id)['task']['id']}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def wait_ready(self, *source_ids: str) -> None:
+        for source_id in source_ids:
+            wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready", PATIENCE_S)  # noqa: B023
+
+    def wait_status(self, source_id: str, status: str) -> dict[str, Any]:
+        """The source once it has the status."""
+        what = f"{source_id} is {status}"
+        return wait_until(lambda: (s := self.source(source_id))["status"] == status and s or None, what, PATIENCE_S)
+
+    def members(self, bucket: str = "inbox", **query: str) -> list[str]:
+        """Ids that the bucket lists."""
+        answer = self.ask("GET", f"/v1/buckets/{bucket}/sources", params=query)
+        assert answer.status_code == 200, answer.text
+        return [source["id"] for source in answer.json()["sources"]]
+
+    def search(self, query: str, **body: Any) -> httpx.Response:
+        key = body.pop("key", None)
+        return self.ask("POST", "/v1/search", key=key, json={"query": query, **body})
+
+    def found(self, query: str, **body: Any) -> list[str]:
+        """Ids of the sources that the search finds, best first, each once."""
+        answer = self.search(query, **body)
+        assert answer.status_code == 200, answer.text
+        return list(dict.fromkeys(result["source_id"] for result in answer.json()["data"]))
+
+
+def _first_team(connection: Connection) -> str:
+    return str(connection.execute("SELECT id FROM teams ORDER BY id").fetchone()["id"])

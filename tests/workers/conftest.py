@@ -1,0 +1,5 @@
+"""Daemons inside the test's process."""
+
+from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
+
+__all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]
