@@ -140,6 +140,8 @@ def _two_step_interrupt() -> None:
     """Ctrl-C once stops cleanly, twice at once."""
 
     def leave(_number: int, _frame: FrameType | None) -> None:
+        if sys.stderr.isatty():
+            os.write(2, b"\x1b[?25h")  # a bar hides the cursor and has no time to bring it back
         os._exit(Exit.INTERRUPTED)
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -64,6 +64,7 @@ def connect(
     client = Client(destination.base_url, credential.key)
     connection = Connection(destination, health, credential, is_new)
     if destination.admin_key and not is_new:
+        _warn_of_other_address(destination, settings, console)
         _warn_of_unused_limits(client, settings, console)
     return client, connection
 
@@ -123,6 +124,14 @@ def _notice_version(health: Health, console: Console) -> None:
     if health.version != VERSION:
         console.note(
             f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."
+        )
+
+
+def _warn_of_other_address(destination: Destination, settings: Settings, console: Console) -> None:
+    listen = settings.environ.get("SVC_LISTEN", "")
+    if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
+        console.warn(
+            f"SVC_LISTEN={listen} is not in force: the daemon runs at {destination.base_url}; `svc daemon restart`."
         )
 
 

@@ -130,7 +130,8 @@ def has_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def _terminal_columns(stream: TextIO) -> int:
+    """Columns of the terminal; 80 where it doesn't tell, as in some CI and remote shells."""
     try:
-        return os.get_terminal_size(stream.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns or 80
     except OSError:
         return 80

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import svc_daemon
 from svc_cli.daemon_probes import Foreign, Health, probe
 from svc_cli.errors import Unreachable
 from svc_daemon import paths
@@ -187,7 +186,7 @@ class Installation:
 def _spawn(command: list[str], environ: dict[str, str], sink: BinaryIO) -> "subprocess.Popen[bytes]":
     """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
     # The folder our packages lie in: `-m` looks there first, never in a folder that the user happens to stand in.
-    home = Path(svc_daemon.__file__).parent.parent
+    home = Path(paths.__file__).parent.parent
     return subprocess.Popen(
         command,
         cwd=home,

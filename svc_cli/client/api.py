@@ -43,17 +43,16 @@ class Client:
 
     def buckets(self, *, include_archived: bool = False) -> Json:
         """`{team_id, buckets: [...], request_id}`."""
-        if include_archived:
-            return self._get("/v1/knowledge/buckets", {"include_archived": "true"})
-        return self._get("/v1/buckets")
+        return self._get("/v1/buckets", {"include_archived": "true"} if include_archived else None)
 
     def bucket(self, bucket: str) -> Json:
         """One bucket, by id or slug."""
         return self._get(f"/v1/buckets/{_part(bucket)}")
 
-    def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None) -> Json:
+    def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
         """Make the bucket unless it exists; `created` tells which. `fields` count only when it is made."""
-        return self._call("PUT", f"/v1/buckets/{_part(slug)}", json=dict(fields or {}))
+        params = {"dry_run": "true"} if dry_run else None
+        return self._call("PUT", f"/v1/buckets/{_part(slug)}", params=params, json=dict(fields or {}))
 
     def update_bucket(self, bucket: str, changes: Mapping[str, Any]) -> Json:
         """Change name, description, metadata or status (`active`, `archived`)."""

@@ -14,6 +14,8 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+#: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
+UNKNOWN_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ class Transport:
                 params=request.params,
                 json=request.json,
                 data=request.form,
-                files={"file": (request.file[0], request.file[1], None)} if request.file else None,
+                files={"file": (*request.file, UNKNOWN_TYPE)} if request.file else None,
                 headers={headers.IDEMPOTENCY_KEY: request.idempotency_key} if request.idempotency_key else None,
             )
         except httpx.TransportError as error:

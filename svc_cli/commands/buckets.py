@@ -7,7 +7,6 @@ import typer
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_metadata
 from svc_cli.commands.status import BUCKET_HEADS, bucket_row
 from svc_cli.console import Console
-from svc_cli.errors import ApiError
 from svc_cli.render import fields, table
 
 app = new_app("List, create, show, archive and delete buckets.")
@@ -45,26 +44,15 @@ def create(
     """Make a bucket; one that exists is left as it is."""
     given = {"name": name, "description": description, "metadata": parse_metadata(meta or []) or None}
     with call.client() as client:
-        if dry_run:
-            answer = _would_create(client, slug)
-        else:
-            answer = client.ensure_bucket(slug, {key: value for key, value in given.items() if value is not None})
+        fields_given = {key: value for key, value in given.items() if value is not None}
+        answer = client.ensure_bucket(slug, fields_given, dry_run=dry_run)
     call.console.show(answer, lambda: _created(answer, slug))
     call.console.next_step(f"svc upload FILE -b {slug}")
 
 
-def _would_create(client: Any, slug: str) -> Json:
-    try:
-        return {"dry_run": True, "would_create": False, "bucket": client.bucket(slug)}
-    except ApiError as error:
-        if error.code != "bucket_not_found":
-            raise
-    return {"dry_run": True, "would_create": True, "bucket": None}
-
-
 def _created(answer: Json, slug: str) -> str:
     if answer.get("dry_run"):
-        return f"would create {slug}" if answer["would_create"] else f"{slug} exists"
+        return f"would create {slug}, unless it exists"
     return f"created {slug} ({answer['id']})" if answer["created"] else f"{slug} exists ({answer['id']})"
 
 

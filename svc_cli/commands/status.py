@@ -92,7 +92,8 @@ class _BucketView(_View):
 
     def text(self, answer: Json) -> str:
         heads, rows = source_rows(answer["sources"][:MOST_ROWS])
-        top = table(self.call.console, BUCKET_HEADS, [bucket_row(answer["bucket"], answer["sources"])])
+        failed = sum(source["status"] == "failed" for source in answer["sources"])
+        top = table(self.call.console, (*BUCKET_HEADS, "failed"), [(*bucket_row(answer["bucket"]), failed)])
         if not rows:
             return top
         more = len(answer["sources"]) - len(rows)
@@ -118,18 +119,16 @@ class _AllView(_View):
         return not any(_pending(each) for each in answer["buckets"])
 
 
-BUCKET_HEADS = ("bucket", "state", "ready", "pending", "failed", "name")
+BUCKET_HEADS = ("bucket", "state", "ready", "pending", "name")
 
 
-def bucket_row(bucket: Json, unready: list[Json] | None = None) -> tuple[Any, ...]:
-    """A bucket as a row under BUCKET_HEADS; `failed` is known only where the sources were asked for."""
-    failed = None if unready is None else sum(source["status"] == "failed" for source in unready)
+def bucket_row(bucket: Json) -> tuple[Any, ...]:
+    """A bucket as a row under BUCKET_HEADS."""
     return (
         bucket["slug"],
         bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
         bucket["counts"]["retrievable"],
         _pending(bucket),
-        "" if failed is None else failed,
         bucket["name"] if bucket["name"] != bucket["slug"] else "",
     )
 

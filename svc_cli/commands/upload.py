@@ -137,7 +137,9 @@ def _jobs(jobs: int) -> int:
 
 def _policy(limits: dict[str, Any]) -> FolderPolicy:
     return FolderPolicy(
-        extensions=frozenset(each.lower() for form in limits["formats"] for each in form["extensions"]),
+        extensions=frozenset(
+            f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]
+        ),
         max_bytes=limits["limits"]["file_bytes"]["value"],
     )
 

@@ -1,0 +1,73 @@
+"""Fixtures for tests of the command line: `svc` in this process, odd servers, and answers made by hand."""
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_cli.app import run
+from svc_cli.console import Console, Format
+from tests.acceptance.installations import Finished, Installation
+from tests.cli.consoles import MakeConsole, Recorded, RunSvc, Terminal
+from tests.cli.odd_servers import OddServer, serving
+
+
+@pytest.fixture
+def make_console() -> MakeConsole:
+    """Consoles over recorded streams, terminals or not."""
+
+    def make(format: Format = "text", *, terminal: bool = False, **environ: str) -> Recorded:
+        kind = Terminal if terminal else io.StringIO
+        out, err = kind(), kind()
+        return Recorded(Console(out, err, environ, format), out, err)
+
+    return make
+
+
+@pytest.fixture
+def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[RunSvc]:
+    """Run `svc` in this process, in a folder and an installation of its own that no daemon serves."""
+    for name in [name for name in os.environ if name.startswith("SVC_")]:
+        monkeypatch.delenv(name)
+    for kind in ("data", "config", "state"):
+        monkeypatch.setenv(f"SVC_{kind.upper()}_DIR", str(tmp_path / kind))
+    monkeypatch.setenv("SVC_NO_AUTOSTART", "1")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda *arguments, **options: run_svc(capfd, monkeypatch, *arguments, **options)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation], None]:
+    """Point `svc` at an installation whose daemon runs."""
+
+    def point(installation: Installation) -> None:
+        for name, value in installation.environ.items():
+            if name.startswith("SVC_"):
+                monkeypatch.setenv(name, value)
+
+    return point
+
+
+def run_svc(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: bytes = b""
+) -> Finished:
+    capfd.readouterr()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    code = run(arguments)
+    out, err = capfd.readouterr()
+    return Finished(code, out, err)
+
+
+@pytest.fixture
+def odd() -> Iterator[OddServer]:
+    """A server for odd cases, on a free port."""
+    with serving() as served:
+        yield served

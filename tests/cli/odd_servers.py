@@ -1,0 +1,77 @@
+"""A real HTTP server for odd cases: a foreign program on the port, another installation, refusals, cut connections."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class OddServer:
+    """A real HTTP server that answers as a test wants, and remembers what it was asked."""
+
+    #: Answers by `METHOD path`: status, body (an object becomes JSON), headers. None cuts the connection.
+    answers: dict[str, Any] = field(default_factory=dict)
+    #: Every request: method, path, headers.
+    requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def keys_seen(self) -> set[str]:
+        return {headers["Authorization"] for _, _, headers in self.requests if "Authorization" in headers}
+
+    def answer_health(self, installation_id: str = "ins_odd", version: str = "0.1.0", api: str = "1-1") -> None:
+        """Pass for a daemon."""
+        told = {"status": "ok", "installation_id": installation_id, "version": version, "api": api}
+        self.answers["GET /healthz"] = (200, told, {})
+
+
+@contextmanager
+def serving() -> Iterator[OddServer]:
+    """An odd server on a free port, until the block ends."""
+    served = OddServer()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(served))
+    served.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            path = self.path.partition("?")[0]
+            served.requests.append((self.command, path, dict(self.headers)))
+            planned = served.answers.get(f"{self.command} {path}", (404, {}, {}))
+            planned = planned.pop(0) if isinstance(planned, list) else planned
+            if planned is None:
+                self.close_connection = True
+                return
+            status, body, headers = planned
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(data)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep the test's output clean."""
+
+    return Handler

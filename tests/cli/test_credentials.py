@@ -1,0 +1,107 @@
+"""Which key goes where, and how it is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, is_loopback, origin_of
+from svc_cli.errors import NotAuthenticated, UsageError
+
+HERE = "http://127.0.0.1:7820"
+THERE = "https://svc.example"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"SVC_CONFIG_DIR": str(tmp_path / "config")}
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("http://127.0.0.1:7820", "http://127.0.0.1:7820"),
+        ("http://LOCALHOST:80/", "http://localhost:80"),
+        ("https://svc.example/base", "https://svc.example:443"),
+        ("http://[::1]:7820", "http://[::1]:7820"),
+    ],
+)
+def test_an_origin_has_one_spelling(url: str, origin: str) -> None:
+    assert origin_of(url) == origin
+
+
+@pytest.mark.parametrize("url", ["", "svc.example", "ftp://svc.example", "http://", "http://host:notaport"])
+def test_what_is_no_http_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError):
+        origin_of(url)
+
+
+def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
+    CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_1")
+    assert find_key(environ, Destination(THERE + "/")).key == "sk-there"
+    with pytest.raises(NotAuthenticated):
+        find_key(environ, Destination("https://svc.example:8443"))
+    with pytest.raises(NotAuthenticated):
+        find_key(environ, Destination("http://svc.example"))
+
+
+def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str], tmp_path: Path) -> None:
+    CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
+    for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
+        with pytest.raises(NotAuthenticated):
+            find_key(environ | variables, Destination(THERE, from_project=True))
+    CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_2")
+    assert find_key(environ, Destination(THERE, from_project=True)).key == "sk-there"
+
+
+def test_a_projects_loopback_address_may_have_the_key_of_the_environment(environ: dict[str, str]) -> None:
+    found = find_key(environ | {"SVC_API_KEY": "sk-mine"}, Destination(HERE, from_project=True))
+    assert found.key == "sk-mine"
+
+
+def test_environment_then_file_then_stored_then_the_installations_own(environ: dict[str, str], tmp_path: Path) -> None:
+    key_file, admin_key = tmp_path / "key", tmp_path / "admin.key"
+    key_file.write_text("sk-file\n")
+    admin_key.write_text("sk-admin\n")
+    here = Destination(HERE, admin_key=admin_key)
+    assert find_key(environ, here).key == "sk-admin"
+    CredentialFile(environ).store(origin_of(HERE), "sk-stored", "ins_1")
+    assert find_key(environ, here).key == "sk-stored"
+    environ["SVC_API_KEY_FILE"] = str(key_file)
+    assert find_key(environ, here).key == "sk-file"
+    environ["SVC_API_KEY"] = "sk-environment"
+    assert find_key(environ, here).key == "sk-environment"
+
+
+def test_stored_keys_are_for_their_owner_only(environ: dict[str, str]) -> None:
+    kept = CredentialFile(environ)
+    kept.store(origin_of(HERE), "sk-here", "ins_1")
+    assert kept.path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in kept.path.parent.iterdir()] == ["credentials.json"]
+
+
+def test_a_forgotten_key_is_gone(environ: dict[str, str]) -> None:
+    kept = CredentialFile(environ)
+    kept.store(origin_of(HERE), "sk-here", "ins_1")
+    assert kept.forget(origin_of(HERE)) is True
+    assert kept.forget(origin_of(HERE)) is False
+    assert kept.get(origin_of(HERE)) is None
+
+
+@pytest.mark.parametrize("text", ["", " \n", "two words", "sk-\u00fc", "sk-\x00"])
+def test_what_can_not_stand_in_a_header_is_no_key(text: str) -> None:
+    with pytest.raises(UsageError):
+        check_key(text, "the file")
+
+
+def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) -> None:
+    environ["SVC_API_KEY_FILE"] = str(tmp_path / "none")
+    with pytest.raises(UsageError, match="none"):
+        find_key(environ, Destination(HERE))
+
+
+@pytest.mark.parametrize(
+    ("url", "loopback"),
+    [(HERE, True), ("http://localhost:1", True), ("http://[::1]:1", True), (THERE, False), ("http://10.0.0.1", False)],
+)
+def test_loopback_is_told_from_the_world(url: str, loopback: bool) -> None:
+    assert is_loopback(url) is loopback

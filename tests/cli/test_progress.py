@@ -1,0 +1,59 @@
+"""Progress on a terminal and elsewhere."""
+
+import pytest
+
+from svc_cli.progress import Bar, Plain, Silent, Style, progress_for
+from tests.cli.consoles import MakeConsole
+
+
+@pytest.mark.parametrize(
+    ("style", "terminal", "environ", "kind"),
+    [
+        ("auto", True, {}, Bar),
+        ("auto", False, {}, Plain),
+        ("auto", True, {"CI": "1"}, Plain),
+        ("auto", True, {"TERM": "dumb"}, Plain),
+        ("bar", False, {}, Bar),
+        ("plain", True, {}, Plain),
+        ("none", True, {}, Silent),
+    ],
+)
+def test_the_stream_decides_unless_the_user_does(
+    make_console: MakeConsole, style: Style, terminal: bool, environ: dict[str, str], kind: type
+) -> None:
+    made = make_console(terminal=terminal, **environ)
+    assert type(progress_for(made.console, style)) is kind
+
+
+def test_plain_progress_says_at_most_one_line_in_ten_seconds(make_console: MakeConsole) -> None:
+    made, now_s = make_console(), [0.0]
+    with progress_for(made.console, "plain", lambda: now_s[0]) as progress:
+        progress.begin("sending", 3000)
+        for second in range(60):
+            now_s[0] = float(second)
+            for _ in range(5):
+                progress.update(second, "2 MB")
+    lines = made.err.getvalue().splitlines()
+    assert lines == [f"sending: {second} of 3000, 2 MB" for second in (10, 20, 30, 40, 50)]
+    assert "\x1b" not in made.err.getvalue()
+
+
+def test_short_work_says_nothing(make_console: MakeConsole) -> None:
+    made = make_console()
+    with progress_for(made.console, "auto") as progress:
+        progress.begin("sending", 1)
+        progress.update(1)
+    assert made.err.getvalue() == ""
+
+
+def test_a_bar_shows_the_phase_and_goes_away(make_console: MakeConsole) -> None:
+    made = make_console(terminal=True)
+    with progress_for(made.console, "bar") as progress:
+        progress.begin("sending", 2)
+        progress.update(1, "1 MB")
+        progress.begin("indexing", 2)
+        progress.update(2)
+    shown = made.err.getvalue()
+    assert "indexing" in shown
+    assert shown.endswith("\x1b[2K")
+    assert made.out.getvalue() == ""

@@ -1,0 +1,100 @@
+"""Reading files: one moment, whole, within the limit."""
+
+import hashlib
+import os
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from svc_cli.uploads.readings import ATTEMPTS, FileRefused, read
+from svc_cli.uploads.selections import Candidate
+
+
+def _candidate(path: Path) -> Candidate:
+    return Candidate(path, path.name, is_named=True)
+
+
+def test_what_is_hashed_is_what_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(b"some bytes")
+    reading = read(_candidate(path), 100)
+    assert (reading.data, reading.sha256) == (b"some bytes", hashlib.sha256(b"some bytes").hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", "empty_file"), (b"x" * 101, "file_too_large"), (None, "svc_file_unreadable")]
+)
+def test_a_file_that_can_not_be_sent_says_why(tmp_path: Path, content: bytes | None, code: str) -> None:
+    path = tmp_path / "a.md"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(FileRefused) as told:
+        read(_candidate(path), 100)
+    assert told.value.code == code
+
+
+def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_bytes(b"x" * 100)
+    assert len(read(_candidate(path), 100).data) == 100
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileRefused) as told:
+        read(_candidate(tmp_path / "pipe"), 100)
+    assert told.value.code == "svc_not_a_file"
+
+
+class Writer:
+    """Somebody who writes the file while it is being read: each look at it finds another size."""
+
+    def __init__(self, path: Path, changes: int) -> None:
+        self.path, self.changes, self.pauses = path, changes, 0
+
+    def sleep(self, _: float) -> None:
+        self.pauses += 1
+
+
+def test_a_file_that_never_holds_still_is_unstable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = _writing(tmp_path, monkeypatch, changes=99)
+    with pytest.raises(FileRefused) as told:
+        read(_candidate(writer.path), 1000, writer.sleep)
+    assert told.value.code == "svc_file_unstable"
+    assert writer.pauses == ATTEMPTS - 1
+
+
+def test_a_file_that_changed_once_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = _writing(tmp_path, monkeypatch, changes=1)
+    assert read(_candidate(writer.path), 1000, writer.sleep).data == b"start+"
+    assert writer.pauses == 1
+
+
+def _writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int) -> Writer:
+    """Append to the file between the two looks of one reading, so often."""
+    path = tmp_path / "busy.log"
+    path.write_bytes(b"start")
+    writer = Writer(path, changes)
+    real, looks = os.fstat, [0]
+
+    def fstat(descriptor: int) -> os.stat_result:
+        facts = real(descriptor)
+        looks[0] += 1
+        if looks[0] % 2 and writer.changes:
+            writer.changes -= 1
+            with path.open("ab") as file:
+                file.write(b"+")
+        return facts
+
+    monkeypatch.setattr("svc_cli.uploads.readings.os.fstat", fstat)
+    return writer
+
+
+@pytest.mark.parametrize(("size", "code"), [(0, "empty_file"), (101, "file_too_large")])
+def test_standard_input_has_the_same_limits(monkeypatch: pytest.MonkeyPatch, size: int, code: str) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"x" * size)))
+    with pytest.raises(FileRefused) as told:
+        read(Candidate(Path("-"), "notes.md", is_named=True), 100)
+    assert told.value.code == code

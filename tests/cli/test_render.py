@@ -1,0 +1,77 @@
+"""Tables and lines for people."""
+
+import pytest
+
+from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
+from tests.cli.consoles import MakeConsole
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut_in_a_file(make_console: MakeConsole) -> None:
+    long = "x" * 300
+    shown = table(make_console().console, ("a", "title"), [("1", long), ("two words", "漢字")])
+    assert shown == f"a          title\n1          {long}\ntwo words  漢字"
+
+
+def test_on_a_terminal_the_last_column_is_cut_to_fit(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="30").console
+    lines = table(console, ("a", "title"), [("12345", "x" * 80)]).split("\n")
+    assert lines[1] == "12345  " + "x" * 22 + "…"
+
+
+def test_a_cell_is_one_line_and_harmless(make_console: MakeConsole) -> None:
+    assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
+
+
+def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:
+    pairs: list[tuple[str, object]] = [("id", "src_1"), ("error", None), ("tags", []), ("ready", False), ("pages", 0)]
+    assert fields(make_console().console, pairs) == "id     src_1\nready  no\npages  0"
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ({"page": 3, "line_start": 1, "line_end": 2}, "page 3"),
+        ({"page": None, "line_start": 4, "line_end": 4}, "line 4"),
+        ({"page": None, "line_start": 4, "line_end": 9}, "lines 4-9"),
+        ({"page": None, "line_start": None, "line_end": None}, ""),
+    ],
+)
+def test_a_passage_has_a_page_or_lines(location: dict[str, int | None], place: str) -> None:
+    assert place_of(location) == place
+
+
+@pytest.mark.parametrize(
+    ("source", "state"),
+    [
+        ({"ready": True, "status": "active"}, "ready"),
+        ({"ready": False, "status": "active"}, "syncing"),
+        ({"ready": False, "status": "queued"}, "queued"),
+        ({"ready": False, "status": "failed"}, "failed"),
+    ],
+)
+def test_a_source_has_one_word_for_its_state(source: dict[str, object], state: str) -> None:
+    assert state_of(source) == state
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [(None, ""), (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (10 * 1024, "10 KB"), (26_214_400, "25 MB")],
+)
+def test_sizes_read_at_a_glance(size_bytes: int | None, shown: str) -> None:
+    assert size(size_bytes) == shown
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (2e5, "2 d")])
+def test_durations_read_at_a_glance(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("漢字", 4), ("e\u0301", 1)])
+def test_width_counts_columns(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@pytest.mark.parametrize(("text", "columns", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字", 3, "漢…")])
+def test_a_cut_fits(text: str, columns: int, shown: str) -> None:
+    assert cut(text, columns) == shown
+    assert width(shown) <= columns

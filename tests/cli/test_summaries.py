@@ -1,0 +1,93 @@
+"""The end of an upload: counts, exit code, error."""
+
+import pytest
+
+from svc_cli.commands.upload_report import render_summary
+from svc_cli.errors import SvcError, WaitTimedOut
+from svc_cli.exits import Exit
+from svc_cli.uploads.readings import FileRefused
+from svc_cli.uploads.summaries import ACTIONS, Item, Summary
+from tests.cli.consoles import MakeConsole
+
+READY = {"id": "src_1", "status": "active", "ready": True, "warnings": ["Page 2 has no text."]}
+QUEUED = {"id": "src_2", "status": "queued", "ready": False}
+FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": {"code": "document_unreadable", "message": "bad"}}
+
+
+def _item(path: str, action: str = "created", source: dict[str, object] | None = None) -> Item:
+    item = Item(path=path, action=action)
+    if source:
+        item.follow(source)
+    return item
+
+
+def _refused(code: str, exit: Exit) -> Item:
+    item, error = _item("r.md"), FileRefused("refused.", code=code)
+    error.exit = exit
+    item.refuse(error)
+    return item
+
+
+def _conflict() -> Item:
+    return Item(
+        path="c.md", action="conflict", exit=Exit.CONFLICT, error={"code": "svc_title_conflict", "message": "m"}
+    )
+
+
+def _summary(*items: Item, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
+    return Summary(bucket="b", items=list(items), duration_ms=1, is_strict=strict, stopped_by=stopped_by)
+
+
+@pytest.mark.parametrize(
+    ("summary", "exit", "code"),
+    [
+        (_summary(), Exit.DONE, None),
+        (_summary(_item("a", source=READY)), Exit.DONE, None),
+        (_summary(_item("a", source=READY), _item("s", "skipped")), Exit.DONE, None),
+        (_summary(_item("a", source=READY), _item("s", "skipped"), strict=True), Exit.FAILED, "svc_some_skipped"),
+        (_summary(_item("a", source=FAILED)), Exit.FAILED, "document_unreadable"),
+        (_summary(_item("a", source=READY), _item("f", source=FAILED)), Exit.FAILED, "document_unreadable"),
+        (_summary(_conflict()), Exit.CONFLICT, "svc_title_conflict"),
+        (_summary(_conflict(), _item("f", source=FAILED)), Exit.FAILED, "svc_some_failed"),
+        (_summary(_refused("svc_network_failed", Exit.TEMPORARY)), Exit.TEMPORARY, "svc_network_failed"),
+        (_summary(_refused("empty_file", Exit.FAILED)), Exit.FAILED, "empty_file"),
+        (_summary(_item("q", source=QUEUED), stopped_by=WaitTimedOut("late")), Exit.TIMEOUT, "svc_timeout"),
+    ],
+)
+def test_the_exit_code_and_the_error_follow_from_the_items(summary: Summary, exit: Exit, code: str | None) -> None:
+    value = summary.as_json()
+    assert summary.exit is exit
+    assert value["exit_code"] == int(exit)
+    assert value.get("error", {}).get("code") == code
+
+
+def test_the_outcomes_add_up_to_the_items() -> None:
+    summary = _summary(
+        _item("a", source=READY),
+        _item("q", source=QUEUED),
+        _item("f", source=FAILED),
+        _conflict(),
+        _item("s", "skipped"),
+    )
+    counts = summary.counts
+    assert sum(counts[action] for action in ACTIONS) == len(summary.items)
+    assert (counts["ready"], counts["pending"], counts["failed"]) == (1, 1, 1)
+
+
+def test_an_indexed_source_that_is_not_yet_in_its_bucket_is_pending() -> None:
+    assert _item("a", source={"id": "src_1", "status": "active", "ready": False}).is_pending
+
+
+def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole) -> None:
+    skipped = Item(path="s.png", action="skipped", reason="type can't be read")
+    summary = _summary(_item("a.md", source=READY), _item("f.pdf", source=FAILED), skipped)
+    text = render_summary(make_console().console, summary)
+    for words in ("3 files", "f.pdf", "document_unreadable", "s.png", "type can't be read", "Page 2 has no text."):
+        assert words in text
+
+
+def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> None:
+    items = [Item(path=f"{number}.png", action="skipped", reason="ignored") for number in range(500)]
+    text = render_summary(make_console().console, _summary(*items))
+    assert "and 488 more" in text
+    assert len(text.splitlines()) < 30

@@ -1,0 +1,98 @@
+"""Waiting for sources: when it ends, and how little it asks."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, wait_until_settled
+from svc_cli.errors import ApiError, WaitTimedOut
+
+Json = dict[str, Any]
+
+
+class Service:
+    """Sources that become something at a moment of a clock, asked through the reader's two methods."""
+
+    def __init__(self, ends: dict[str, tuple[float, str]]) -> None:
+        #: By id: the second at which it ends, and how: `ready`, `failed`, `gone`.
+        self.ends = ends
+        self.now_s = 0.0
+        self.pauses: list[float] = []
+        self.asked = 0
+        self.listed = 0
+
+    def source(self, source_id: str) -> Json:
+        self.asked += 1
+        state = self._state(source_id)
+        if state == "gone":
+            raise ApiError(404, {"code": "source_not_found", "details": {"replaced_by": "src_next"}})
+        return {"id": source_id, "status": "active" if state == "ready" else state, "ready": state == "ready"}
+
+    def sources(self, bucket: str, **filters: str) -> Iterable[Json]:
+        self.listed += 1
+        found = [self.source(key) for key in self.ends if self._state(key) == filters["status"]]
+        self.asked -= len(found)
+        return found
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def wait(self, watch: Watch, timeout_s: float | None = None) -> dict[str, Json]:
+        return wait_until_settled(self, watch, timeout_s=timeout_s, sleep=self.sleep, clock=lambda: self.now_s)
+
+    def _state(self, source_id: str) -> str:
+        moment_s, state = self.ends[source_id]
+        return state if self.now_s >= moment_s else "indexing"
+
+
+def test_one_small_file_is_seen_within_milliseconds() -> None:
+    service = Service({"a": (0.015, "ready")})
+    assert service.wait(Watch(["a"]))["a"]["ready"] is True
+    assert service.now_s < 0.05
+
+
+def test_the_pause_grows_to_a_second_and_starts_again_when_something_happens() -> None:
+    service = Service({"a": (20, "ready"), "b": (40, "ready")})
+    service.wait(Watch(["a", "b"]))
+    assert max(service.pauses) == LONGEST_PAUSE_S
+    assert service.asked < 2 * 2 * 40
+    shortest = [index for index, pause_s in enumerate(service.pauses) if pause_s < 0.05]
+    assert len([index for index in shortest if index > 5]) > 0
+
+
+def test_failed_and_gone_end_the_wait_too() -> None:
+    service = Service({"a": (1, "failed"), "b": (1, "gone"), "c": (1, "ready")})
+    seen = service.wait(Watch(["a", "b", "c"]))
+    assert [seen[key]["status"] for key in "abc"] == ["failed", "gone", "active"]
+    assert seen["b"]["replaced_by"] == "src_next"
+
+
+def test_many_are_watched_through_lists_and_asked_for_once() -> None:
+    names = [f"src_{number:03}" for number in range(300)]
+    service = Service({name: (number / 10, "ready") for number, name in enumerate(names)})
+    seen = service.wait(Watch(names, "handbook"))
+    assert all(source["ready"] for source in seen.values())
+    assert service.asked <= len(names) + FEW * 60
+    assert service.listed > 0
+
+
+def test_a_time_out_names_what_is_left() -> None:
+    service = Service({"a": (1, "ready"), "b": (100, "ready")})
+    watch = Watch(["a", "b"])
+    with pytest.raises(WaitTimedOut) as told:
+        service.wait(watch, timeout_s=5)
+    assert told.value.details == {"source_ids": ["b"]}
+    assert told.value.hint == "svc wait b"
+    assert watch.seen["a"]["ready"] is True
+    assert 5 <= service.now_s < 6.5
+
+
+def test_another_error_is_passed_on() -> None:
+    class Refusing(Service):
+        def source(self, source_id: str) -> Json:
+            raise ApiError(401, {"code": "invalid_project_key"})
+
+    with pytest.raises(ApiError, match="answered 401"):
+        Refusing({"a": (0, "ready")}).wait(Watch(["a"]))
