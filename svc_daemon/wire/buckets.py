@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
+
+from svc_daemon.wire.requests import RequestBody
 
 #: Lower case, digits and inner hyphens, 1 to 63 characters: an id contains `_`, so no slug can be mistaken for one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -12,10 +14,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Description = Annotated[str, Field(max_length=2000)]
 
 
-class Chunking(BaseModel):
+class Chunking(RequestBody):
     """How documents of a bucket are cut, in characters; `min` <= `target` <= `max`, overlap at most half of `min`."""
-
-    model_config = ConfigDict(strict=True)
 
     target: Annotated[int, Field(ge=100, le=8000)] = 1000
     min: Annotated[int, Field(ge=100, le=8000)] = 800
@@ -31,10 +31,8 @@ class Chunking(BaseModel):
         return self
 
 
-class BucketFields(BaseModel):
+class BucketFields(RequestBody):
     """Optional body of `PUT /v1/buckets/{slug}`; it counts only when the bucket is made."""
-
-    model_config = ConfigDict(strict=True)
 
     name: Name | None = None
     description: Description | None = None
@@ -50,10 +48,8 @@ class BucketCreate(BucketFields):
     slug: Slug
 
 
-class BucketUpdate(BaseModel):
+class BucketUpdate(RequestBody):
     """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays."""
-
-    model_config = ConfigDict(strict=True)
 
     name: Name | None = None
     description: Description | None = None

@@ -2,15 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.sources import Location
 
 
-class SearchRequest(BaseModel):
+class SearchRequest(RequestBody):
     """Body of `POST /v1/search`."""
-
-    model_config = ConfigDict(strict=True)
 
     query: Annotated[str, Field(min_length=1)]
     #: Ids or slugs; all active buckets of the team where none is named.

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from svc_daemon.wire.requests import RequestBody
 
 
 class TaskReference(BaseModel):
@@ -94,10 +96,8 @@ class BucketSources(BaseModel):
     request_id: str
 
 
-class SourceUpdate(BaseModel):
+class SourceUpdate(RequestBody):
     """Body of `PATCH /v1/sources/{id}`; what is not sent stays."""
-
-    model_config = ConfigDict(strict=True)
 
     title: str | None = None
     filename: str | None = None
@@ -105,10 +105,8 @@ class SourceUpdate(BaseModel):
     metadata: dict[str, Any] | None = None
 
 
-class SourceAttach(BaseModel):
+class SourceAttach(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/sources`."""
-
-    model_config = ConfigDict(strict=True)
 
     source_id: Annotated[str, Field(min_length=1, max_length=64)]
 
