@@ -54,6 +54,7 @@ async def put(request: Request) -> Response:
         raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
     fields = _checked(request, await optional_body_of(request, wire.BucketFields))
     if _is_dry(request, fields):
+        context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
         return _dry(request, slug, fields)
     bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
     response = answer(request, wire.BucketPutAnswer, bucket, created=is_new)
@@ -67,6 +68,7 @@ async def create(request: Request) -> Response:
     fields = await body_of(request, wire.BucketCreate)
     _checked(request, fields)
     if _is_dry(request, fields):
+        context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
         return _dry(request, fields.slug, fields)
     claim = Claim(route="POST /v1/buckets", fingerprint=fingerprint(fields.model_dump()))
     outcome = await verbs.create_new_bucket(context_of(request), Repeatable(key, repeat_key, claim), fields)

@@ -76,7 +76,7 @@ def page_limit(request: Request) -> int | None:
     if text is None:
         return None
     most = context_of(request).limits.page_rows
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+    if not _is_short_number(text) or not 1 <= int(text) <= most:
         raise refusal("limit", f"must be a whole number from 1 to {most}, not {text!r}.")
     return int(text)
 
@@ -87,6 +87,16 @@ def flag(path: str, text: str | None) -> bool:
     if value not in _TRUE + _FALSE:
         raise refusal(path, f"must be true or false, not {text!r}.")
     return value in _TRUE
+
+
+def whole_number(text: str) -> int | str:
+    """The number that a parameter spells, or the text itself, for the model to refuse."""
+    return int(text) if _is_short_number(text) else text
+
+
+def _is_short_number(text: str) -> bool:
+    # Longer ones are out of every range, and Python refuses to read those of some thousand digits.
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def _paging(model: BaseModel) -> set[str]:

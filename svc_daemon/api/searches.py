@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.presenting import answer, body_of, caller, context_of
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, whole_number
 from svc_daemon.api.sources import view_location
 from svc_daemon.core import api_keys
 from svc_daemon.operations.searches import Found, search
@@ -45,8 +45,7 @@ def _fields(request: Request) -> dict[str, Any]:
     if "mode" in query:
         fields["mode"] = query["mode"]
     if "max_num_results" in query:
-        text = query["max_num_results"]
-        fields["max_num_results"] = int(text) if text.isascii() and text.isdigit() else text
+        fields["max_num_results"] = whole_number(query["max_num_results"])
     return fields
 
 

@@ -25,30 +25,45 @@ from svc_daemon.wire.errors import ErrorCode
 
 async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
     """The bucket of that slug and whether this call made it; raises `bucket_slug_exists` unless it is active."""
-    _refuse_limited_key(key)
+    existing = context.read(lambda connection: check_put(connection, key, slug))
+    if existing is not None:
+        return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
     wanted = _new_bucket(context, key, slug, fields)
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
         created = create_bucket(connection, wanted)
-        bucket = find_bucket(connection, key.team_id, slug) or wanted
-        if bucket.status != "active":
-            raise _slug_taken(bucket)
+        bucket = check_put(connection, key, slug) or wanted
         return view_bucket(bucket, take_census(connection, bucket.id)), created
 
-    existing = context.read(lambda connection: find_bucket(connection, key.team_id, slug))
-    if existing is not None and existing.status == "active":
-        return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
     return await context.write(work)
+
+
+def check_put(connection: Connection, key: Key, slug: str) -> Bucket | None:
+    """The bucket that a put would find, None where it would make one; raises what the put would."""
+    existing = find_bucket(connection, key.team_id, slug)
+    if key.buckets is not None and (existing is None or existing.id not in key.buckets):
+        raise _limited()
+    if existing is not None and existing.status != "active":
+        raise _slug_taken(existing)
+    return existing
+
+
+def check_create(connection: Connection, key: Key, slug: str) -> None:
+    """Raises what making a bucket with this slug would."""
+    if key.buckets is not None:
+        raise _limited()
+    existing = find_bucket(connection, key.team_id, slug)
+    if existing is not None:
+        raise _slug_taken(existing)
 
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
     """Make a bucket; raises `bucket_slug_exists` where the slug is taken and this is no replay."""
-    _refuse_limited_key(request.key)
     wanted = _new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:
-        if not create_bucket(connection, wanted):
-            raise _slug_taken(find_bucket(connection, wanted.team_id, wanted.slug) or wanted)
+        check_create(connection, request.key, wanted.slug)
+        create_bucket(connection, wanted)
         body = view_bucket(wanted, take_census(connection, wanted.id)).model_dump()
         store_answer(connection, context, request, body)
         return Outcome(body)
@@ -89,6 +104,8 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
         found = get_reachable_bucket(connection, key, bucket)
         if found.status == "deleting":
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
+        if not sent:
+            return view_bucket(found, take_census(connection, found.id))
         changed = replace(found, **sent, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
         touch_bucket(connection, found.id)
@@ -123,11 +140,10 @@ def _slug_taken(bucket: Bucket) -> ServiceError:
     )
 
 
-def _refuse_limited_key(key: Key) -> None:
+def _limited() -> ServiceError:
     """A key that is kept to some buckets can't reach a new one, so it may not make one."""
-    if key.buckets is not None:
-        raise ServiceError(
-            ErrorCode.FORBIDDEN_PROJECT_KEY,
-            "This key is limited to certain buckets and can't make another.",
-            required_capability="knowledge:bucket:create",
-        )
+    return ServiceError(
+        ErrorCode.FORBIDDEN_PROJECT_KEY,
+        "This key is limited to certain buckets and can't make another.",
+        required_capability="knowledge:bucket:create",
+    )

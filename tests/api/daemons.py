@@ -47,6 +47,7 @@ from tests.acceptance.installations import wait_until
 from tests.provider.failing import FailingProvider
 
 T = TypeVar("T")
+Worker = IndexingWorker | SyncingWorker | SweepingWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
@@ -173,7 +174,7 @@ class Daemon:
         )
         self.installation_id = prepare_installation(self.files, database, clock, make_ids, os.urandom)
         self.key = self.files.admin_key.read_text().strip()
-        self.team_id = self.read(lambda connection: _first_team(connection))
+        self.team_id = self.read(_first_team)
         await self._serve(make_ids)
 
     async def _serve(self, make_ids: Ids) -> None:
@@ -210,7 +211,7 @@ class Daemon:
 
     def start(self, *names: str) -> None:
         """Run these workers (`indexing`, `syncing`, `sweeping`), or all of them."""
-        makers = {
+        makers: dict[str, Callable[[], Worker]] = {
             "indexing": partial(IndexingWorker, self.context, self._extractor),
             "syncing": partial(SyncingWorker, self.context),
             "sweeping": partial(SweepingWorker, self.context),
@@ -218,7 +219,7 @@ class Daemon:
         for name in names or makers:
             self.loop.run(self._start(makers[name]))
 
-    async def _start(self, make: Callable[[], IndexingWorker | SyncingWorker | SweepingWorker]) -> None:
+    async def _start(self, make: Callable[[], Worker]) -> None:
         self._workers.append(asyncio.create_task(make().run()))
 
     def stop(self) -> None:
@@ -331,8 +332,12 @@ class Daemon:
 
     def wait_status(self, source_id: str, status: str) -> dict[str, Any]:
         """The source once it has the status."""
-        what = f"{source_id} is {status}"
-        return wait_until(lambda: (s := self.source(source_id))["status"] == status and s or None, what, PATIENCE_S)
+
+        def reached() -> dict[str, Any] | None:
+            source = self.source(source_id)
+            return source if source["status"] == status else None
+
+        return wait_until(reached, f"{source_id} is {status}", PATIENCE_S)
 
     def members(self, bucket: str = "inbox", **query: str) -> list[str]:
         """Ids that the bucket lists."""
