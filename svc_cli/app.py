@@ -74,7 +74,7 @@ def build() -> Any:
     """The `svc` command as a whole."""
     app = new_app("Put files into named buckets, know when they are searchable, and find what they say.")
     app.info.cls = Commands
-    app.callback(cls=Commands)(common_callback)
+    app.callback(cls=Commands, invoke_without_command=True)(common_callback)
     return typer.main.get_command(app)
 
 
@@ -95,10 +95,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
     try:
-        ended = build().main(args=list(arguments) or ["--help"], prog_name="svc", standalone_mode=False, obj=console)
-        return int(ended or 0)
+        return _invoke(arguments, console)
     except BrokenPipeError:
         raise
+    except typer.Exit as ended:
+        return ended.exit_code
     except SvcError as error:
         return _fail(console, error)
     except typer.TyperException as error:
@@ -110,6 +111,13 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
             f"{type(error).__name__}: {error}", code="svc_bug", hint="`--debug` shows where; please report it."
         )
         return _fail(console, bug)
+
+
+def _invoke(arguments: Sequence[str], console: Console) -> int:
+    # Not Typer's own `main`: that one ends interrupts and closed pipes by itself, with codes of its own.
+    root = build()
+    with root.make_context("svc", list(arguments) or ["--help"], obj=console) as context:
+        return int(root.invoke(context) or 0)
 
 
 def _fail(console: Console, error: SvcError) -> int:

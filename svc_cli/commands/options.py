@@ -179,6 +179,8 @@ def common_callback(ctx: typer.Context, **options: Any) -> None:
     if version:
         _show_version(Invocation(console, flags))
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        ctx.fail("No command is given.")
 
 
 def _show_version(call: Invocation) -> None:

@@ -1,0 +1,134 @@
+"""From the words of a command line to options."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from svc_cli.app import COMMANDS, build, load
+from svc_cli.commands.options import Flags, Invocation, parse_duration, parse_metadata
+from svc_cli.commands.upload import UploadFlags, upload_options
+from svc_cli.errors import UsageError
+from tests.cli.consoles import MakeConsole
+
+
+def _parsed(command: str, *words: str) -> dict[str, Any]:
+    """What Typer makes of the words, less what was not given."""
+    given: dict[str, Any] = load(command).make_context(command, list(words)).params
+    return {name: value for name, value in given.items() if value not in (None, False, [], ())}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("a.md",), {"paths": ["a.md"]}),
+        (("a.md", "b", "-b", "x"), {"paths": ["a.md", "b"], "bucket": "x"}),
+        (("--bucket", "x", "-"), {"paths": ["-"], "bucket": "x"}),
+        (("a", "--tag", "x", "--tag", "y"), {"paths": ["a"], "tag": ["x", "y"]}),
+        (("a", "--meta", "k=v", "--title", "T"), {"paths": ["a"], "meta": ["k=v"], "title": "T"}),
+        (("a", "--replace"), {"paths": ["a"], "replace": True}),
+        (("a", "--as-new", "--strict", "--dry-run"), {"paths": ["a"], "as_new": True, "strict": True, "dry_run": True}),
+        (("a", "-j", "8", "--no-create"), {"paths": ["a"], "jobs": 8, "no_create": True}),
+        (("a", "--wait", "accepted", "--timeout", "5m"), {"paths": ["a"], "wait": "accepted", "timeout": "5m"}),
+        (("--json", "--", "-odd-name"), {"paths": ["-odd-name"], "json": True}),
+    ],
+)
+def test_the_words_of_an_upload_become_its_flags(words: tuple[str, ...], options: dict[str, Any]) -> None:
+    assert {name: list(v) if isinstance(v, tuple) else v for name, v in _parsed("upload", *words).items()} == options
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("upload", ()),
+        ("upload", ("a", "--wait", "never")),
+        ("upload", ("a", "-j", "many")),
+        ("upload", ("a", "--no-such-flag")),
+        ("search", ()),
+        ("search", ("one", "two")),
+        ("search", ("q", "--mode", "psychic")),
+        ("wait", ()),
+        ("bucket", ("ls", "extra")),
+    ],
+)
+def test_words_that_make_no_sense_are_a_usage_error(command: str, words: tuple[str, ...]) -> None:
+    with pytest.raises(typer.TyperException) as told:
+        build().main(args=[command, *words], standalone_mode=False, obj=None)
+    assert told.value.exit_code == 2
+
+
+def _options(make_console: MakeConsole, **flags: Any) -> Any:
+    call = Invocation(make_console().console, Flags())
+    return upload_options(call, UploadFlags(**{"paths": ["a"], "bucket": "b", **flags}))
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with no settings in reach."""
+    for name in ("SVC_BUCKET", "SVC_PROGRESS", "SVC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_settings_fill_in_what_no_flag_says(make_console: MakeConsole, alone: Path) -> None:
+    (alone / "svc.toml").write_text('wait = "accepted"\n[upload]\njobs = 2\ntags = ["a"]\nstrict = true\n')
+    options = _options(make_console)
+    assert (options.wait, options.jobs, options.tags, options.is_strict) == ("accepted", 2, ("a",), True)
+    options = _options(make_console, wait="ready", jobs=3, tag=["b"])
+    assert (options.wait, options.jobs, options.tags) == ("ready", 3, ("b",))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"replace": True, "as_new": True},
+        {"jobs": 0},
+        {"jobs": 65},
+        {"tag": ["a,b"]},
+        {"tag": [" "]},
+        {"meta": ["novalue"]},
+        {"timeout": "soon"},
+        {"bucket": None},
+    ],
+)
+def test_flags_that_contradict_or_exceed_are_a_usage_error(
+    make_console: MakeConsole, alone: Path, flags: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        _options(make_console, **flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, None), ("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h", 3600), ("0", 0)]
+)
+def test_a_time_is_read_in_its_unit(text: str | None, seconds: float | None) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1", "1d", "nan", "inf", "1e99"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_duration(text)
+
+
+def test_metadata_keeps_everything_behind_the_first_equals_sign() -> None:
+    assert parse_metadata(["a=1", "b=", "c=x=y"]) == {"a": "1", "b": "", "c": "x=y"}
+
+
+def test_flags_before_the_command_count_as_well_as_behind_it() -> None:
+    merged = Flags(json=True).over(Flags(debug=True, base_url="http://x"))
+    assert (merged.json, merged.debug, merged.base_url) == (True, True, "http://x")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_loads_and_takes_json(name: str) -> None:
+    built = load(name)
+    leaves = (
+        [built.get_command(None, each) for each in built.list_commands(None)] if hasattr(built, "commands") else [built]
+    )
+    for leaf in leaves:
+        assert "--json" in {option for parameter in leaf.params for option in parameter.opts}
+        assert leaf.help
