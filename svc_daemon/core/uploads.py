@@ -35,7 +35,7 @@ FINALIZED, CANCELED, EXPIRED = "finalized", "canceled", "expired"
 IDLE_S = 3600
 LIFE_S = 86400
 
-_RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)")
+_RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
