@@ -213,7 +213,7 @@ class ProviderContract:
 
     def test_text_and_chunks_come_back_as_they_were_put(self, provider: SearchProvider) -> None:
         texts = ("Straße\nzwei", "\N{FOX FACE} emoji", "nul \x00 inside", "")
-        put = make_document("src_1", *texts, title="Käse", headings=("Ä, b", 'quote " here'), page=7)
+        put = make_document("src_1", *texts, title="Käse", headings=("Ä, b", 'quote " here', ""), page=7)
         provider.put_document(TEAM, put, [])
         stored = provider.get_text(TEAM, "src_1")
         assert stored is not None

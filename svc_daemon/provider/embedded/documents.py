@@ -1,6 +1,5 @@
 """The documents that an index shows, read back. Each function runs in its caller's transaction."""
 
-import json
 import sqlite3
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from svc_daemon.provider.contract import (
     document_id,
 )
 from svc_daemon.provider.embedded import memberships
-from svc_daemon.provider.embedded.packing import ChunkRow, PackedDocument, unpack_text
+from svc_daemon.provider.embedded.packing import ChunkRow, PackedDocument, unpack_headings, unpack_text
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, KeyRange
 from svc_daemon.provider.errors import DocumentMissing
 
@@ -94,7 +93,7 @@ def chunk_from_row(row: sqlite3.Row) -> Chunk:
         text=row["text"],
         char_start=row["char_start"],
         char_end=row["char_end"],
-        headings=tuple(json.loads(row["headings"])),
+        headings=unpack_headings(row["headings"]),
         page=row["page"],
         line_start=row["line_start"],
         line_end=row["line_end"],

@@ -1,6 +1,5 @@
 """A document as rows, made before the writer is asked, so that the writer does only what it must."""
 
-import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +16,9 @@ PIECE_CHARACTERS = 1_000_000
 #: Chunks that one transaction writes or removes, with some 2 KB of log each. More documents at a time than there are
 #: workers don't come, so that the log stays far under its 64 MB.
 SLICE_CHUNKS = 1000
+
+#: Stands behind each heading of a path: the unit separator, which no text that people read has.
+HEADING_END = "\x1f"
 
 #: A row of `chunks` without its key.
 ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str]
@@ -70,6 +72,15 @@ def unpack_text(pieces: Sequence[bytes]) -> str:
     return "".join(zlib.decompress(piece).decode() for piece in pieces)
 
 
+def pack_headings(headings: Sequence[str]) -> str:
+    """The path as one text that FTS5 can index as it stands, each heading with a separator behind it."""
+    return "".join(storable(heading).replace(HEADING_END, " ") + HEADING_END for heading in headings)
+
+
+def unpack_headings(packed: str) -> tuple[str, ...]:
+    return tuple(packed.split(HEADING_END)[:-1])
+
+
 def storable(text: str) -> str:
     """The text with a question mark in place of half a surrogate pair, which no UTF-8 can hold; offsets stay right."""
     return text.encode(errors="replace").decode()
@@ -81,13 +92,12 @@ def _pieces(text: str) -> list[bytes]:
 
 
 def _chunk_row(chunk: Chunk) -> ChunkRow:
-    headings = json.dumps([storable(heading) for heading in chunk.headings], ensure_ascii=False)
     return (
         chunk.char_start,
         chunk.char_end,
         chunk.page,
         chunk.line_start,
         chunk.line_end,
-        headings,
+        pack_headings(chunk.headings),
         storable(chunk.text),
     )

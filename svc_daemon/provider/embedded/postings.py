@@ -1,20 +1,21 @@
 """The postings of chunks: which words stand where.
 
-FTS5 takes a row out by being told its exact text again, and only marks it as gone: words and marks go away when
-segments are merged. Adding documents merges by itself; an index from which much was removed would keep the dead
-weight, so each removal then pays for a piece of a full merge until it is done.
+FTS5 takes a row out by being told its exact text again, and only marks it as gone. Words and marks go away when
+segments are merged, which adding documents does by itself; an index from which much was removed would keep the dead
+weight. So once that is more than what is left, the postings are made anew from the view. FTS5's own way, a merge of
+all segments in steps (`merge` with a negative number), adds a level to its structure at each step, and SQLite 3.40
+comes to take the index for damaged.
 """
 
 import sqlite3
 
 from svc_daemon.provider.embedded.schema import KeyRange
 
-#: A full merge begins when this share of the chunks left has been removed since the last one.
-REMOVED_SHARE = 0.5
-#: Pages of 4 KB that one removal writes for a full merge under way: some 3 ms of work,
-MERGE_PAGES = 16
-#: and one more for as many chunks, which is more than they took, so that merging keeps ahead of removing.
-CHUNKS_PER_MERGE_PAGE = 4
+#: Fewer removed chunks than this are not worth any work: some 300 KB.
+LEAST_REMOVED = 500
+#: The postings of more chunks than this are not made anew: the writer would be busy for more than a second. A larger
+#: index keeps dead weight until merges reach it or until it has shrunk to this.
+MOST_ANEW = 50_000
 
 
 def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
@@ -41,26 +42,20 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     )
 
 
-def clean_up(connection: sqlite3.Connection, removed: int) -> None:
-    """Record that so many chunks were removed and give back their room, a piece at a time."""
-    connection.execute("UPDATE totals SET removed = removed + :removed", {"removed": removed})
+def count_removed(connection: sqlite3.Connection, chunks: int) -> None:
+    """Record that so many chunks were taken out."""
+    connection.execute("UPDATE totals SET removed = removed + :chunks", {"chunks": chunks})
+
+
+def clean_up(connection: sqlite3.Connection) -> None:
+    """Give back the room of removed chunks, where that is due."""
     totals = connection.execute("SELECT chunks, removed FROM totals").fetchone()
-    if totals["removed"] <= REMOVED_SHARE * totals["chunks"]:
-        return
-    if _merge_piece(connection, MERGE_PAGES + removed // CHUNKS_PER_MERGE_PAGE):
-        connection.execute("UPDATE totals SET removed = 0")
-
-
-def clear_if_empty(connection: sqlite3.Connection) -> None:
-    """Drop what is left of the postings once there is no document, not even a hidden one."""
     if connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is None:
-        connection.execute("INSERT INTO chunk_index (chunk_index) VALUES ('delete-all')")
-        connection.execute("UPDATE totals SET removed = 0")
+        _run(connection, "delete-all")
+    elif totals["removed"] > max(LEAST_REMOVED, totals["chunks"]) and totals["chunks"] <= MOST_ANEW:
+        _run(connection, "rebuild")
 
 
-def _merge_piece(connection: sqlite3.Connection, pages: int) -> bool:
-    """Whether the full merge is done: FTS5 shows it by changing less than two rows."""
-    before = connection.total_changes
-    # A negative number takes in all segments, as `optimize` does, but stops after that many pages.
-    connection.execute("INSERT INTO chunk_index (chunk_index, rank) VALUES ('merge', ?)", (-pages,))
-    return connection.total_changes - before < 2
+def _run(connection: sqlite3.Connection, command: str) -> None:
+    connection.execute("INSERT INTO chunk_index (chunk_index) VALUES (:command)", {"command": command})
+    connection.execute("UPDATE totals SET removed = 0")

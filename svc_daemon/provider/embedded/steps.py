@@ -91,7 +91,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
-    postings.clean_up(connection, keys.last - keys.first + 1)
+    postings.count_removed(connection, keys.last - keys.first + 1)
     return True
 
 
@@ -112,7 +112,7 @@ def remove_row(connection: sqlite3.Connection, document_key: int) -> None:
     """Remove what is left of a hidden document that has neither chunks nor text any more."""
     memberships.delete_buckets(connection, document_key)
     connection.execute("DELETE FROM documents WHERE document_key = :key", {"key": document_key})
-    postings.clear_if_empty(connection)
+    postings.clean_up(connection)
 
 
 def list_hidden(connection: sqlite3.Connection) -> list[int]:
