@@ -1,0 +1,166 @@
+"""Batches on the wire (specification, Batch): up to 100 files tracked as one unit."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.uploads import STRATEGY
+
+ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class ManifestItem(BaseModel):
+    """What one file of the batch is to become."""
+
+    model_config = ConfigDict(strict=True)
+
+    client_file_id: ClientFileId
+    filename: str | None = None
+    title: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    sha256: str | None = None
+    replaces: str | None = None
+    mapping: str | None = None
+
+
+class Manifest(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    version: Literal[1]
+    #: Works as the Idempotency-Key where no header is sent.
+    batch_idempotency_key: str | None = None
+    items: list[ManifestItem]
+
+
+class BatchFile(BaseModel):
+    """The bytes that belong to a manifest item of the same `client_file_id`."""
+
+    model_config = ConfigDict(strict=True)
+
+    client_file_id: ClientFileId
+    filename: str
+    content_type: str | None = None
+    size_bytes: Annotated[int, Field(ge=0)]
+
+
+class BatchCreate(BaseModel):
+    """Body of `POST /v1/buckets/{bucket}/batches`."""
+
+    model_config = ConfigDict(strict=True)
+
+    manifest: Manifest
+    files: list[BatchFile]
+    dry_run: bool = False
+
+
+class BatchTarget(BaseModel):
+    """Where to send one file."""
+
+    client_file_id: str
+    session_id: str
+    upload_url: str
+    expires_at: str
+
+
+class RejectedItem(BaseModel):
+    client_file_id: str
+    error: ErrorBody
+
+
+class Batch(BaseModel):
+    """Answer to a create."""
+
+    batch_id: str
+    object: Literal["batch"] = "batch"
+    status: str
+    upload_strategy: str = STRATEGY
+    bucket_ids: list[str]
+    items: list[BatchTarget]
+    rejected: list[RejectedItem]
+    expires_at: str
+    request_id: str
+
+
+class BatchFinalize(BaseModel):
+    """Body of a finalize. `abandon_pending` gives up what is missing, so that the batch can end."""
+
+    model_config = ConfigDict(strict=True)
+
+    mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
+
+
+class FinalizedItem(BaseModel):
+    client_file_id: str
+    session_id: str
+    knowledge_id: str
+    task_id: str
+
+
+class ReplayedItem(FinalizedItem):
+    status: str
+    ready: bool
+
+
+class PendingItem(BaseModel):
+    client_file_id: str
+    session_id: str
+    reason: Literal["blob_not_uploaded", "time_budget_exhausted"]
+
+
+class FailedItem(BaseModel):
+    client_file_id: str
+    session_id: str
+    error: ErrorBody
+
+
+class BatchFinalized(BaseModel):
+    """Answer to a finalize: each client_file_id stands in exactly one list."""
+
+    batch_id: str
+    status: str
+    finalized: list[FinalizedItem]
+    pending: list[PendingItem]
+    failed: list[FailedItem]
+    replayed: list[ReplayedItem]
+    request_id: str
+
+
+class BatchItem(BaseModel):
+    """One file in the status of its batch."""
+
+    client_file_id: str
+    session_id: str
+    knowledge_id: str | None
+    task_id: str | None
+    bucket_ids: list[str]
+    status: str
+    ready: bool
+    error: ErrorBody | None
+
+
+class BatchCounters(BaseModel):
+    queued: int
+    indexing: int
+    active: int
+    failed: int
+    pending: int
+    total: int
+
+
+class BatchStatus(BaseModel):
+    """`items` only where `include_items=true` was asked for."""
+
+    batch_id: str
+    object: Literal["batch"] = "batch"
+    bucket_ids: list[str]
+    #: `open`, `partial`, `processing`; terminal: `completed`, `completed_with_failures`, `failed`, `expired`.
+    status: str
+    terminal: bool
+    ready: bool
+    counters: BatchCounters
+    created_at: str
+    expires_at: str
+    items: list[BatchItem] | None = None
+    request_id: str
