@@ -194,17 +194,24 @@ def environment(root: Path, variables: dict[str, str]) -> dict[str, str]:
 
 
 def stop_process(pid: int | None) -> None:
-    """End a process of the tests' own, if it is still there."""
-    if pid is None or not psutil.pid_exists(pid):
+    """End a daemon that is nobody's child any more, if it is still there."""
+    if pid is None or not _is_daemon(pid):
         return
     process = psutil.Process(pid)
-    if process.status() == psutil.STATUS_ZOMBIE or "svc_daemon" not in " ".join(process.cmdline()):
-        return
     process.terminate()
     try:
-        process.wait(STOP_TIMEOUT_S)
-    except psutil.TimeoutExpired:
+        wait_until(lambda: not _is_daemon(pid), f"the end of process {pid}", STOP_TIMEOUT_S)
+    except TooLate:
         process.kill()
+
+
+def _is_daemon(pid: int) -> bool:
+    """Whether a daemon runs under this number; one that nobody has reaped yet runs no more."""
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and "svc_daemon" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
