@@ -38,7 +38,7 @@ def check_archive(data: bytes, limits: CageLimits) -> None:
 def _unreadable() -> Iterator[None]:
     try:
         yield
-    except (BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, OSError) as error:
+    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
         raise failures.unreadable("The file is damaged: its archive can't be expanded.") from error
 
 

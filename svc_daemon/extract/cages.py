@@ -14,7 +14,8 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -186,15 +187,10 @@ class _Job:
         self._limits = limits
 
     async def result(self) -> Extraction:
-        reader = asyncio.StreamReader(limit=LINE_BYTES)
-        pipe = os.fdopen(self._readable, "rb", buffering=0)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
-        )
         try:
-            return await self._answer(reader)
+            async with _reader(self._readable) as reader:
+                return await self._answer(reader)
         finally:
-            transport.close()
             # Nothing happens where the child has ended; a caller that gave up or had enough ends it now.
             self._server.kill(self._number)
 
@@ -228,6 +224,20 @@ class _Job:
         if outcome["exit"] is None:
             return failures.crashed("The extraction server ended while it read the document.")
         return failures.crashed(f"The parser died on the document (exit status {outcome['exit']}).")
+
+
+@asynccontextmanager
+async def _reader(readable: int) -> AsyncIterator[asyncio.StreamReader]:
+    """A stream of a pipe's end, which is closed with it."""
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    pipe = os.fdopen(readable, "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    try:
+        yield reader
+    finally:
+        transport.close()
 
 
 def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":

@@ -24,7 +24,7 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import ANSWERED, FAILED, OUT_OF_MEMORY, answer_lines, failure_line
+from svc_daemon.extract.messages import ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED, answer_lines, failure_line
 
 _OUTPUT = 3
 _PR_SET_PDEATHSIG = 1
@@ -41,6 +41,9 @@ def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: C
     except MemoryError:
         # There may be none left to say so in a sentence.
         status = OUT_OF_MEMORY
+    except OSError:
+        # The machine's fault and not the document's, which may be read at the next attempt.
+        status = REFUSED
     finally:
         # Whatever went wrong, nothing of the server's may run in here.
         os._exit(status)
@@ -49,7 +52,7 @@ def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: C
 def _confine(folder: str, limits: CageLimits, parent: int) -> None:
     os.setsid()
     _die_with(parent)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+    for number in (signal.SIGCHLD, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     # The server kills at the wall limit; this is for a child whose server was killed.
     signal.alarm(math.ceil(limits.wall_seconds) + 1)
@@ -123,6 +126,8 @@ def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
     if not any(map(str.isalnum, document.text)):
         raise failures.no_text(_why_empty(document))
     chunks = chunk_document(document, ChunkingOptions(**request["chunking"]))
+    if len(chunks) > limits.chunks:
+        raise failures.over_limit(f"The document falls into more than {limits.chunks} pieces.")
     yield from answer_lines(content_type, with_warnings(document), chunks)
 
 

@@ -67,8 +67,10 @@ class ForkServer:
         self._bell.setblocking(False)
         signal.set_wakeup_fd(self._bell.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _note)
-        # A terminal's Ctrl-C is for the daemon; it closes the socket when it goes.
+        # A terminal or a service manager tells every process to stop: the daemon finishes its work first, then closes
+        # the socket.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def _patience(self) -> float | None:
         """Seconds to the next wall limit."""

@@ -21,6 +21,8 @@ class CageLimits:
     descriptors: int = 64
     #: What the child may answer: a file of 25 MB as text in a wider encoding, and its chunks.
     output_bytes: int = 96 * 1024**2
+    #: Pieces of one document. 25 MB of prose are 30,000; more come from files made of headings alone.
+    chunks: int = 100_000
     #: Steps of politeness towards uploads and searches, which go first.
     nice: int = 10
     #: Members of an archive (DOCX, XLSX, PPTX, EPUB, …).

@@ -24,8 +24,9 @@ GROUP_CHUNKS = 256
 #: Longest line of an answer: a group of chunks under the longest headings, or a piece of text.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit status of a child that answered, of one whose parser raised what no reader expects, and of one out of memory.
-ANSWERED, FAILED, OUT_OF_MEMORY = 0, 1, 2
+#: Exit status of a child that answered, whose parser raised what no reader expects, that had no memory left, and that
+#: the system refused something (a descriptor, disk space).
+ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
 
 _LENGTH_BYTES = 4
 #: Room for the two descriptors of a request.

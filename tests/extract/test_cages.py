@@ -123,6 +123,12 @@ async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
     await until(lambda: not server_of(extractor).children(), "the end of the child")
 
 
+async def test_a_document_made_of_crumbs_is_over_the_limit(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed, match="more than 50 pieces") as failed:
+        await extract(b"# a\n\nb\n" * 51, "crumbs.md", chunks=50)
+    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+
+
 async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
     make_extractor: MakeExtractor, endless: Path, prose: Path
 ) -> None:
@@ -205,6 +211,13 @@ async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, e
     assert opened.pop("3").startswith("pipe:")
     assert opened == {"0": str(endless), "1": "/dev/null", "2": "/dev/null"}
     reading.cancel()
+
+
+async def test_a_child_that_the_system_refuses_something_is_tried_again(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed, match="exit status 3") as failed:
+        # Its four descriptors are taken, so that it can't even open its parser.
+        await extract(b"From: a@b.example\r\nSubject: x\r\n\r\ny", "unnamed", descriptors=4)
+    assert failed.value.retryable
 
 
 async def test_a_file_that_is_gone_is_told_apart_from_a_bad_one(make_extractor: MakeExtractor, tmp_path: Path) -> None:

@@ -292,6 +292,11 @@ def test_a_mail_of_html_is_its_visible_text() -> None:
     assert document.blocks[-1].text == "At noon."
 
 
+def test_a_mail_with_malformed_addresses_is_read_all_the_same() -> None:
+    mail = b'From: a:;<@\r\nTo: =?x?q?y?= <"@>,,\r\nSubject: Harbour\r\n\r\nWords.\r\n'
+    assert read(mail, "a.eml").blocks[-1].text == "Words."
+
+
 def test_a_book_is_its_chapters_in_the_order_of_the_spine() -> None:
     document = read(samples.make_epub({"Dawn": "It rose.", "Dusk": "It set."}, title="Sun", language="fr"), "a.epub")
     assert shape(document) == [

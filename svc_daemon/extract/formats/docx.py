@@ -34,14 +34,16 @@ def read(given: Given) -> Document:
     """Raises ExtractionFailed for a damaged file and for an archive over the limits."""
     check_archive(given.data, given.limits)
     try:
-        document = docx.Document(BytesIO(given.data))
-        body, notes = document.element.body, list(_notes(document))
-    except (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError) as error:
+        return _read(docx.Document(BytesIO(given.data)))
+    except (OpcError, LxmlError, BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise failures.unreadable("The Word file is damaged: its parts don't fit together.") from error
+
+
+def _read(document: Any) -> Document:
     walker = _Walker(FlowDocument(), _heading_levels(document))
-    walker.walk(body)
-    for note in notes:
-        walker.walk(note)
+    walker.walk(document.element.body)
+    for notes in _notes(document):
+        walker.walk(notes)
     return walker.flow.finish(title=document.core_properties.title)
 
 

@@ -28,7 +28,11 @@ def read(given: Given) -> Document:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    return str(message.get(name) or "")
+    try:
+        return str(message.get(name) or "")
+    except (AttributeError, IndexError, TypeError, ValueError):
+        # The standard library's parser of addresses trips over malformed ones; as written they can be read.
+        return next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
 
 
 def _add_body(flow: FlowDocument, message: EmailMessage) -> None:

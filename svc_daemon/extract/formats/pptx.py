@@ -21,16 +21,18 @@ def read(given: Given) -> Document:
     """Raises ExtractionFailed for a damaged file and for an archive over the limits."""
     check_archive(given.data, given.limits)
     try:
-        deck = pptx.Presentation(BytesIO(given.data))
-        slides = list(deck.slides)
-    except (PythonPptxError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError) as error:
+        return _read(pptx.Presentation(BytesIO(given.data)))
+    except (PythonPptxError, LxmlError, BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise failures.unreadable("The PowerPoint file is damaged: its parts don't fit together.") from error
+
+
+def _read(deck: Any) -> Document:
     flow, empty = FlowDocument(), []
-    for number, slide in enumerate(slides, 1):
+    for number, slide in enumerate(deck.slides, 1):
         flow.page = number
         if not _add_slide(flow, slide):
             empty.append(number)
-    return flow.finish(title=deck.core_properties.title, pages=len(slides), pages_without_text=empty)
+    return flow.finish(title=deck.core_properties.title, pages=len(deck.slides), pages_without_text=empty)
 
 
 def _add_slide(flow: FlowDocument, slide: Any) -> bool:

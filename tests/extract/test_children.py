@@ -1,0 +1,74 @@
+"""What a document comes to in the end: text with its warnings, or a failure with its reason."""
+
+import pytest
+
+from svc_daemon.core.documents import Document
+from svc_daemon.extract.children import with_warnings
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.wire.errors import SourceErrorCode
+from tests import samples
+from tests.extract.conftest import Extract
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_pdf_with_an_empty_page_is_read_and_the_page_named(extract: Extract) -> None:
+    extraction = await extract(samples.make_pdf(["First.", "", "Third."]), "log.pdf")
+    assert [(chunk.text, chunk.page) for chunk in extraction.chunks] == [("First.", 1), ("Third.", 3)]
+    assert (extraction.pages, extraction.pages_without_text) == (3, (2,))
+    assert extraction.warnings == (
+        "Page 2 has no text and can't be found; scanned images need text recognition first.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("empty", "pages"),
+    [
+        ((), ""),
+        ((4,), "Page 4 has"),
+        ((1, 2), "Pages 1-2 have"),
+        ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9 have"),
+    ],
+)
+def test_pages_without_text_are_named_in_ranges(empty: tuple[int, ...], pages: str) -> None:
+    warned = with_warnings(Document(text="x", blocks=(), pages=9, pages_without_text=empty, warnings=("First.",)))
+    assert warned.warnings[0] == "First."
+    assert [sentence.partition(" no text")[0] for sentence in warned.warnings[1:]] == [pages] * bool(empty)
+
+
+@pytest.mark.parametrize(
+    ("data", "filename", "code", "words"),
+    [
+        (samples.make_pdf_without_text(2), "scan.pdf", SourceErrorCode.NO_EXTRACTABLE_TEXT, "None of the 2 pages"),
+        (b" \n\t\n", "blank.txt", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
+        (b"--- *** ---", "marks.md", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
+        (samples.make_corrupt_pdf(), "a.pdf", SourceErrorCode.DOCUMENT_UNREADABLE, "damaged"),
+        (samples.make_encrypted_pdf(), "a.pdf", SourceErrorCode.DOCUMENT_ENCRYPTED, "password"),
+        (samples.make_docx_bomb(), "a.docx", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, "200 MB"),
+        (samples.make_executable(), "a.md", SourceErrorCode.UNSUPPORTED_FORMAT, "executable"),
+    ],
+)
+async def test_what_gives_no_text_fails_for_good_with_its_reason(
+    extract: Extract, data: bytes, filename: str, code: SourceErrorCode, words: str
+) -> None:
+    with pytest.raises(ExtractionFailed, match=words) as failed:
+        await extract(data, filename)
+    assert (failed.value.code, failed.value.retryable) == (code, False)
+
+
+async def test_the_content_decides_over_the_name_and_the_declared_type(extract: Extract) -> None:
+    extraction = await extract(samples.make_pdf(["Really a PDF."]), "notes.txt", "text/plain")
+    assert extraction.content_type == "application/pdf"
+    assert extraction.chunks[0].page == 1
+
+
+async def test_a_notebook_nested_without_end_is_unreadable(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed, match="nested too deeply") as failed:
+        await extract(b"[" * 100_000, "a.ipynb")
+    assert failed.value.code == SourceErrorCode.DOCUMENT_UNREADABLE
+
+
+async def test_html_nested_too_deeply_for_its_parser_harms_nothing(extract: Extract) -> None:
+    page = b"<div>" * 3000 + b"<p>Deep words in the page.</p>"
+    extraction = await extract(page, "deep.html")
+    assert "Deep words" in extraction.text
