@@ -1,5 +1,7 @@
 """From settings to a client: which address, who answers there, which key it may have."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -51,22 +53,25 @@ def reach(
     return destination, health, is_new
 
 
-def connect(
+@contextmanager
+def connected(
     settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
-) -> tuple["Client", Connection]:
-    """A client for the address in force, with the key that belongs there. Raises NotAuthenticated besides."""
+) -> Iterator[tuple["Client", Connection]]:
+    """A client for the address in force, with the key that belongs there, until the block ends.
+
+    Raises NotAuthenticated besides what `reach` raises.
+    """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
     _refuse_other_installation(credential, health, destination)
     # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
     from svc_cli.client.api import Client
 
-    client = Client(destination.base_url, credential.key)
-    connection = Connection(destination, health, credential, is_new)
-    if destination.admin_key and not is_new:
-        _warn_of_other_address(destination, settings, console)
-        _warn_of_unused_limits(client, settings, console)
-    return client, connection
+    with Client(destination.base_url, credential.key) as client:
+        if destination.admin_key and not is_new:
+            _warn_of_other_address(destination, settings, console)
+            _warn_of_unused_limits(client, settings, console)
+        yield client, Connection(destination, health, credential, is_new)
 
 
 def _local(

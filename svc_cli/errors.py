@@ -128,7 +128,7 @@ class Interrupted(SvcError):
 HINTS: dict[str, str] = {
     "invalid_project_key": "`svc auth status` shows which key is sent and where it came from.",
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
-    "bucket_not_found": "`svc bucket ls` shows the buckets, `svc bucket create SLUG` makes one.",
+    "bucket_not_found": "`svc bucket ls --all` shows every bucket, archived ones too.",
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
     "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
     "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is still being indexed.",

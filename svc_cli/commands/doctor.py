@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from svc_cli.commands.options import Invocation, command, new_app
-from svc_cli.connections import connect
+from svc_cli.connections import connected
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
@@ -94,8 +94,7 @@ def _daemon(call: Invocation) -> Iterator[Finding]:
 def _service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
         return  # the daemon's own line has said so; a look must not start one
-    client, connection = connect(call.settings, call.console, base_url=call.flags.base_url, autostart=False)
-    with client:
+    with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets()["buckets"]
         formats = client.limits()["formats"]
     yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")

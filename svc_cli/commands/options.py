@@ -93,13 +93,11 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """A client for the service in force, closed at the end."""
-        from svc_cli.connections import connect
+        from svc_cli.connections import connected
 
-        client, connection = connect(
-            self.settings, self.console, base_url=self.flags.base_url, autostart=not self.flags.no_autostart
-        )
-        with client:
-            yield client, connection
+        autostart = not self.flags.no_autostart
+        with connected(self.settings, self.console, base_url=self.flags.base_url, autostart=autostart) as both:
+            yield both
 
     @contextmanager
     def client(self) -> "Iterator[Client]":

@@ -14,8 +14,7 @@ from tests.acceptance.installations import Finished, environment, wait_until
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 
-ENDS = [
-    ((), 0, None),
+FAILURES = [
     (("no-such-command",), 2, "svc_usage"),
     (("uplaod", "x"), 2, "svc_usage"),
     (("bucket",), 2, "svc_usage"),
@@ -36,12 +35,10 @@ ENDS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "exit", "code"), ENDS)
+@pytest.mark.parametrize(("words", "exit", "code"), FAILURES)
 def test_every_failure_is_one_json_value_with_its_exit_code(
-    svc: RunSvc, words: tuple[str, ...], exit: int, code: str | None
+    svc: RunSvc, words: tuple[str, ...], exit: int, code: str
 ) -> None:
-    if code is None:
-        pytest.skip("a success, for the test below")
     finished = svc(*words, "--json")
     assert finished.exit == exit
     assert (finished.json["error"]["code"], finished.json["exit_code"]) == (code, exit)
@@ -49,17 +46,20 @@ def test_every_failure_is_one_json_value_with_its_exit_code(
     assert "Traceback" not in finished.stderr
 
 
-@pytest.mark.parametrize(("words", "exit", "code"), ENDS)
+@pytest.mark.parametrize(("words", "exit", "code"), FAILURES)
 def test_for_people_a_failure_is_an_error_line_and_an_empty_stdout(
-    svc: RunSvc, words: tuple[str, ...], exit: int, code: str | None
+    svc: RunSvc, words: tuple[str, ...], exit: int, code: str
 ) -> None:
     finished = svc(*words)
     assert finished.exit == exit
-    if code is None:
-        assert "Commands:" in finished.stdout
-        return
     assert finished.stdout == ""
     assert finished.stderr.startswith("error: ")
+
+
+def test_svc_alone_shows_its_commands(svc: RunSvc) -> None:
+    finished = svc()
+    assert (finished.exit, finished.stderr) == (0, "")
+    assert "upload" in finished.stdout
 
 
 def test_ndjson_fails_with_one_line_too(svc: RunSvc) -> None:

@@ -1,0 +1,248 @@
+"""`svc upload` against a real daemon."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.calls import list_sources, make_bucket, wait_ended
+from tests.acceptance.installations import Finished, Installation
+from tests.cli.consoles import RunSvc
+from tests.conftest import MakeInstallation
+
+Json = dict[str, Any]
+Upload = Callable[..., Finished]
+
+
+@pytest.fixture
+def upload(svc: RunSvc, at: Callable[[Installation], None], shared_installation: Installation, request: Any) -> Upload:
+    """`svc upload … --json` into a bucket of this test's own."""
+    at(shared_installation)
+    bucket = request.node.name.split("[")[0].removeprefix("test_").replace("_", "-")[:60].rstrip("-")
+    return lambda *words, **options: svc("upload", *words, "-b", bucket, "--json", **options)
+
+
+def _write(name: str, text: str = "Some words about ferries.") -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text)
+
+
+def _only(finished: Finished) -> Json:
+    (item,) = finished.json["items"]
+    return dict(item)
+
+
+def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
+    _write("docs/a.md")
+    _write("docs/sub/b.txt")
+    first, second = upload("docs"), upload("docs")
+    assert [(item["path"], item["action"], item["ready"]) for item in first.json["items"]] == [
+        ("docs/a.md", "created", True),
+        ("docs/sub/b.txt", "created", True),
+    ]
+    assert [item["action"] for item in second.json["items"]] == ["unchanged", "unchanged"]
+    assert (first.json["bytes_sent"], second.json["bytes_sent"]) == (50, 0)
+    assert (first.exit, second.exit) == (0, 0)
+    assert [item["source_id"] for item in second.json["items"]] == [item["source_id"] for item in first.json["items"]]
+
+
+def test_more_files_than_are_looked_up_one_by_one_are_unchanged_too(upload: Upload) -> None:
+    for number in range(9):
+        _write(f"many/{number}.md", f"Words of file {number}.")
+    assert upload("many").json["counts"]["created"] == 9
+    again = upload("many").json
+    assert (again["counts"]["unchanged"], again["bytes_sent"]) == (9, 0)
+
+
+def test_other_bytes_under_a_title_are_a_conflict_and_nothing_is_sent(upload: Upload) -> None:
+    _write("a.md")
+    first = _only(upload("a.md"))
+    _write("a.md", "Other words.")
+    second = upload("a.md")
+    item = _only(second)
+    assert (second.exit, item["action"], item["error"]["code"]) == (6, "conflict", "svc_title_conflict")
+    assert (second.json["bytes_sent"], item["source_id"]) == (0, first["source_id"])
+    assert "--replace" in item["error"]["hint"]
+
+
+def test_replace_swaps_and_goes_back_again(upload: Upload, shared_installation: Installation) -> None:
+    ids = []
+    for text in ("first", "second", "first", "second"):
+        _write("a.md", f"The {text} words.")
+        finished = upload("a.md", "--replace")
+        assert (finished.exit, _only(finished)["ready"]) == (0, True)
+        ids.append(_only(finished)["source_id"])
+    with shared_installation.client() as client:
+        left = list_sources(client, "replace-swaps-and-goes-back-again")
+    assert [source["id"] for source in left] == [ids[-1]]
+    assert len(set(ids)) == 4
+
+
+def test_as_new_puts_it_beside_and_does_so_once(upload: Upload, shared_installation: Installation) -> None:
+    _write("a.md")
+    upload("a.md")
+    _write("a.md", "Other words.")
+    assert _only(upload("a.md", "--as-new"))["action"] == "created"
+    assert _only(upload("a.md", "--as-new"))["action"] == "unchanged"
+    with shared_installation.client() as client:
+        titles = [source["title"] for source in list_sources(client, "as-new-puts-it-beside-and-does-so-once")]
+    assert titles == ["a.md", "a.md"]
+
+
+def test_a_removed_file_comes_back(upload: Upload, svc: RunSvc) -> None:
+    _write("a.md")
+    ids = []
+    for _ in range(3):
+        item = _only(upload("a.md"))
+        assert (item["action"], item["ready"]) == ("created", True)
+        ids.append(item["source_id"])
+        assert svc("source", "rm", item["source_id"]).exit == 0
+    assert len(set(ids)) == 3
+
+
+def test_a_detached_file_comes_back(upload: Upload, svc: RunSvc) -> None:
+    _write("a.md")
+    first = _only(upload("a.md"))
+    assert svc("source", "detach", first["source_id"], "-b", "a-detached-file-comes-back").exit == 0
+    assert _only(upload("a.md"))["ready"] is True
+
+
+def test_a_failed_file_is_retried_and_not_sent_again(upload: Upload) -> None:
+    Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
+    first, second = upload("broken.pdf"), upload("broken.pdf")
+    assert (first.exit, second.exit) == (3, 3)
+    assert (second.json["bytes_sent"], _only(second)["source_id"]) == (0, _only(first)["source_id"])
+    assert first.json["error"]["code"] == "document_unreadable"
+
+
+@pytest.mark.parametrize("words", [("empty.md",), ("-", "--title", "empty.md")])
+def test_an_empty_file_that_was_named_is_exit_3(upload: Upload, words: tuple[str, ...]) -> None:
+    _write("empty.md", "")
+    finished = upload(*words)
+    assert (finished.exit, finished.json["error"]["code"]) == (3, "empty_file")
+
+
+def test_a_file_over_the_limit_is_refused_here(upload: Upload) -> None:
+    with Path("large.md").open("wb") as file:
+        file.truncate(26_214_401)
+    finished = upload("large.md")
+    assert (finished.exit, finished.json["error"]["code"]) == (3, "file_too_large")
+    assert finished.json["bytes_sent"] == 0
+
+
+def test_what_policy_skips_is_listed_and_fails_only_when_strict(upload: Upload) -> None:
+    _write("docs/a.md")
+    _write("docs/empty.md", "")
+    relaxed, strict = upload("docs"), upload("docs", "--strict")
+    assert (relaxed.exit, strict.exit) == (0, 3)
+    assert [item["reason"] for item in relaxed.json["items"] if item["action"] == "skipped"] == ["empty"]
+    assert strict.json["error"]["code"] == "svc_some_skipped"
+
+
+def test_standard_input_goes_in_under_its_title(upload: Upload, svc: RunSvc) -> None:
+    item = _only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
+    assert item["ready"] is True
+    shown = svc("source", "show", item["source_id"], "--json").json
+    assert (shown["title"], shown["filename"], shown["content_type"]) == ("notes/today.md", "today.md", "text/markdown")
+
+
+def test_tags_and_metadata_arrive(upload: Upload, svc: RunSvc) -> None:
+    _write("a.md")
+    item = _only(upload("a.md", "--tag", "x", "--tag", "y z", "--meta", "k=v=w", "--title", "Ü"))
+    shown = svc("source", "show", item["source_id"], "--json").json
+    assert (shown["tags"], shown["metadata"], shown["title"]) == (["x", "y z"], {"k": "v=w"}, "Ü")
+
+
+def test_a_dry_run_decides_and_changes_nothing(upload: Upload, shared_installation: Installation) -> None:
+    _write("a.md")
+    _write("b.md")
+    dry = upload("a.md", "b.md", "--dry-run").json
+    assert ([item["action"] for item in dry["items"]], dry["dry_run"]) == (["would_create", "would_create"], True)
+    with shared_installation.client() as client:
+        assert client.get("/v1/buckets/a-dry-run-decides-and-changes-nothing").status_code == 404
+    upload("a.md")
+    _write("a.md", "Other words.")
+    dry = upload("a.md", "b.md", "--dry-run", "--replace").json
+    assert [item["action"] for item in dry["items"]] == ["would_replace", "would_create"]
+    assert dry["bytes_sent"] == 0
+
+
+def test_a_missing_bucket_is_not_made_when_told_so(upload: Upload) -> None:
+    _write("a.md")
+    finished = upload("a.md", "--no-create")
+    assert (finished.exit, finished.json["error"]["code"]) == (5, "bucket_not_found")
+
+
+def test_accepted_is_enough_when_asked(upload: Upload, svc: RunSvc) -> None:
+    _write("a.md")
+    item = _only(upload("a.md", "--wait", "accepted"))
+    assert item["action"] == "created"
+    waited = svc("wait", item["source_id"], "--json")
+    assert (waited.exit, waited.json["counts"]) == (0, {"ready": 1, "failed": 0, "pending": 0})
+
+
+def test_a_bad_field_is_refused_by_the_service_with_its_own_code(upload: Upload) -> None:
+    _write("a.md")
+    tags = [word for number in range(21) for word in ("--tag", f"t{number}")]
+    finished = upload("a.md", *tags)
+    assert (finished.exit, finished.json["error"]["code"]) == (3, "too_many_tags")
+
+
+def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Upload) -> None:
+    _write("a.md")
+    os.mkfifo("pipe.md")
+    finished = upload("a.md", "pipe.md")
+    assert finished.exit == 3
+    assert {item["path"]: item["ready"] for item in finished.json["items"]} == {"a.md": True, "pipe.md": False}
+
+
+def test_events_stream_and_the_summary_comes_last(upload: Upload, svc: RunSvc) -> None:
+    _write("a.md")
+    lines = [json.loads(line) for line in svc("upload", "a.md", "-b", "events", "--ndjson").stdout.splitlines()]
+    assert [line["type"] for line in lines] == ["upload.item", "upload.item", "upload.summary"]
+    assert [line["ready"] for line in lines[:2]] == [False, True]
+
+
+def test_a_refused_key_ends_the_whole_run(upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        _write(f"docs/{number}.md", str(number))
+    monkeypatch.setenv("SVC_API_KEY", "sk-wrong")
+    finished = upload("docs")
+    assert (finished.exit, finished.json["error"]["code"]) == (4, "invalid_project_key")
+
+
+def test_an_archived_bucket_takes_nothing(upload: Upload, svc: RunSvc, shared_installation: Installation) -> None:
+    with shared_installation.client() as client:
+        make_bucket(client, "an-archived-bucket-takes-nothing")
+    assert svc("bucket", "archive", "an-archived-bucket-takes-nothing").exit == 0
+    _write("a.md")
+    finished = upload("a.md")
+    assert (finished.exit, finished.json["error"]["code"]) == (5, "bucket_not_found")
+
+
+def test_the_rate_limit_is_waited_out(
+    svc: RunSvc, at: Callable[[Installation], None], make_installation: MakeInstallation
+) -> None:
+    limited = make_installation(SVC_LIMIT_CREATES_PER_SECOND="5")
+    limited.start()
+    at(limited)
+    for number in range(14):
+        _write(f"docs/{number}.md", f"Words of file {number}.")
+    finished = svc("upload", "docs", "-b", "limited", "-j", "8", "--json")
+    assert (finished.exit, finished.json["counts"]["ready"]) == (0, 14)
+    assert finished.json["duration_ms"] >= 1500
+
+
+def test_a_time_out_leaves_the_work_going(
+    svc: RunSvc, at: Callable[[Installation], None], shared_installation: Installation
+) -> None:
+    at(shared_installation)
+    _write("a.md")
+    finished = svc("upload", "a.md", "-b", "late", "--timeout", "0", "--json")
+    (source_id,) = finished.json["error"]["details"]["source_ids"]
+    assert (finished.exit, finished.json["error"]["code"]) == (8, "svc_timeout")
+    with shared_installation.client() as client:
+        assert wait_ended(client, source_id)["ready"] is True
