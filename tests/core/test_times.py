@@ -1,0 +1,47 @@
+"""Moments as text: ISO 8601 UTC with milliseconds, which sorts as the moments do."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc_daemon.core.times import Clock, from_text, to_text
+
+MOMENTS = st.datetimes(
+    min_value=datetime(1000, 1, 3),
+    max_value=datetime(9999, 12, 29),
+    timezones=st.timezones() | st.just(UTC),
+)
+NOON = datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)
+
+
+def test_a_moment_is_utc_with_milliseconds_cut_not_rounded() -> None:
+    assert to_text(NOON) == "2026-03-01T12:00:00.999Z"
+    assert to_text(NOON.astimezone(timezone(timedelta(hours=5)))) == "2026-03-01T12:00:00.999Z"
+
+
+def test_a_moment_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        to_text(datetime(2026, 1, 1))
+
+
+@given(MOMENTS)
+def test_a_text_reads_back_to_within_its_millisecond(moment: datetime) -> None:
+    text = to_text(moment)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text)
+    assert timedelta(0) <= moment - from_text(text) < timedelta(milliseconds=1)
+
+
+@given(MOMENTS, MOMENTS)
+def test_texts_sort_as_the_moments_do(one: datetime, other: datetime) -> None:
+    if one <= other:
+        assert to_text(one) <= to_text(other)
+
+
+def test_a_clock_counts_from_now() -> None:
+    clock = Clock(now=lambda: NOON, monotonic=lambda: 0.0)
+    assert clock.timestamp() == "2026-03-01T12:00:00.999Z"
+    assert clock.timestamp(1.5) == "2026-03-01T12:00:02.499Z"
+    assert clock.timestamp(-86400 * 7) == "2026-02-22T12:00:00.999Z"
