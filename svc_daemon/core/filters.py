@@ -15,15 +15,22 @@ from svc_daemon.core.refusals import refusal
 MAX_DEPTH = 8
 _ORDERED = {"gt", "gte", "lt", "lte"}
 _LISTS = {"in", "nin"}
+
+
+def _is_same(have: Any, want: Any) -> bool:
+    """Equal and of one type; to Python alone, True is 1."""
+    return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
+
+
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda have, want: bool(have == want),
-    "ne": lambda have, want: bool(have != want),
+    "eq": _is_same,
+    "ne": lambda have, want: not _is_same(have, want),
     "gt": lambda have, want: bool(have > want),
     "gte": lambda have, want: bool(have >= want),
     "lt": lambda have, want: bool(have < want),
     "lte": lambda have, want: bool(have <= want),
-    "in": lambda have, want: have in want,
-    "nin": lambda have, want: have not in want,
+    "in": lambda have, want: any(_is_same(have, item) for item in want),
+    "nin": lambda have, want: not any(_is_same(have, item) for item in want),
 }
 
 
@@ -36,7 +43,7 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
     kind = node.get("type")
     if kind in ("and", "or"):
         _check_join(node, path, depth)
-    elif kind in _COMPARISONS:
+    elif isinstance(kind, str) and kind in _COMPARISONS:
         _check_comparison(node, path)
     else:
         raise refusal(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
