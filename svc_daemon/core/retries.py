@@ -3,11 +3,13 @@
 #: The first pause, in seconds; each further one is four times as long.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
+#: From this attempt on the pause is the longest. A sync is tried without end, and a power without end overflows.
+_LONGEST_FROM = 4
 
 
 def pause_s(attempt: int, jitter: float) -> float:
     """Seconds to wait after `attempt` (from 1) failed; `jitter` in [0, 1) spreads it over half to one and a half."""
-    return min(FIRST_PAUSE_S * 4.0 ** (attempt - 1), LONGEST_PAUSE_S) * (0.5 + jitter)
+    return min(FIRST_PAUSE_S * 4.0 ** min(attempt - 1, _LONGEST_FROM - 1), LONGEST_PAUSE_S) * (0.5 + jitter)
 
 
 def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:

@@ -1,0 +1,37 @@
+"""Retries: pauses that grow to a bound and spread, and the attempt that is the last."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc_daemon.core.retries import LONGEST_PAUSE_S, is_last, pause_s
+
+
+def test_pauses_grow_to_a_minute() -> None:
+    assert [pause_s(attempt, jitter=0.5) for attempt in range(1, 7)] == [1, 4, 16, 60, 60, 60]
+
+
+@given(st.integers(min_value=1, max_value=10**9), st.floats(min_value=0, max_value=1, exclude_max=True))
+def test_a_pause_is_bounded_however_often_it_was_tried(attempt: int, jitter: float) -> None:
+    pause = pause_s(attempt, jitter)
+    assert 0.5 <= pause <= LONGEST_PAUSE_S * 1.5
+
+
+def test_jitter_spreads_over_half_to_one_and_a_half() -> None:
+    assert pause_s(2, 0.0) == 2
+    assert pause_s(2, 0.999_999) == pytest.approx(6, abs=0.001)
+
+
+LAST: dict[tuple[int, int, bool], bool] = {
+    (1, 3, True): False,
+    (2, 3, True): False,
+    (3, 3, True): True,
+    (4, 3, True): True,
+    (1, 1, True): True,
+    (1, 3, False): True,
+    (3, 3, False): True,
+}
+
+
+def test_the_last_attempt_is_the_one_after_which_none_helps_or_is_left() -> None:
+    assert {cell: is_last(cell[0], cell[1], retryable=cell[2]) for cell in LAST} == LAST
