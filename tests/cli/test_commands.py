@@ -1,5 +1,6 @@
 """The commands that look and change, against a real daemon."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,15 @@ import pytest
 
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc
-from tests.corpus import pdf
+from tests.samples import make_pdf
 
 Json = dict[str, Any]
+
+
+@functools.cache
+def _plan() -> bytes:
+    """A PDF whose second page says something; made once, because a PDF tells when it was made."""
+    return make_pdf(["Nothing of note.", "The umber plan starts in May."])
 
 
 @pytest.fixture
@@ -18,7 +25,7 @@ def here(svc: RunSvc, at: Callable[[Installation], None], shared_installation: I
     """`svc` at the shared installation, with two documents in the bucket `handbook`."""
     at(shared_installation)
     Path("leave.md").write_text("# Leave\n\n## Parents\n\nThe cobalt rule grants ninety days.\n")
-    Path("plan.pdf").write_bytes(pdf([["Nothing of note."], ["The umber plan starts in May."]]))
+    Path("plan.pdf").write_bytes(_plan())
     assert svc("upload", "leave.md", "plan.pdf", "-b", "handbook", "--tag", "hr").exit == 0
     return svc
 
