@@ -201,6 +201,8 @@ class _Job:
             if size > self._limits.output_bytes:
                 raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
             answer.feed(line)
+            # Lines that have come already are given without a pause; the loop has others to serve.
+            await asyncio.sleep(0)
         if answer.is_complete:
             return answer.extraction()
         raise self._explain(await self._outcome)
