@@ -8,8 +8,8 @@ ServiceError            anything a caller is told, by its code
 from dataclasses import dataclass
 from typing import Any
 
-from svc_daemon.wire.errors import ErrorCode
-from svc_daemon.wire.errors import ErrorCode as E
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.codes import ErrorCode as E
 
 
 @dataclass(frozen=True, slots=True)

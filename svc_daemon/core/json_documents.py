@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 MAX_DEPTH = 32
 

@@ -1,7 +1,7 @@
 """The error that names what is wrong with which part of a request."""
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 def refusal(path: str, message: str) -> ServiceError:

@@ -7,7 +7,7 @@ from typing import Any
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 

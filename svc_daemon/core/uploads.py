@@ -26,7 +26,7 @@ from enum import Enum
 
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
 FINALIZED, CANCELED, EXPIRED = "finalized", "canceled", "expired"

@@ -1,6 +1,6 @@
 """Why a document yielded no text: the failure that both sides of the cage speak of."""
 
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 
 #: Only what may have been the machine's fault is worth another attempt.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})

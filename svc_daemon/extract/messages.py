@@ -16,7 +16,7 @@ from typing import Any
 
 from svc_daemon.core.documents import Chunk, Document, Extraction
 from svc_daemon.extract.failures import ExtractionFailed, crashed
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 
 #: Characters of text in one line of an answer, and chunks in one.
 PIECE_CHARACTERS = 64 * 1024
