@@ -126,6 +126,10 @@ def _refuse_other_installation(credential: Credential, health: Health, destinati
 
 
 def _notice_version(health: Health, console: Console) -> None:
+    if health.answer.get("status") == "read_only":
+        console.warn(
+            "the daemon is read-only after a disk error; look at `svc daemon logs`, then `svc daemon restart`."
+        )
     if health.version != VERSION:
         console.note(
             f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."

@@ -71,6 +71,8 @@ class ApiError(SvcError):
         self.retryable = bool(error.get("retryable"))
         self.exit = exit_for_answer(status, self.code, self.retryable)
         self.hint = HINTS.get(self.code)
+        if self.code == "internal_error":
+            self.hint = f"`svc daemon logs` tells more about request {request_id}."
 
 
 class UsageError(SvcError):

@@ -9,6 +9,7 @@ from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.transport import Answer, Request, Transport
 from svc_cli.client.uploads import Upload
 from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.errors import UsageError
 
 #: Rows of one page of a long list; the most that the API gives.
 PAGE_ROWS = 1000
@@ -165,5 +166,7 @@ class Client:
 
 
 def _part(text: str) -> str:
-    """One component of a path, whatever characters it has."""
+    """One component of a path. Raises UsageError for what would be none or several: servers decode `%2F` as well."""
+    if "/" in text or text in {"", ".", ".."}:
+        raise UsageError(f"{text!r} is neither a slug nor an id.")
     return quote(text, safe="")

@@ -94,6 +94,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         stopped_by=run.stopped_by,
+        remaining=len(selection.candidates) - len(run.items),
     )
     call.console.show(summary.as_json(), lambda: render_summary(call.console, summary))
     if summary.stopped_by is not None:

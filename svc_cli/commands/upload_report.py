@@ -71,7 +71,11 @@ def _counts(console: Console, summary: Summary) -> str:
     rows = [
         (name, total[name], size(bytes_by_state[name]) if bytes_by_state[name] else "") for name in names if total[name]
     ]
-    head = f"{len(summary.items)} files, bucket {summary.bucket}, {summary.duration_ms / 1000:.1f} s"
+    head = (
+        f"{len(summary.items) + summary.remaining} files, bucket {summary.bucket}, {summary.duration_ms / 1000:.1f} s"
+    )
+    if summary.remaining:
+        rows.append(("not sent", summary.remaining, ""))
     return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
 
 

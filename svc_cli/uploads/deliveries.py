@@ -102,23 +102,23 @@ def _send(client: Client, upload: Upload, holdings: Holdings, wishes: Wishes, it
     for epoch in range(MOST_EPOCHS):
         answer = client.send_upload(bucket_id, upload, idempotency_key(bucket_id, upload, epoch))
         item.sent_bytes += len(upload.data)
-        source = _living(client, answer.body, bucket_id, upload) if answer.is_replay else answer.body
+        source = _living(client, answer.body, bucket_id) if answer.is_replay else answer.body
         if source is not None:
             item.follow(source)
             return
     raise FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
 
 
-def _living(client: Client, replayed: Json, bucket_id: str, upload: Upload) -> Json | None:
-    """The source behind a replayed answer as it is now; None when it no longer is what this upload would make."""
+def _living(client: Client, replayed: Json, bucket_id: str) -> Json | None:
+    """The source behind a replayed answer as it is now; None when it is gone, renamed, or out of this bucket."""
     try:
         source = client.source(replayed["id"])
     except SvcError as error:
         if error.code == "source_not_found":
             return None
         raise
-    same = source.get("title") == upload.title and source.get("sha256") == upload.sha256
-    return source if same and bucket_id in source.get("bucket_ids", []) else None
+    same = source["title"] == replayed["title"]
+    return source if same and bucket_id in source["bucket_ids"] else None
 
 
 def _report_conflict(item: Item, decision: Decision) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from svc_cli.client.api import Client
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.waiting import Watch, wait_until_settled
-from svc_cli.errors import ApiError, Interrupted, SvcError, WaitTimedOut
+from svc_cli.errors import ApiError, Interrupted, SvcError
 from svc_cli.progress import Progress
 from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Holdings, Wishes, deliver
@@ -53,7 +53,7 @@ class Run:
                 self._collect(future for future in waiting if future.done() and not future.cancelled())
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until every accepted source is ready or has failed; a time-out is kept in `stopped_by`."""
+        """Wait until every accepted source is ready or has failed; what ends the wait early is kept in `stopped_by`."""
         pending = {item.source_id: item for item in self.items.values() if item.is_pending and item.source_id}
         if not pending or self.stopped_by:
             return
@@ -61,7 +61,7 @@ class Run:
         watch = Watch(list(pending), bucket_id)
         try:
             wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=self._show)
-        except WaitTimedOut as error:
+        except SvcError as error:  # a time-out, or a daemon that is gone: what is known by now is still reported
             self.stopped_by = error
         except KeyboardInterrupt:
             self.stopped_by = _interrupted()

@@ -89,6 +89,8 @@ class Summary:
     is_strict: bool = False
     #: Ended before everything was done: Ctrl-C, a time-out, a key that was refused.
     stopped_by: SvcError | None = None
+    #: Files that were not looked at because of that.
+    remaining: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -133,6 +135,7 @@ class Summary:
             "dry_run": self.is_dry,
             "items": [item.as_json(is_dry=self.is_dry) for item in self.items],
             "counts": self.counts,
+            "remaining": self.remaining,
             "bytes_sent": sum(item.sent_bytes for item in self.items),
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),
