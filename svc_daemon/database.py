@@ -7,10 +7,12 @@ savepoint and takes nobody with it; a commit that fails answers the whole group 
 is stored.
 
 Readers are query-only connections, one per thread, each read in one snapshot. SQLite before 3.51.3 can lose commits
-when two connections write and checkpoint, hence one writer, and only it checkpoints.
+when two connections write and checkpoint, hence one writer, and only it checkpoints. The log starts over only in a
+moment when nobody reads from it; where readers overlap without end, new ones are held back for that moment.
 
 After an I/O error nothing more is written: a failed fsync may have dropped pages, and trying again would succeed
-falsely. The owner is told through `on_broken` and restarts the process.
+falsely. The owner is told through `on_broken` and restarts the process. What the failed commit held may or may not be
+there after the restart: the log may have taken it before its fsync failed.
 """
 
 import queue
@@ -18,6 +20,8 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +36,23 @@ GROUP_LIMIT = 256
 CHECKPOINT_PAGES = 2000
 #: The log file is cut back to this size, in bytes, after a checkpoint.
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
+#: From this size on the writer waits for the readers of the log, and holds new ones back, to start the log over.
+LOG_WAIT_BYTES = 32 * 1024 * 1024
+#: A reader that hangs makes the writer wait once in so many bytes, not at every commit.
+LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
+#: How long one connection waits for others, in seconds.
+BUSY_TIMEOUT_S = 5
 
 _Job = tuple[Work[Any], "Future[Any]"]
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One thread's query-only connection; the lock is held while it reads."""
+
+    connection: sqlite3.Connection
+    #: Reentrant, so that a read inside a read is SQLite's error and not a standstill.
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 class Database:
@@ -46,6 +65,7 @@ class Database:
         prepare: Callable[[sqlite3.Connection], None],
         on_broken: Callable[[sqlite3.Error], None] = lambda _: None,
     ) -> None:
+        """Open the file, made where there is none, and `prepare` its schema. Raises StorageError."""
         self.path = path
         #: Pieces of work and commits so far: their ratio shows the group commit.
         self.operations = 0
@@ -54,12 +74,16 @@ class Database:
         self._broken: sqlite3.Error | None = None
         self._closed = False
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[_Reader] = []
         self._readers_lock = threading.Lock()
+        self._reads_ended = False
+        self._may_read = threading.Event()
+        self._may_read.set()
+        self._log_path = path.with_name(f"{path.name}-wal")
+        self._log_wait_bytes = LOG_WAIT_BYTES
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._submit_lock = threading.Lock()
-        self._connection = open_connection(path)
-        prepare(self._connection)
+        self._connection = _open_prepared(path, prepare)
         self._thread = threading.Thread(target=self._run, name=f"writer:{path.name}", daemon=True)
         self._thread.start()
 
@@ -73,7 +97,9 @@ class Database:
         future: Future[T] = Future()
         with self._submit_lock:  # nothing may be queued behind the mark that ends the writer
             if self._closed or self._broken is not None:
-                raise StorageError("The database is closed for writing; the service must be restarted.")
+                raise StorageError(
+                    "The database is closed for writing; the service must be restarted."
+                ) from self._broken
             self._queue.put((work, future))
         return future
 
@@ -82,17 +108,20 @@ class Database:
         return self.submit(work).result()
 
     def read(self, work: Work[T]) -> T:
-        """Run `work` on this thread's query-only connection, in one snapshot."""
-        connection = self._reader()
-        connection.execute("BEGIN")
-        try:
-            return work(connection)
-        finally:
-            if connection.in_transaction:
-                connection.execute("COMMIT")
+        """Run `work` on this thread's query-only connection, in one snapshot. Raises StorageError once closed."""
+        reader = self._reader()
+        self._may_read.wait(BUSY_TIMEOUT_S)
+        with reader.lock:
+            self._check_readable()
+            reader.connection.execute("BEGIN")
+            try:
+                return work(reader.connection)
+            finally:
+                if reader.connection.in_transaction:
+                    reader.connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Finish what is queued, then close every connection. Safe to call twice."""
+        """Finish what is queued, interrupt reads, then close every connection. Safe to call twice."""
         with self._submit_lock:
             if self._closed:
                 return
@@ -100,21 +129,31 @@ class Database:
             self._queue.put(None)
         self._thread.join()
         with self._readers_lock:
-            for connection in self._readers:
-                connection.close()
+            self._reads_ended = True
+        for reader in self._readers:
+            _close_reader(reader)
         self._connection.close()
 
-    def _reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is not None:
-            return connection
+    def _check_readable(self) -> None:
+        if self._reads_ended:
+            raise StorageError("The database is closed; the service is stopping.")
+
+    def _reader(self) -> _Reader:
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        return self._new_reader() if reader is None else reader
+
+    def _new_reader(self) -> _Reader:
+        with self._readers_lock:
+            self._check_readable()
+            reader = self._local.reader = _Reader(self._open_reader())
+            self._readers.append(reader)
+        return reader
+
+    def _open_reader(self) -> sqlite3.Connection:
         connection = open_connection(self.path)
         connection.execute("PRAGMA query_only = ON")
         # A reader that checkpointed would be a second writer of the main file.
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        self._local.connection = connection
-        with self._readers_lock:
-            self._readers.append(connection)
         return connection
 
     def _run(self) -> None:
@@ -137,17 +176,22 @@ class Database:
             group.append(job)
         return group, False
 
-    def _commit(self, group: Sequence[_Job]) -> None:
+    def _commit(self, waiting: Sequence[_Job]) -> None:
+        # A caller that gave up by now gets its way; later, its work is done all the same.
+        group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
+        if not group:
+            return
         try:
             outcomes = self._apply(group)
         except sqlite3.Error as error:
-            self._roll_back(error)
-            _fail(group, error)
+            self._roll_back()
+            self._give_up(group, error)
             return
         self.operations += len(group)
         self.commits += 1
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             _resolve(future, result, failure)
+        self._bound_log()
 
     def _apply(self, group: Sequence[_Job]) -> list[tuple[Any, BaseException | None]]:
         if self._broken is not None:
@@ -163,7 +207,7 @@ class Database:
         try:
             result = work(connection)
         except BaseException as error:  # whatever it is, it belongs to the caller, and the group goes on
-            if not connection.in_transaction:
+            if not connection.in_transaction or _is_damage(error):
                 # FULL and IOERR roll the whole transaction back by themselves: nothing of the group is left.
                 raise _as_sqlite(error) from error
             connection.execute("ROLLBACK TO work")
@@ -172,12 +216,35 @@ class Database:
         connection.execute("RELEASE work")
         return result, None
 
-    def _roll_back(self, error: sqlite3.Error) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-        if self._broken is None and error.sqlite_errorname.startswith(("SQLITE_IOERR", "SQLITE_CORRUPT")):
+    def _roll_back(self) -> None:
+        # The error before it is the one to tell; a transaction that stays open never commits.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
+    def _give_up(self, group: Sequence[_Job], error: sqlite3.Error) -> None:
+        """Answer the group with the error; after damage, take nothing more and tell the owner."""
+        is_new = self._broken is None and _is_damage(error)
+        if is_new:
             self._broken = error
+        _fail(group, error)
+        if is_new:
             self._on_broken(error)
+
+    def _bound_log(self) -> None:
+        """Start the log over, once it is large."""
+        size_bytes = self._log_path.stat().st_size if self._log_path.exists() else 0
+        if size_bytes < self._log_wait_bytes:
+            return
+        self._may_read.clear()
+        try:
+            refused, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error as error:
+            self._give_up((), error)
+        else:
+            self._log_wait_bytes = size_bytes + LOG_WAIT_STEP_BYTES if refused else LOG_WAIT_BYTES
+        finally:
+            self._may_read.set()
 
 
 def open_connection(path: Path) -> sqlite3.Connection:
@@ -185,7 +252,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     for pragma in (
-        "busy_timeout = 5000",
+        f"busy_timeout = {BUSY_TIMEOUT_S * 1000}",
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
@@ -194,35 +261,76 @@ def open_connection(path: Path) -> sqlite3.Connection:
         f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
+    # SQLite's own knows ASCII only; the name is the one that every engine has.
+    connection.create_function("lower", 1, _lower, deterministic=True)
+    return connection
+
+
+def _close_reader(reader: _Reader) -> None:
+    """Interrupt until the thread lets go; one that never does keeps its connection until the process ends."""
+    for _ in range(BUSY_TIMEOUT_S * 20):
+        if reader.lock.acquire(timeout=0.05):
+            reader.connection.close()
+            reader.lock.release()
+            return
+        # Again and again: a statement that begins after one interrupt needs the next.
+        reader.connection.interrupt()
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
+    """The writer's connection, its schema up to date; closed again where that fails."""
+    try:
+        connection = open_connection(path)
+        try:
+            prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise StorageError(f"The database {path} can't be opened: {error}.") from error
     return connection
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    return error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error))
+    """SQLite's error, also where the work turned it into another."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, sqlite3.Error):
+        cause = cause.__cause__ or cause.__context__
+    return cause or sqlite3.OperationalError(str(error))
 
 
 def _translated(error: BaseException) -> BaseException:
     """A full disk is the caller's to hear as such; anything else stays what it is."""
-    if isinstance(error, sqlite3.Error) and _is_storage(error):
-        return StorageError()
-    return error
+    return _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
 
 
-def _is_storage(error: sqlite3.Error) -> bool:
-    name = getattr(error, "sqlite_errorname", "")
-    return name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN"))
+def _is_damage(error: BaseException) -> bool:
+    """The disk failed, or the file is not what was written."""
+    return _is_named(error, "IOERR", "CORRUPT", "NOTADB")
+
+
+def _is_named(error: BaseException, *names: str) -> bool:
+    """Whether SQLite's name of the error begins with one of `names`; errors of the module itself have none."""
+    name: str = getattr(error, "sqlite_errorname", "")
+    return name.removeprefix("SQLITE_").startswith(names)
+
+
+def _as_storage(error: BaseException) -> StorageError:
+    failure = StorageError()
+    failure.__cause__ = error
+    return failure
 
 
 def _fail(group: Sequence[_Job], error: sqlite3.Error) -> None:
     for _, future in group:
-        failure = StorageError()
-        failure.__cause__ = error
-        _resolve(future, None, failure)
+        _resolve(future, None, _as_storage(error))
 
 
 def _resolve(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
     if failure is not None:
         future.set_exception(failure)
     else:

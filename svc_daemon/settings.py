@@ -4,10 +4,12 @@ Read once, from the environment that `server` was started with; nothing else loo
 variable `SVC_LIMIT_` and the field's name in capitals.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from ipaddress import ip_address
+from dataclasses import Field, dataclass, field, fields
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from pathlib import Path
+from typing import Any
 
 from svc_daemon import paths
 
@@ -15,6 +17,9 @@ from svc_daemon import paths
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
+#: No limit means more than this; what takes the numbers (clocks, the kernel, SQLite) takes no larger ones.
+LARGEST = 10**15
+_LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
 
 class SettingError(ValueError):
@@ -23,18 +28,18 @@ class SettingError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one caller, file, document or request may take. 0 is off where off makes sense."""
+    """What one caller, file, document or request may take; at least 1 unless `least` says that 0 makes sense."""
 
     #: Largest file. 25 MB is 26,214,400 bytes (specification, Limits).
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
     #: Creates a second and team, a token bucket of as many (specification, Limits). 0 is off.
-    creates_per_second: int = field(default=5, metadata={"unit": "creates per second"})
+    creates_per_second: int = field(default=5, metadata={"unit": "creates per second", "least": 0})
     #: Bytes a team may upload in 60 seconds. 0 is off.
-    bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes"})
+    bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
     #: Metadata of one source as UTF-8 JSON (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
     #: Tags of one source (specification, Limits).
-    tags: int = field(default=20, metadata={"unit": "tags"})
+    tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
     #: Characters of one tag.
     tag_characters: int = field(default=64, metadata={"unit": "characters"})
     #: Characters of a title.
@@ -42,7 +47,7 @@ class Limits:
     #: Characters of an idempotency key; Stripe's number.
     idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
     #: How long a key and its answer are kept.
-    idempotency_days: int = field(default=7, metadata={"unit": "days"})
+    idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: A JSON body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
     #: Rows of one page of a list.
@@ -76,12 +81,12 @@ class Limits:
     #: Work in flight is finished or parked within this time when the daemon is told to stop.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Creates are refused below this much free disk, so that deletes still work; 2 % of the disk if that is more.
-    free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes"})
+    free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Limits":
-        """Defaults, overridden by each `SVC_LIMIT_…`; raises SettingError on a value that is no whole number."""
-        given = {limit.name: _whole_number(environ, variable(limit.name)) for limit in fields(cls)}
+        """Defaults, overridden by each `SVC_LIMIT_…`; raises SettingError on one that is no number in range."""
+        given = {limit.name: _whole_number(environ, limit) for limit in fields(cls)}
         return cls(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -130,21 +135,22 @@ def _address(environ: Mapping[str, str], listen: str) -> tuple[str, int]:
     if not listen:
         # Only the default installation owns the well-known port, so that others can live beside it.
         return DEFAULT_HOST, DEFAULT_PORT if paths.is_default_data_dir(environ) else 0
-    host, separator, port = listen.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535 or not _is_host(host):
-        raise SettingError(f"SVC_LISTEN must be an address and a port such as 127.0.0.1:7820, not {listen!r}.")
-    return host, int(port)
+    match = _LISTEN.fullmatch(listen)
+    if match is None or int(match["port"]) > 65535 or not (host := _host(match["v6"], match["host"])):
+        raise SettingError(
+            f"SVC_LISTEN must be an address and a port such as 127.0.0.1:7820 or [::1]:7820, not {listen!r}."
+        )
+    return host, int(match["port"])
 
 
-def _is_host(host: str) -> bool:
-    if host == "localhost":
-        return True
+def _host(v6: str | None, host: str | None) -> str | None:
+    """The address as the socket takes it; None where it is none."""
+    if host is not None and host.lower() == "localhost":
+        return "localhost"
     try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return str(IPv6Address(v6) if v6 is not None else IPv4Address(host or ""))
+    except AddressValueError:
+        return None
 
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -158,10 +164,13 @@ def _log_level(environ: Mapping[str, str]) -> str:
     return level
 
 
-def _whole_number(environ: Mapping[str, str], name: str) -> int | None:
+def _whole_number(environ: Mapping[str, str], limit: Field[Any]) -> int | None:
+    name = variable(limit.name)
     text = environ.get(name)
     if not text:
         return None
-    if not text.isascii() or not text.isdigit():
-        raise SettingError(f"{name} must be a whole number, 0 or more, not {text!r}.")
+    least, most = limit.metadata.get("least", 1), limit.metadata.get("most", LARGEST)
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))
+    if not is_number or not least <= int(text) <= most:
+        raise SettingError(f"{name} must be a whole number from {least} to {most}, not {text!r}.")
     return int(text)

@@ -15,7 +15,7 @@ from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
 from svc_daemon.wire import sources as source
 from svc_daemon.wire import tasks as task
-from svc_daemon.wire.errors import ErrorCode as E
+from svc_daemon.wire.codes import ErrorCode as E
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 

@@ -10,7 +10,7 @@ from svc_daemon.api.faults import invalid_fields
 from svc_daemon.core.json_documents import find_key, parse_object
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 MAX_JSON_BYTES = 1024 * 1024
 

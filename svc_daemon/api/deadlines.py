@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 #: Headers that announce a body.
 _FRAMING = (b"content-length", b"transfer-encoding")

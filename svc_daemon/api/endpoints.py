@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -23,7 +23,7 @@ from svc_daemon.api.guards import FramingFault
 from svc_daemon.api.request_ids import Header, request_id_of
 from svc_daemon.core.refusals import refusals
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 #: The only name that a file part may have.
 FILE_FIELD = "file"

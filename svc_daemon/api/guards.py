@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from svc_daemon.api.request_ids import Header
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 #: Headers that are judged; a second line of one counts too.
 _WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})

@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.errors import ERRORS
 from svc_daemon.wire import headers
-from svc_daemon.wire.errors import ErrorCode as E
+from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope
 from svc_daemon.wire.versions import VERSION
 

@@ -27,10 +27,10 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from svc_daemon.api.deadlines import ClientLimits
 from svc_daemon.api.faults import answer_of
 from svc_daemon.api.request_ids import identity_headers
-from svc_daemon.api.transports import LingeringTransport
+from svc_daemon.api.transports import ClientTransport
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class ClientProtocol(H11Protocol):
 
     limits: ClientLimits
     new_id: Callable[[], str]
-    link: LingeringTransport
+    link: ClientTransport
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,7 +93,7 @@ class ClientProtocol(H11Protocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self.link = LingeringTransport(transport, self.limits, self._is_client_sending)
+        self.link = ClientTransport(transport, self.limits, self._is_client_sending)
         super().connection_made(self.link)
         self.waiting_since_s = self._head_since_s = self.loop.time()
         self._watch = self.loop.call_later(self.limits.head_s, self._look)

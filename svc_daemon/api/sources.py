@@ -1,9 +1,12 @@
 """Handlers of sources, and of the memberships of one bucket."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from svc_daemon.api.presenting import answer, body_of, caller, context_of, page_limit, respond
 from svc_daemon.api.request_ids import request_id_of
@@ -11,6 +14,7 @@ from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import NotFound
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.views import view_member, view_source
@@ -18,6 +22,7 @@ from svc_daemon.provider.contract import StoredText
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import SourceFilter
 from svc_daemon.wire import sources as wire
+from svc_daemon.wire.codes import ErrorCode
 
 #: What `status` of a listing may be; without it, active members only (specification, Bucket).
 STATUSES = ("all", "queued", "indexing", "active", "failed")
@@ -94,12 +99,14 @@ async def retry(request: Request) -> Response:
 async def content(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    return FileResponse(
-        context_of(request).blobs.path(source.id),
+    path = context_of(request).blobs.path(source.id)
+    return StoredBytes(
+        path,
         media_type=source.content_type,
         filename=source.filename,
+        stat_result=_stat(path, source.id),
         # A stored page must never run as a page of this origin.
-        headers={"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"},
+        headers={"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Accept-Ranges": "none"},
     )
 
 
@@ -108,6 +115,22 @@ async def text(request: Request) -> Response:
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
     stored = await verbs.read_text(context_of(request), source)
     return answer(request, wire.SourceText, {"id": source.id, "text": stored.text, "chunks": _chunks(stored)})
+
+
+class StoredBytes(FileResponse):
+    """The whole file, whatever range was asked for: starlette refuses a range that it can't serve in plain text."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [header for header in scope["headers"] if header[0] != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
+
+
+def _stat(path: Path, source_id: str) -> os.stat_result:
+    """Raises NotFound for a blob that a delete has removed since the source was read."""
+    try:
+        return path.stat()
+    except FileNotFoundError as error:
+        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.") from error
 
 
 def view_location(chunk: Chunk) -> wire.Location:

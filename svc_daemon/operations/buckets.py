@@ -20,7 +20,7 @@ from svc_daemon.store.buckets import (
 )
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import buckets as wire
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:

@@ -6,7 +6,8 @@ after a crash. A running indexing finds its claim stale and changes nothing: del
 
 from sqlite3 import Connection
 
-from svc_daemon.errors import NotFound
+from svc_daemon.core import api_keys
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
 from svc_daemon.store.detachments import create_detachment
@@ -15,14 +16,19 @@ from svc_daemon.store.memberships import delete_membership
 from svc_daemon.store.sources import Source, delete_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_tombstone
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 async def delete_everywhere(context: Context, key: Key, source_id: str) -> None:
-    """Remove the source, its memberships, its bytes and its index rows."""
+    """Remove the source, its memberships, its bytes and its index rows.
+
+    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
+    """
 
     def work(connection: Connection) -> None:
-        remove_source(connection, context, get_reachable_source(connection, key, source_id))
+        source = get_reachable_source(connection, key, source_id)
+        _refuse_out_of_reach(key, source)
+        remove_source(connection, context, source)
 
     await context.write(work)
     context.wakes.sweeping.set()
@@ -52,6 +58,14 @@ def leave_bucket(connection: Connection, source: Source, bucket_id: str) -> None
     create_detachment(connection, source.team_id, source.id)
 
 
+def give_place(connection: Connection, context: Context, old: Source, bucket_id: str, successor_id: str) -> None:
+    """The successor takes the place of `old` in this bucket; where that was its last, `old` is deleted."""
+    if list(old.places) == [bucket_id]:
+        remove_source(connection, context, old, replaced_by=successor_id)
+    else:
+        leave_bucket(connection, old, bucket_id)
+
+
 def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
     """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
     now = context.clock.timestamp()
@@ -60,3 +74,12 @@ def remove_source(connection: Connection, context: Context, source: Source, repl
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now)
+
+
+def _refuse_out_of_reach(key: Key, source: Source) -> None:
+    if key.buckets is not None and not set(source.places) <= set(key.buckets):
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            f"The source {source.id!r} is also in buckets that this key can't reach; detach it from yours.",
+            required_capability=api_keys.SOURCE_DELETE,
+        )

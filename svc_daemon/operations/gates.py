@@ -10,7 +10,7 @@ from math import ceil, isinf
 from svc_daemon.core.rates import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 WINDOW_S = 60
 

@@ -6,6 +6,7 @@ source was deleted, the lease ran out) changes nothing and says so.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from sqlite3 import Connection
 from typing import Any
 
@@ -28,7 +29,7 @@ from svc_daemon.store.tasks import (
     retry_task,
     update_progress,
 )
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
 
 
@@ -128,6 +129,19 @@ async def park_indexing(context: Context, claim: IndexingClaim) -> None:
         if source is not None:
             park_task(connection, claim.task)
             _move(connection, context, source, readiness.QUEUED)
+
+    await context.write(work)
+
+
+async def park_claimed(context: Context) -> None:
+    """Put back, without a lost attempt, whatever is still claimed once the worker has stopped."""
+
+    def work(connection: Connection) -> None:
+        for task in list_expired(connection, inf):
+            park_task(connection, task)
+            source = find_source(connection, task.team_id, task.source_id or "")
+            if source is not None:
+                _move(connection, context, source, readiness.QUEUED)
 
     await context.write(work)
 

@@ -4,8 +4,8 @@ Killed before the commit, nothing was claimed and the sweeper removes the blob; 
 is refused leaves no row, no blob and no key behind.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import asyncio
+from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any
 
@@ -13,7 +13,7 @@ from svc_daemon.core import api_keys, ids, readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.deletion import remove_source
+from svc_daemon.operations.deletion import give_place
 from svc_daemon.operations.keys import get_usable_bucket, require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
@@ -21,9 +21,9 @@ from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import SyncClaim, create_membership
-from svc_daemon.store.sources import Source, create_source, get_source, list_replacing
+from svc_daemon.store.sources import Source, create_source, get_source, list_replacing, update_state
 from svc_daemon.store.tasks import Task, create_task
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING
 
 
@@ -92,12 +92,22 @@ async def _take_in(
     await staged.keep(source.id)
     try:
         outcome = await context.write(lambda connection: _commit(connection, context, request, bucket, source))
+    except asyncio.CancelledError:
+        # The commit may come all the same; if it doesn't, the next start removes the blob.
+        raise
     except BaseException:
-        # Nothing was committed, so the blob has no owner.
-        context.blobs.delete(source.id)
+        _discard_blob(context, source.id)
         raise
     context.wakes.indexing.set()
+    if source.replaces is not None:
+        context.wakes.sweeping.set()
     return outcome
+
+
+def _discard_blob(context: Context, source_id: str) -> None:
+    """Nothing was committed, so the blob has no owner; but after a failed sync nobody knows what will be found."""
+    if not context.database.is_broken:
+        context.blobs.delete(source_id)
 
 
 def _commit(connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source) -> Outcome:
@@ -129,15 +139,15 @@ def new_indexing_task(context: Context, source: Source) -> Task:
 
 
 def _supersede(connection: Connection, context: Context, source: Source) -> None:
-    """A newer replacement takes the place of one that isn't ready yet."""
+    """A newer replacement takes the place of one that isn't ready yet in the same bucket."""
     if source.replaces is None:
         return
-    for other in _others(list_replacing(connection, source.team_id, source.replaces), source.id):
-        remove_source(connection, context, other, replaced_by=source.id)
-
-
-def _others(sources: Sequence[Source], source_id: str) -> list[Source]:
-    return [source for source in sources if source.id != source_id]
+    (bucket_id,) = source.places
+    for other in list_replacing(connection, source.team_id, source.replaces):
+        if other.id != source.id and bucket_id in other.places:
+            # Where it stays in other buckets it is a source like any other.
+            update_state(connection, replace(other, replaces=None))
+            give_place(connection, context, other, bucket_id, source.id)
 
 
 def _new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:

@@ -8,7 +8,7 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
 from svc_daemon.store.keys import Key, find_key
 from svc_daemon.store.sources import Source, get_source
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 def authenticate(context: Context, authorization: str | None) -> Key:

@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
 from svc_daemon.store.keys import Key
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
 very generation and an active member of a bucket in scope. So what was deleted is missed from the moment the delete
-answered, whatever the index still holds. A hit that dropped out because its source was replaced in between means that
-the answer is older than the state; then the question is asked again, so that a search finds the old one or the new
-one, never neither.
+answered, whatever the index still holds.
+
+Where hits drop out, the question may be asked again. When a bucket changed since its scope was read, a source may have
+been replaced in between, and the index was asked before it held the new one: asked again, a search finds the old one or
+the new one, never neither. When what is gone fills the page, the next one is asked for more.
 """
 
 import asyncio
@@ -19,15 +21,16 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
-from svc_daemon.store.buckets import list_buckets, take_census
+from svc_daemon.store.buckets import Bucket, find_bucket, list_buckets, take_census
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, SourceFilter, list_active_sources, list_sources
-from svc_daemon.store.tombstones import find_successor
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: How often a search that was overtaken by a replacement asks again.
+#: How often a search asks at most.
 MAX_ROUNDS = 5
+#: How much more it asks for when too much of the page was gone.
+GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,28 @@ class Results:
 class Scope:
     """Where to look: buckets, and within them all sources or only some."""
 
-    bucket_ids: tuple[str, ...]
+    #: Each bucket's revision when the scope was read: it moves with every change of membership.
+    revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
+
+    @property
+    def bucket_ids(self) -> tuple[str, ...]:
+        return tuple(self.revisions)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A page as the state sees it."""
+
+    results: Results
+    #: Hits dropped out, and there are more behind them than were asked for.
+    is_short: bool
+    #: Hits dropped out because the buckets changed since the scope was read.
+    is_overtaken: bool
+
+    @property
+    def is_settled(self) -> bool:
+        return not self.is_short and not self.is_overtaken
 
 
 async def search(context: Context, key: Key, request: SearchRequest) -> Results:
@@ -62,9 +85,7 @@ async def search(context: Context, key: Key, request: SearchRequest) -> Results:
     `search_timeout` and `search_failed`.
     """
     _check(context, request)
-    scope = await context.read_aside(lambda connection: _find_scope(connection, key, request))
-    query = _query(context, request, scope)
-    results = await _ask_until_current(context, key, request, scope, query)
+    scope, results = await _ask_until_settled(context, key, request)
     if not results.found:
         await context.read_aside(lambda connection: _refuse_if_pending(connection, request, scope))
     return results
@@ -89,19 +110,20 @@ def _check(context: Context, request: SearchRequest) -> None:
 
 
 def _find_scope(connection: Connection, key: Key, request: SearchRequest) -> Scope:
-    bucket_ids = _bucket_ids(connection, key, request.buckets)
+    buckets = _buckets(connection, key, request.buckets)
+    revisions = {bucket.id: bucket.revision for bucket in buckets}
     if request.filters is None and not request.tags:
-        return Scope(bucket_ids, None if request.source_ids is None else tuple(request.source_ids))
-    members = [source for bucket in bucket_ids for source in _members(connection, key, bucket)]
-    return Scope(bucket_ids, tuple(dict.fromkeys(source.id for source in members if _is_wanted(source, request))))
+        return Scope(revisions, None if request.source_ids is None else tuple(request.source_ids))
+    members = [source for bucket_id in revisions for source in _members(connection, key, bucket_id)]
+    return Scope(revisions, tuple(dict.fromkeys(source.id for source in members if _is_wanted(source, request))))
 
 
-def _bucket_ids(connection: Connection, key: Key, named: list[str] | None) -> tuple[str, ...]:
+def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[Bucket]:
     """The buckets that were named, else every active one that the key may reach."""
     if named is not None:
-        return tuple(dict.fromkeys(get_usable_bucket(connection, key, bucket).id for bucket in named))
+        return [get_usable_bucket(connection, key, bucket) for bucket in named]
     active = list_buckets(connection, key.team_id, ("active",))
-    return tuple(bucket.id for bucket in active if key.buckets is None or bucket.id in key.buckets)
+    return [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
 
 
 def _members(connection: Connection, key: Key, bucket_id: str) -> list[Source]:
@@ -121,27 +143,26 @@ def _attributes(source: Source) -> dict[str, object]:
     return {**source.metadata, **own}
 
 
-def _query(context: Context, request: SearchRequest, scope: Scope) -> SearchQuery:
-    return SearchQuery(
-        text=request.query,
-        bucket_ids=scope.bucket_ids,
-        source_ids=scope.source_ids,
-        # Some hits may turn out to be gone: ask for a few more than are wanted.
-        limit=request.max_num_results * 2 + 5,
-        mode=SearchMode(request.mode),
-        deadline_s=context.clock.monotonic() + context.limits.search_seconds,
-    )
-
-
-async def _ask_until_current(
-    context: Context, key: Key, request: SearchRequest, scope: Scope, query: SearchQuery
-) -> Results:
+async def _ask_until_settled(context: Context, key: Key, request: SearchRequest) -> tuple[Scope, Results]:
+    deadline_s = context.clock.monotonic() + context.limits.search_seconds
+    # Some hits may turn out to be gone: ask for a few more than are wanted.
+    limit = request.max_num_results * 2 + 5
     for _ in range(MAX_ROUNDS):
+        scope = await context.read_aside(partial(_find_scope, key=key, request=request))
+        query = SearchQuery(
+            text=request.query,
+            bucket_ids=scope.bucket_ids,
+            source_ids=scope.source_ids,
+            limit=limit,
+            mode=SearchMode(request.mode),
+            deadline_s=deadline_s,
+        )
         page = await asyncio.to_thread(_ask, context, key.team_id, query)
-        results, overtaken = await context.read_aside(partial(_judge, key=key, request=request, scope=scope, page=page))
-        if not overtaken:
+        judged = await context.read_aside(partial(_judge, key=key, request=request, scope=scope, page=page))
+        if judged.is_settled:
             break
-    return results
+        limit *= 1 if judged.is_overtaken else GROWTH
+    return scope, judged.results
 
 
 def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
@@ -153,18 +174,26 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-def _judge(
-    connection: Connection, *, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
-) -> tuple[Results, bool]:
-    """What of the page counts now, and whether a replacement overtook it."""
+def _judge(connection: Connection, *, key: Key, request: SearchRequest, scope: Scope, page: SearchPage) -> Judged:
+    """What of the page counts now, and whether to ask again."""
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope))]
-    if request.score_threshold is not None:
-        kept = [found for found in kept if found.hit.score >= request.score_threshold]
-    gone = {hit.source_id for hit in page.hits} - set(sources)
-    overtaken = any(find_successor(connection, key.team_id, source_id) for source_id in gone)
-    has_more = page.has_more or len(kept) > request.max_num_results
-    return Results(tuple(kept[: request.max_num_results]), has_more, page.warnings), overtaken
+    has_lost = len(kept) < len(page.hits)
+    is_short = has_lost and page.has_more and len(kept) < request.max_num_results
+    is_overtaken = has_lost and _revisions(connection, key, scope) != scope.revisions
+    return Judged(_results(kept, page, request), is_short=is_short, is_overtaken=is_overtaken)
+
+
+def _revisions(connection: Connection, key: Key, scope: Scope) -> dict[str, int]:
+    buckets = (find_bucket(connection, key.team_id, bucket_id) for bucket_id in scope.bucket_ids)
+    return {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
+
+
+def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Results:
+    threshold = request.score_threshold or 0.0
+    good = [found for found in kept if found.hit.score >= threshold]
+    has_more = page.has_more or len(good) > request.max_num_results
+    return Results(tuple(good[: request.max_num_results]), has_more, page.warnings)
 
 
 def _keep(hit: Hit, source: Source | None, scope: Scope) -> Found | None:

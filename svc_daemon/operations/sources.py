@@ -1,9 +1,11 @@
 """Source verbs: show, verify, list, describe, attach, retry, and the stored text."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.refusals import refusal
@@ -25,9 +27,11 @@ from svc_daemon.store.sources import (
     update_state,
 )
 from svc_daemon.store.tasks import create_task
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING
+
+T = TypeVar("T")
 
 
 def show_source(context: Context, key: Key, source_id: str) -> Source:
@@ -36,8 +40,8 @@ def show_source(context: Context, key: Key, source_id: str) -> Source:
 
 
 async def verify_source(context: Context, source: Source) -> ProviderState:
-    """What the index itself holds of the source now."""
-    document = await asyncio.to_thread(context.provider.get_document, source.team_id, source.id)
+    """What the index itself holds of the source now; raises `search_failed` where it can't tell."""
+    document = await _ask(lambda: context.provider.get_document(source.team_id, source.id))
     if document is not None and document.generation == source.generation:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
     state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
@@ -57,7 +61,10 @@ async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFi
 async def describe_source(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state."""
     source = show_source(context, key, source_id)
-    if change.get("title", source.title) != source.title:
+    if not change:
+        return source
+    has_new_title = change.get("title", source.title) != source.title
+    if has_new_title:
         await _retitle(context, source, change["title"])
 
     def work(connection: Connection) -> Source:
@@ -67,7 +74,11 @@ async def describe_source(context: Context, key: Key, source_id: str, change: di
         touch_buckets_of(connection, source_id)
         return changed
 
-    return await context.write(work)
+    changed = await context.write(work)
+    if has_new_title:
+        # The index may have got the document in between, under its old title.
+        await _retitle(context, source, changed.title)
+    return changed
 
 
 async def attach_source(context: Context, key: Key, bucket: str, source_id: str) -> Source:
@@ -76,7 +87,7 @@ async def attach_source(context: Context, key: Key, bucket: str, source_id: str)
 
     def work(connection: Connection) -> Source:
         found = get_usable_bucket(connection, key, bucket)
-        source = get_source(connection, key.team_id, source_id)
+        source = get_reachable_source(connection, key, source_id)
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
         create_membership(connection, claim, now, due_at)
@@ -125,7 +136,7 @@ def requeue(connection: Connection, context: Context, source: Source) -> Source:
 
 async def read_text(context: Context, source: Source) -> StoredText:
     """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never."""
-    stored = await asyncio.to_thread(context.provider.get_text, source.team_id, source.id)
+    stored = await _ask(lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation == source.generation:
         return stored
     if source.status == readiness.FAILED:
@@ -135,9 +146,15 @@ async def read_text(context: Context, source: Source) -> StoredText:
 
 async def _retitle(context: Context, source: Source, title: str) -> None:
     """A source that isn't indexed yet takes its title along when it is."""
+    with suppress(DocumentMissing):
+        await _ask(lambda: context.provider.set_title(source.team_id, source.id, title))
+
+
+async def _ask(work: Callable[[], T]) -> T:
+    """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart."""
     try:
-        await asyncio.to_thread(context.provider.set_title, source.team_id, source.id, title)
+        return await asyncio.to_thread(work)
     except DocumentMissing:
-        return
+        raise
     except ProviderError as error:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error

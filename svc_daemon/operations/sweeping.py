@@ -4,23 +4,27 @@ Every step can be repeated, so a kill in the middle of one costs nothing but doi
 """
 
 import asyncio
+import logging
 from sqlite3 import Connection
 
 from svc_daemon.operations.contexts import Context
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, teams, tombstones
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tombstones import Tombstone
+
+log = logging.getLogger(__name__)
 
 #: Rows of one step: they share one commit.
 STEP_LIMIT = 100
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Unlink the blobs and clear the index of deleted sources. Returns how many; fewer than a step means all."""
-    stones = context.read(lambda connection: tombstones.list_to_clean(connection, STEP_LIMIT))
+    """Unlink the blobs and clear the index of deleted sources. Returns of how many; fewer than a step means all."""
+    listed = context.read(lambda connection: tombstones.list_to_clean(connection, STEP_LIMIT))
+    stones = await asyncio.to_thread(lambda: [stone for stone in listed if _clear(context, stone)])
     if not stones:
         return 0
-    await asyncio.to_thread(_clear, context, stones)
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
@@ -59,10 +63,15 @@ async def remove_index_orphans(context: Context) -> int:
     return removed
 
 
-def _clear(context: Context, stones: list[Tombstone]) -> None:
-    for stone in stones:
+def _clear(context: Context, stone: Tombstone) -> bool:
+    """False where the disk or the index refused: tried again later, and no hindrance to the others."""
+    try:
         context.blobs.delete(stone.source_id)
         context.provider.delete_document(stone.team_id, stone.source_id)
+    except (OSError, ProviderError) as error:
+        log.warning("clearing %s was refused: %s", stone.source_id, error)
+        return False
+    return True
 
 
 def _blob_ids(context: Context) -> list[str]:

@@ -7,18 +7,22 @@ One worker alone tells the index about buckets, joined and left: two would overw
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.deletion import leave_bucket, remove_source
+from svc_daemon.operations.deletion import give_place
 from svc_daemon.operations.sources import requeue
-from svc_daemon.provider.errors import DocumentMissing
+from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
+from svc_daemon.store.buckets import touch_bucket
 from svc_daemon.store.detachments import Detachment, delete_detachment, list_detachments
 from svc_daemon.store.memberships import SyncClaim
 from svc_daemon.store.sources import Source, find_source, update_state
+
+log = logging.getLogger(__name__)
 
 #: Memberships of one claim: they share two commits.
 CLAIM_LIMIT = 64
@@ -39,6 +43,8 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
     def work(connection: Connection) -> list[Sync]:
         claims = memberships.claim_syncs(connection, now, lease_until_s, CLAIM_LIMIT)
+        for bucket_id in {claim.bucket_id for claim in claims}:
+            touch_bucket(connection, bucket_id)
         found = [(claim, find_source(connection, claim.team_id, claim.source_id)) for claim in claims]
         return [Sync(claim, source) for claim, source in found if source is not None]
 
@@ -63,7 +69,12 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
     """The provider refused: tried again after a pause that grows, without end."""
     due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
-    await context.write(lambda connection: memberships.fail_membership(connection, sync.claim, due_at))
+
+    def work(connection: Connection) -> None:
+        memberships.fail_membership(connection, sync.claim, due_at)
+        touch_bucket(connection, sync.claim.bucket_id)
+
+    await context.write(work)
 
 
 async def reindex_missing(context: Context, sync: Sync) -> None:
@@ -90,44 +101,63 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Have the index forget the buckets that sources have left. Returns how many."""
+    """Have the index forget the buckets that sources have left. Returns of how many it has."""
     detachments = context.read(lambda connection: list_detachments(connection, CLAIM_LIMIT))
-    if not detachments:
+    told = [(each, places) for each in detachments if (places := await _rename_buckets(context, each)) is not None]
+    if not told:
         return 0
-    for detachment in detachments:
-        await _rename_buckets(context, detachment)
 
     def work(connection: Connection) -> None:
-        for detachment in detachments:
-            delete_detachment(connection, detachment.source_id)
+        for detachment, places in told:
+            # It may have left another bucket since the index was told.
+            if _places(connection, detachment) == places:
+                delete_detachment(connection, detachment.source_id)
 
     await context.write(work)
-    return len(detachments)
+    return len(told)
 
 
 def _swap(connection: Connection, context: Context, sync: Sync) -> None:
-    """The source that this one replaces leaves the bucket; where that was its last, it is gone."""
+    """What this source replaces leaves the bucket, in each bucket that they share as it becomes active there."""
     source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
-    old = find_source(connection, source.team_id, source.replaces)
-    update_state(connection, replace(source, replaces=None))
-    if old is None or sync.claim.bucket_id not in old.places:
-        return
-    if list(old.places) == [sync.claim.bucket_id]:
-        remove_source(connection, context, old, replaced_by=source.id)
-    else:
-        leave_bucket(connection, old, sync.claim.bucket_id)
+    for old in _predecessors(connection, source, sync.claim.bucket_id):
+        give_place(connection, context, old, sync.claim.bucket_id, source.id)
+    left = find_source(connection, source.team_id, source.replaces)
+    if left is None or not set(left.places) & set(source.places):
+        update_state(connection, replace(source, replaces=None))
 
 
-async def _rename_buckets(context: Context, detachment: Detachment) -> None:
-    source = context.read(lambda connection: find_source(connection, detachment.team_id, detachment.source_id))
+def _predecessors(connection: Connection, source: Source, bucket_id: str) -> list[Source]:
+    """Whose place in the bucket the source takes: one, or a line where that one was still waiting for its own place."""
+    line: list[Source] = []
+    older: Source | None = source
+    while older is not None and older.replaces is not None:
+        older = find_source(connection, source.team_id, older.replaces)
+        if older is not None and bucket_id in older.places:
+            line.append(older)
+    return line
+
+
+async def _rename_buckets(context: Context, detachment: Detachment) -> list[str] | None:
+    """Tell the index where the source is now. Returns that, or None where the index refused: tried again later."""
+    team_id, source_id = detachment.team_id, detachment.source_id
+    source = context.read(lambda connection: find_source(connection, team_id, source_id))
     if source is None:
-        return
+        return []
+    places = list(source.places)
     try:
-        await asyncio.to_thread(
-            context.provider.set_buckets, source.team_id, source.id, source.generation, list(source.places)
-        )
+        await asyncio.to_thread(context.provider.set_buckets, team_id, source_id, source.generation, places)
     except DocumentMissing:
         # Not indexed yet, or being indexed anew: that will write the buckets of its time.
-        return
+        return places
+    except ProviderError as error:
+        log.warning("leaving a bucket was refused for %s: %s", source_id, error)
+        return None
+    return places
+
+
+def _places(connection: Connection, detachment: Detachment) -> list[str]:
+    source = find_source(connection, detachment.team_id, detachment.source_id)
+    return list(source.places) if source is not None else []

@@ -27,7 +27,11 @@ HEAD_BYTES = 8192
 
 
 class FolderSync:
-    """One fsync of a folder for everybody who asked before it began."""
+    """One fsync of a folder for everybody who asked before it began.
+
+    A failed one is not tried again: the kernel may have dropped what it could not write, and would then say yes to
+    renames that are lost. Everybody gets the error until the process is restarted.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,18 +39,28 @@ class FolderSync:
         self._sync_lock = threading.Lock()
         self._asked = 0
         self._synced = 0
+        self._failure: OSError | None = None
 
     def sync(self) -> None:
-        """Return when every rename done before this call is durable."""
+        """Return when every rename done before this call is durable; raises OSError."""
         with self._count_lock:
             self._asked += 1
             ticket = self._asked
         with self._sync_lock:
             if self._synced >= ticket:
                 return
-            covered = self._asked
+            self._sync_all()
+
+    def _sync_all(self) -> None:
+        if self._failure is not None:
+            raise OSError(*self._failure.args) from self._failure
+        covered = self._asked
+        try:
             _sync_folder(self._folder)
-            self._synced = covered
+        except OSError as error:
+            self._failure = error
+            raise
+        self._synced = covered
 
 
 class Blobs:
@@ -75,15 +89,16 @@ class Blobs:
         self.path(source_id).unlink(missing_ok=True)
 
     def list_ids(self) -> Iterator[str]:
+        """The names of all files; folders, such as a mount's `lost+found`, are none of ours."""
         with os.scandir(self._blobs) as entries:
-            for entry in entries:
-                yield entry.name
+            yield from (entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
 
     def clear_staging(self) -> int:
-        """Remove what a killed process left half-written; only at boot, when nobody stages."""
-        leftovers = list(self._staging.iterdir())
+        """Remove the files that a killed process left half-written; only at boot, when nobody stages."""
+        with os.scandir(self._staging) as entries:
+            leftovers = [entry.path for entry in entries if not entry.is_dir(follow_symlinks=False)]
         for leftover in leftovers:
-            leftover.unlink()
+            Path(leftover).unlink()
         return len(leftovers)
 
     def has_room(self, reserve_bytes: int) -> bool:
@@ -92,9 +107,17 @@ class Blobs:
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
     async def run(self, work: Callable[[], None]) -> None:
-        """Run blocking disk work in the executor; a disk that refuses is a StorageError."""
+        """Run blocking disk work in the executor; a disk that refuses is a StorageError.
+
+        A caller that is cancelled waits for the end of the work all the same, so that nobody clears away what a thread
+        still writes.
+        """
+        running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._executor, work)
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
         except OSError as error:
             raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
 
@@ -130,10 +153,10 @@ class StagedFile:
             await self._blobs.run(self._spill)
 
     async def keep(self, source_id: str) -> None:
-        """Make the bytes durable under the source's id; after a failure nothing is left of them."""
+        """Make the bytes durable under the source's id; failed or cancelled, nothing is left of them."""
         try:
             await self._blobs.run(lambda: self._keep(source_id))
-        except StorageError:
+        except (StorageError, asyncio.CancelledError):
             self._blobs.delete(source_id)
             await self.discard()
             raise

@@ -7,7 +7,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.errors import NotFound
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

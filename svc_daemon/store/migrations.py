@@ -140,6 +140,7 @@ CREATE TABLE tasks (
   status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
   source_id TEXT,
   attempt BIGINT NOT NULL,
+  token BIGINT NOT NULL,
   max_attempts BIGINT NOT NULL,
   lease_until_s DOUBLE PRECISION,
   stage TEXT,

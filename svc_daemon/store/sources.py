@@ -8,7 +8,7 @@ from typing import Any
 from svc_daemon.core import readiness
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tombstones import find_successor
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
         " AND (CASE :status WHEN 'all' THEN 1"
         "   WHEN 'ready' THEN m.sync_status = 'active' AND s.status = 'active' ELSE s.status = :status END)"
         " AND (:type IS NULL OR s.type = :type)"
-        " AND (:tag IS NULL OR s.tags LIKE :tag ESCAPE '\\')"
+        " AND (:tag IS NULL OR EXISTS (SELECT 1 FROM json_each(s.tags) WHERE value = :tag))"
         " AND (:q IS NULL OR lower(s.title) LIKE :q ESCAPE '\\' OR lower(s.filename) LIKE :q ESCAPE '\\')"
         " AND (:title IS NULL OR s.title = :title)"
         " AND (:sha256 IS NULL OR s.sha256 = :sha256)"
@@ -156,8 +156,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
             "after": chosen.after,
             "status": chosen.status,
             "type": chosen.type,
-            # Tags are stored as a JSON list, so a whole tag stands between its quotes.
-            "tag": None if chosen.tag is None else f"%{_literal(json.dumps(chosen.tag))}%",
+            "tag": chosen.tag,
             "q": None if chosen.q is None else f"%{_literal(chosen.q.lower())}%",
             "title": chosen.title,
             "sha256": chosen.sha256,

@@ -1,4 +1,4 @@
-"""Tasks: the queue. A claim counts the attempt, holds a lease, and its attempt number is the fencing token."""
+"""Tasks: the queue. A claim counts the attempt, holds a lease, and takes a new fencing token."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.errors import NotFound
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,10 @@ class Task:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Claims so far; while running, the fencing token.
+    #: Claims so far that count: one that was parked is given back.
     attempt: int = 0
+    #: Claims of all time: what a worker writes holds only while this is the number of its claim.
+    token: int = 0
     max_attempts: int
     #: Steady clock of this process, seconds.
     lease_until_s: float | None = None
@@ -42,8 +44,8 @@ class Task:
 
 def create_task(connection: Connection, task: Task) -> None:
     connection.execute(
-        "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, max_attempts, chunks_done, created_at)"
-        " VALUES (:id, :team_id, :type, :status, :source_id, 0, :max_attempts, 0, :created_at)",
+        "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
+        " created_at) VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :created_at)",
         {
             "id": task.id,
             "team_id": task.team_id,
@@ -79,7 +81,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: float) -> Task | None:
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
-        "UPDATE tasks SET status = 'running', attempt = attempt + 1, lease_until_s = :lease_until_s,"
+        "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = 'extract', chunks_done = 0"
         " WHERE id = :id AND status = 'queued' RETURNING *",
         {"id": task_id, "now": now, "lease_until_s": lease_until_s},
@@ -90,24 +92,24 @@ def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: fl
 def is_held(connection: Connection, task: Task) -> bool:
     """Whether `task`, as claimed, still holds its lease: nobody has canceled, released or claimed it since."""
     row = connection.execute(
-        "SELECT 1 FROM tasks WHERE id = :id AND attempt = :attempt AND status = 'running'",
-        {"id": task.id, "attempt": task.attempt},
+        "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token},
     ).fetchone()
     return row is not None
 
 
 def extend_lease(connection: Connection, task: Task, lease_until_s: float) -> None:
     connection.execute(
-        "UPDATE tasks SET lease_until_s = :lease_until_s WHERE id = :id AND attempt = :attempt AND status = 'running'",
-        {"id": task.id, "attempt": task.attempt, "lease_until_s": lease_until_s},
+        "UPDATE tasks SET lease_until_s = :lease_until_s WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "lease_until_s": lease_until_s},
     )
 
 
 def update_progress(connection: Connection, task: Task, stage: str, done: int, total: int | None) -> None:
     connection.execute(
         "UPDATE tasks SET stage = :stage, chunks_done = :done, chunks_total = :total"
-        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
-        {"id": task.id, "attempt": task.attempt, "stage": stage, "done": done, "total": total},
+        " WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "stage": stage, "done": done, "total": total},
     )
 
 
@@ -117,10 +119,10 @@ def finish_task(
     """End a held task as `succeeded`, `failed` or `canceled`; a stale claim changes nothing."""
     connection.execute(
         "UPDATE tasks SET status = :status, finished_at = :finished_at, error = :error, lease_until_s = NULL"
-        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        " WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,
-            "attempt": task.attempt,
+            "token": task.token,
             "status": status,
             "finished_at": finished_at,
             "error": json.dumps(error) if error else None,
@@ -132,10 +134,10 @@ def retry_task(connection: Connection, task: Task, next_attempt_at: str, error: 
     """Put a held task back for another attempt; a stale claim changes nothing."""
     connection.execute(
         "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL"
-        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
+        " WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,
-            "attempt": task.attempt,
+            "token": task.token,
             "next_attempt_at": next_attempt_at,
             "error": json.dumps(error),
         },
@@ -146,8 +148,8 @@ def park_task(connection: Connection, task: Task) -> None:
     """Put a held task back unharmed, because the process stops: the attempt was not the task's fault."""
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL"
-        " WHERE id = :id AND attempt = :attempt AND status = 'running'",
-        {"id": task.id, "attempt": task.attempt},
+        " WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token},
     )
 
 

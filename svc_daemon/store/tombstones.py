@@ -22,12 +22,13 @@ def create_tombstone(
 
 
 def find_successor(connection: Connection, team_id: str, source_id: str) -> str | None:
-    """The source that took the place of `source_id`, followed to the one that is there now."""
+    """The source that took the place of `source_id`, followed to the one that is there now; None where none is."""
     rows = connection.execute(
         "WITH RECURSIVE line (id, step) AS (SELECT :source_id, 0 UNION ALL"
         " SELECT t.replaced_by, line.step + 1 FROM tombstones t JOIN line ON t.source_id = line.id"
         " WHERE t.team_id = :team_id AND t.replaced_by IS NOT NULL AND line.step < 1000)"
-        " SELECT id FROM line WHERE step > 0 ORDER BY step DESC LIMIT 1",
+        " SELECT s.id FROM line JOIN sources s ON s.id = line.id AND s.team_id = :team_id"
+        " WHERE line.step > 0 ORDER BY line.step DESC LIMIT 1",
         {"source_id": source_id, "team_id": team_id},
     ).fetchall()
     return rows[0]["id"] if rows else None

@@ -1,4 +1,4 @@
-"""Error codes: what programs branch on (specification, Errors). Imports no pydantic, so that whoever needs a name is light."""
+"""Error codes: what programs branch on (specification, Errors). No pydantic here, so that a name costs nothing."""
 
 from enum import StrEnum
 

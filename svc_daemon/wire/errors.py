@@ -4,9 +4,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from svc_daemon.wire.codes import ErrorCode as ErrorCode
-from svc_daemon.wire.codes import SourceErrorCode as SourceErrorCode
-
 
 class ErrorBody(BaseModel):
     code: str

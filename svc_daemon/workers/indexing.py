@@ -24,20 +24,23 @@ from svc_daemon.operations.indexing import (
     extend_claim,
     fail_indexing,
     note_progress,
+    park_claimed,
     park_indexing,
 )
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store.sources import find_source
+from svc_daemon.store.sources import Source, find_source
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
 
 #: A lease is extended three times before it would run out.
 BEATS_PER_LEASE = 3
+#: After an error of ours the loop waits this long, so that it can't spin.
+PAUSE_AFTER_ERROR_S = 1.0
 
 
 class IndexingWorker:
@@ -57,6 +60,8 @@ class IndexingWorker:
                 self._start(await self._next_claim())
         finally:
             await self._park_all()
+            # A claim that was being made when the stop came is nobody's now.
+            await park_claimed(self._context)
 
     def _start(self, claim: IndexingClaim) -> None:
         running = asyncio.create_task(self._index_in_slot(claim))
@@ -67,11 +72,23 @@ class IndexingWorker:
         """Wait for work, team by team in turn."""
         while True:
             self._context.wakes.indexing.clear()
-            if claim := await claim_indexing(self._context, self._teams_in_turn()):
-                self._pass_turn(claim.task.team_id)
+            try:
+                claim = await self._claim()
+            except Exception:
+                # A full disk, say: it must not end the worker.
+                log.exception("claiming went wrong")
+                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+                continue
+            if claim is not None:
                 return claim
             due_at = self._context.read(next_attempt_due)
             await wait(self._context.wakes.indexing, due_at, self._context.clock)
+
+    async def _claim(self) -> IndexingClaim | None:
+        claim = await claim_indexing(self._context, self._teams_in_turn())
+        if claim is not None:
+            self._pass_turn(claim.task.team_id)
+        return claim
 
     def _teams_in_turn(self) -> list[str]:
         known = self._context.read(list_team_ids)
@@ -129,13 +146,22 @@ class IndexingWorker:
             text=extraction.text,
             chunks=extraction.chunks,
         )
-        self._context.provider.put_document(source.team_id, document, list(source.places))
+        provider = self._context.provider
+        provider.put_document(source.team_id, document, list(source.places))
+        now = self._find(source)
+        if now is not None and now.title != source.title:
+            # It was changed since the claim, when the index had nothing to change yet.
+            provider.set_title(source.team_id, source.id, now.title)
 
     def _undo(self, claim: IndexingClaim) -> None:
         """The claim went stale: if that was a delete, what was put must not stay."""
         source = claim.source
-        if self._context.read(lambda connection: find_source(connection, source.team_id, source.id)) is None:
+        if self._find(source) is None:
             self._context.provider.delete_document(source.team_id, source.id)
+
+    def _find(self, source: Source) -> Source | None:
+        """The source as it stands now."""
+        return self._context.read(lambda connection: find_source(connection, source.team_id, source.id))
 
     async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
         log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)

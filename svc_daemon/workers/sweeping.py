@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
@@ -25,22 +26,23 @@ class SweepingWorker:
 
     async def run(self) -> None:
         await self._step(remove_index_orphans)
-        rounds = 0
+        monotonic = self._context.clock.monotonic
+        rounds, due_s = 0, monotonic() + ROUND_S
         while True:
             self._context.wakes.sweeping.clear()
             while await self._step(clean_tombstones) == STEP_LIMIT:
                 pass
-            if not await self._is_woken():
+            await self._wait_until(due_s)
+            # Deletes without a pause must not put off the look-round.
+            if monotonic() >= due_s:
                 await self._look_round(purge=rounds % ROUNDS_PER_PURGE == 0)
-                rounds += 1
+                rounds, due_s = rounds + 1, monotonic() + ROUND_S
 
-    async def _is_woken(self) -> bool:
-        """Wait for a delete or for the look-round; True for a delete."""
-        try:
-            async with asyncio.timeout(ROUND_S):
-                return await self._context.wakes.sweeping.wait()
-        except TimeoutError:
-            return False
+    async def _wait_until(self, due_s: float) -> None:
+        """Wait for a delete or for the look-round, whichever comes first."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(due_s - self._context.clock.monotonic()):
+                await self._context.wakes.sweeping.wait()
 
     async def _look_round(self, *, purge: bool) -> None:
         await self._step(_release_tasks)

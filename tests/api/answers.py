@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 
 from svc_daemon.errors import ERRORS
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 _REQUEST_ID = re.compile(r"req_[0-9a-z]{26}")

@@ -238,6 +238,10 @@ class Daemon:
     def write(self, work: Callable[[Connection], T]) -> T:
         return self.context.database.write(work)
 
+    def count(self, table: str) -> int:
+        """Rows of a table of the state."""
+        return self.read(lambda connection: int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]))
+
     def add_team(self) -> str:
         """Another team; its admin key."""
         team_id = self.context.ids.make(ids.TEAM)

@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 from svc_daemon.api.faults import answer_of, is_openai_path
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
-from svc_daemon.wire.errors import ErrorCode, ErrorEnvelope
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.errors import ErrorEnvelope
 from tests.api.servers import connected, hardened, serving, wait_until
 
 SECRET = "the password is hunter2"

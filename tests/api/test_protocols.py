@@ -40,7 +40,7 @@ async def refuse(request: Request) -> Response:
 async def pour(request: Request) -> Response:
     async def body() -> AsyncIterator[bytes]:
         try:
-            for _ in range(1000):
+            for _ in range(20 if request.url.query else 1000):
                 yield b"x" * 100_000
         finally:
             ENDED.append("pour")
@@ -157,6 +157,22 @@ def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) ->
         while data.count(b'{"hello":true}') < 3:
             data += client.recv(65536)
         assert data.count(b"HTTP/1.1 200 ") == 3
+
+
+def test_an_answer_arrives_in_one_piece(port: int) -> None:
+    with connected(port) as client:
+        for _ in range(5):
+            client.sendall(GET)
+            assert client.recv(65536).endswith(b'{"hello":true}')
+
+
+def test_a_long_answer_arrives_whole(port: int) -> None:
+    with connected(port) as client:
+        client.sendall(b"GET /pour?short HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        data = b""
+        while piece := client.recv(1_000_000):
+            data += piece
+    assert data.count(b"x" * 100_000) == 20
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 KEPT = [
     ("report.txt", "report.txt"),

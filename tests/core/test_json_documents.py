@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.core.json_documents import MAX_DEPTH, find_key, parse_object
 from svc_daemon.errors import ServiceError
-from svc_daemon.wire.errors import ErrorCode
+from svc_daemon.wire.codes import ErrorCode
 
 
 def nested_lists(depth: int) -> bytes:

@@ -16,7 +16,7 @@ from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 from tests.extract.conftest import Extract, MakeExtractor
 from tests.samples import PROSE, make_endless_pdf, make_pdf
 

@@ -5,7 +5,7 @@ import pytest
 from svc_daemon.core.documents import Document
 from svc_daemon.extract.children import with_warnings
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 from tests.extract.conftest import Extract
 

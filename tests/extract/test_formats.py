@@ -11,7 +11,7 @@ from svc_daemon.core.media_types import FORMATS, detect
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import READERS, Given, find_reader
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.wire.errors import SourceErrorCode
+from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
 
 Shape = list[tuple[str, str, tuple[str, ...]]]

@@ -8,7 +8,7 @@ from svc_cli.app import build
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 from svc_daemon.settings import Limits, variable
-from svc_daemon.wire.errors import ErrorCode, SourceErrorCode
+from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 from tests.rules.modules import ROOT, Module, modules
 from tests.rules.names import codes_in, missing, variables_in, variables_named
 
