@@ -4,6 +4,7 @@ One transaction removes the rows and leaves a tombstone. The sweeper then unlink
 after a crash. A running indexing finds its claim stale and changes nothing: delete wins.
 """
 
+from collections.abc import Collection
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys
@@ -58,11 +59,14 @@ def leave_bucket(connection: Connection, source: Source, bucket_id: str) -> None
     create_detachment(connection, source.team_id, source.id)
 
 
-def give_place(connection: Connection, context: Context, old: Source, bucket_id: str, successor_id: str) -> None:
-    """The successor takes the place of `old` in this bucket; where that was its last, `old` is deleted."""
-    if list(old.places) == [bucket_id]:
+def give_places(
+    connection: Connection, context: Context, old: Source, bucket_ids: Collection[str], successor_id: str
+) -> None:
+    """The successor takes the places of `old` in these buckets; where it has no other, `old` is deleted."""
+    if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
-    else:
+        return
+    for bucket_id in set(old.places) & set(bucket_ids):
         leave_bucket(connection, old, bucket_id)
 
 

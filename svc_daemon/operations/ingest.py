@@ -13,7 +13,7 @@ from svc_daemon.core import api_keys, ids, readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.deletion import give_place
+from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.keys import get_usable_bucket, require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
@@ -142,12 +142,11 @@ def _supersede(connection: Connection, context: Context, source: Source) -> None
     """A newer replacement takes the place of one that isn't ready yet in the same bucket."""
     if source.replaces is None:
         return
-    (bucket_id,) = source.places
     for other in list_replacing(connection, source.team_id, source.replaces):
-        if other.id != source.id and bucket_id in other.places:
+        if other.id != source.id and set(other.places) & set(source.places):
             # Where it stays in other buckets it is a source like any other.
             update_state(connection, replace(other, replaces=None))
-            give_place(connection, context, other, bucket_id, source.id)
+            give_places(connection, context, other, source.places, source.id)
 
 
 def _new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.deletion import give_place
+from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
@@ -123,7 +123,7 @@ def _swap(connection: Connection, context: Context, sync: Sync) -> None:
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
     for old in _predecessors(connection, source, sync.claim.bucket_id):
-        give_place(connection, context, old, sync.claim.bucket_id, source.id)
+        give_places(connection, context, old, [sync.claim.bucket_id], source.id)
     left = find_source(connection, source.team_id, source.replaces)
     if left is None or not set(left.places) & set(source.places):
         update_state(connection, replace(source, replaces=None))
