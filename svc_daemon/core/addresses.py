@@ -1,0 +1,142 @@
+"""Which addresses the daemon may connect to: a table of refused networks, and what the operator allows all the same.
+
+The table is our own because `ipaddress.is_global` is not made for this: depending on the release it passes tunnels that
+carry an IPv4 address inside, multicast, and networks that clouds use for their own services.
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+
+from svc_daemon.settings import SettingError
+
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
+
+#: Ports of the web; any other takes an allowed network.
+WEB_PORTS = frozenset({80, 443})
+
+#: What a name of the local machine stands for (RFC 6761, 6.3).
+LOOPBACKS: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
+
+_REFUSED_V4 = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this host
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared by carriers; some clouds' metadata
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # Azure's host, in the middle of public space
+        "169.254.0.0/16",  # link-local; most clouds' metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments; one cloud's metadata
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # multicast tunnels
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+    )
+)
+
+#: All that is public in IPv6. Loopback, mapped, NAT64, unique local, link-local and multicast lie outside.
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+_REFUSED_V6 = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, an IPv4 address inside
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedNetwork:
+    """A network that may be fetched from although the table refuses it."""
+
+    network: IpNetwork
+    #: The only port that is allowed; None is any.
+    port: int | None = None
+
+    def holds(self, address: IpAddress, port: int) -> bool:
+        return address in self.network and self.port in (None, port)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPolicy:
+    """Where the daemon may connect to. By default to public addresses, on the ports of the web."""
+
+    allowed: tuple[AllowedNetwork, ...] = ()
+    #: Where this daemon listens: refused whatever is allowed, so that no URL makes it talk to itself.
+    own: tuple[IpAddress, int] | None = None
+
+    def permits(self, address: IpAddress, port: int) -> bool:
+        # An address with another one inside is never allowed: it would pass by a rule that is not about it.
+        if _is_mapped(address) or self._is_own(address, port):
+            return False
+        if any(allowed.holds(address, port) for allowed in self.allowed):
+            return True
+        return port in WEB_PORTS and is_public(address)
+
+    def may_permit_port(self, port: int) -> bool:
+        """Whether any address could be permitted on this port, so that a name need not be resolved in vain."""
+        return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
+
+    def _is_own(self, address: IpAddress, port: int) -> bool:
+        if self.own is None or port != self.own[1]:
+            return False
+        # The unspecified address connects to the machine itself, and listening on it is listening everywhere.
+        here = address == self.own[0] or address.is_loopback or address.is_unspecified
+        return here or (self.own[0].is_unspecified and not is_public(address))
+
+
+def is_public(address: IpAddress) -> bool:
+    """Whether the address is an ordinary one of the public network."""
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _REFUSED_V4)
+    return address in _GLOBAL_UNICAST and not any(address in network for network in _REFUSED_V6)
+
+
+def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
+    """The networks of `SVC_FETCH_ALLOW`, such as `127.0.0.0/8, 10.1.0.0/16:8443, fd00::/8`; raises SettingError.
+
+    A port follows the prefix length (`fd00::/8:8443`), or an IPv4 address without one.
+    """
+    return tuple(_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip())
+
+
+def _parse_entry(entry: str) -> AllowedNetwork:
+    network, port = _split_port(entry)
+    try:
+        return AllowedNetwork(ip_network(network), None if port is None else _parse_port(port))
+    except ValueError as error:
+        raise SettingError(
+            f"SVC_FETCH_ALLOW must list networks, each with a port or without, such as 127.0.0.0/8 or "
+            f"10.1.0.0/16:8443; {entry!r} is none ({error})."
+        ) from error
+
+
+def _split_port(entry: str) -> tuple[str, str | None]:
+    """Only behind a prefix length, or in IPv4, is a colon not part of the address."""
+    address, slash, rest = entry.partition("/")
+    if not slash and entry.count(":") != 1:
+        return entry, None
+    head, colon, port = (rest if slash else address).partition(":")
+    return f"{address}/{head}" if slash else head, port if colon else None
+
+
+def _parse_port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise ValueError(f"{text!r} is not a port")
+    return int(text)
+
+
+def _is_mapped(address: IpAddress) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None

@@ -1,0 +1,128 @@
+"""Connections that go to an address which was judged, and nowhere else."""
+
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+
+import certifi
+import httpcore
+
+from svc_daemon.core.addresses import LOOPBACKS, AddressPolicy, IpAddress
+from svc_daemon.core.urls import Url, blocked
+from svc_daemon.fetch.failures import FetchFailed, Reason
+from svc_daemon.fetch.resolvers import Resolver
+
+#: Addresses of one name that are tried, in the resolver's order.
+MAX_TRIED = 4
+
+#: As httpcore has them.
+SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+
+
+class Connector:
+    """Opens connections to the hosts of URLs, as the policy permits."""
+
+    def __init__(
+        self, policy: AddressPolicy, resolver: Resolver, connect_s: float, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._policy = policy
+        self._resolver = resolver
+        self._connect_s = connect_s
+        # Named certificates keep the library from looking into the environment for others.
+        self._tls = tls or ssl.create_default_context(cafile=certifi.where())
+
+    async def judged_addresses(self, url: Url) -> Sequence[IpAddress]:
+        """The addresses of the URL's host, at least one, all of them permitted.
+
+        Raises `url_fetch_blocked` where one is refused, and FetchFailed for a name without any.
+        """
+        if not self._policy.may_permit_port(url.port):
+            raise blocked(f"Only ports 80 and 443 are fetched from, not {url.port}.", "port")
+        addresses = await self._addresses(url)
+        if not all(self._policy.permits(address, url.port) for address in addresses):
+            raise blocked(
+                "The URL leads to an address that the fetch policy refuses; the operator can allow its network with "
+                "SVC_FETCH_ALLOW.",
+                "address",
+            )
+        return addresses
+
+    @asynccontextmanager
+    async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
+        """A connection for one request to this URL, closed at the end; raises as `judged_addresses` does."""
+        addresses = await self.judged_addresses(url)
+        connection = httpcore.AsyncHTTPConnection(
+            origin=remote(url).origin,
+            ssl_context=self._tls,
+            network_backend=_JudgedNetwork(addresses, self._connect_s),
+        )
+        try:
+            yield connection
+        finally:
+            await connection.aclose()
+
+    async def _addresses(self, url: Url) -> Sequence[IpAddress]:
+        if url.address is not None:
+            return (url.address,)
+        if url.is_local:
+            # Known beforehand, so that one loopback address may be allowed without the other.
+            return [address for address in LOOPBACKS if self._policy.permits(address, url.port)] or LOOPBACKS
+        try:
+            found = await self._resolver.resolve(url.host)
+        except OSError as error:
+            raise _unresolved() from error
+        if not found:
+            raise _unresolved()
+        return [ip_address(text) for text in found]
+
+
+def remote(url: Url) -> httpcore.URL:
+    """The library's form of a URL, made of judged parts and never parsed again."""
+    return httpcore.URL(
+        scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode("ascii")
+    )
+
+
+class _JudgedNetwork(httpcore.AsyncNetworkBackend):
+    """A network in which every name leads to the given addresses."""
+
+    def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:
+        self._addresses = addresses[:MAX_TRIED]
+        self._connect_s = connect_s
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,  # noqa: ARG002  (the name is for TLS and the Host header; asking for it again would undo the check)
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109, ARG002  (the library's signature; ours is per address)
+        local_address: str | None = None,
+        socket_options: Iterable[SocketOption] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        *others, last = self._addresses
+        for address in others:
+            try:
+                return await self._connect(address, port, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                continue
+        return await self._connect(last, port, local_address, socket_options)
+
+    async def _connect(
+        self,
+        address: IpAddress,
+        port: int,
+        local_address: str | None,
+        socket_options: Iterable[SocketOption] | None,
+    ) -> httpcore.AsyncNetworkStream:
+        return await self._network.connect_tcp(
+            str(address),
+            port,
+            timeout=self._connect_s,
+            local_address=local_address,
+            socket_options=socket_options,
+        )
+
+
+def _unresolved() -> FetchFailed:
+    return FetchFailed(Reason.UNRESOLVED, "The name of the URL's host does not resolve.")

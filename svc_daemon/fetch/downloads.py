@@ -1,0 +1,73 @@
+"""What a fetch is given and what it gives back."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Sink(Protocol):
+    """Where the bytes go, such as a staged file."""
+
+    async def append(self, data: bytes) -> None: ...
+
+    async def discard(self) -> None:
+        """Forget the bytes. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """What one request may take."""
+
+    #: Largest body, on the wire and decoded (specification, Limits).
+    file_bytes: int = 26_214_400
+    #: Whole time of a fetch, from the name to the last byte, every redirect included.
+    fetch_s: float = 30
+    #: Whole time of a post.
+    post_s: float = 15
+    #: Time for a connection to one address, so that a dead one leaves time for the next.
+    connect_s: float = 5
+    #: Redirects followed.
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validators:
+    """What an earlier fetch said about its version, so that the host can answer that nothing changed."""
+
+    #: The final URL of the earlier fetch. They are sent to no other: another page may use the same tag.
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+
+    def headers(self) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in (("If-None-Match", self.etag), ("If-Modified-Since", self.last_modified))
+            if value
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A body that went into the sink whole, and what was said about it."""
+
+    #: Canonical URL of the answer, behind all redirects.
+    final_url: str
+    http_status: int
+    #: `Content-Type` as it was sent, empty without one.
+    content_type: str
+    etag: str | None
+    last_modified: str | None
+    #: Bytes in the sink.
+    size_bytes: int
+    #: A name for them: what the host says, else the URL's last part, else the host.
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotModified:
+    """The version of the validators is the current one; the sink got nothing."""
+
+    final_url: str
+    etag: str | None
+    last_modified: str | None

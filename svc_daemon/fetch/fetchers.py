@@ -1,0 +1,125 @@
+"""The fetcher: gets a URL into a sink, posts to a URL, or only judges one."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.core.urls import Url, file_name, join_url, parse_url
+from svc_daemon.fetch.answers import NOT_MODIFIED, REDIRECTS, SUCCESSES, Answer
+from svc_daemon.fetch.bodies import ACCEPTED_CODING, receive
+from svc_daemon.fetch.connections import Connector, remote
+from svc_daemon.fetch.downloads import Fetched, FetchLimits, NotModified, Sink, Validators
+from svc_daemon.fetch.failures import FetchFailed, Reason, translated
+from svc_daemon.fetch.resolvers import Resolver, SystemResolver
+from svc_daemon.wire.versions import VERSION
+
+USER_AGENT = f"svc/{VERSION}"
+
+
+class Fetcher:
+    """Requests to other hosts under one policy. Holds no connection and nothing to close."""
+
+    def __init__(
+        self,
+        policy: AddressPolicy,
+        limits: FetchLimits | None = None,
+        resolver: Resolver | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._limits = limits or FetchLimits()
+        self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
+
+    async def check(self, url: str) -> None:
+        """Judge a URL without a request to it, as at the create of a webhook.
+
+        Raises `url_fetch_blocked`, and FetchFailed where the name has no address at the moment.
+        """
+        async with _deadline(self._limits.post_s):
+            await self._connector.judged_addresses(parse_url(url))
+
+    async def fetch(
+        self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
+    ) -> Fetched | NotModified:
+        """Get the URL's content into the sink, through redirects; with validators perhaps only that nothing changed.
+
+        Raises `url_fetch_blocked`, FetchFailed, `file_too_large` and what the sink raises. Whatever it raises, the sink
+        has been discarded.
+        """
+        try:
+            async with _deadline(self._limits.fetch_s):
+                return await self._follow(parse_url(url), sink, validators, {"Accept": accept})
+        except BaseException:
+            await sink.discard()
+            raise
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send exactly these bytes and return the status of the answer, whatever it is.
+
+        A redirect is not followed and the answer's body is not read. Raises `url_fetch_blocked` and FetchFailed.
+        """
+        async with (
+            _deadline(self._limits.post_s),
+            self._exchange("POST", parse_url(url), {"Accept": "*/*", **headers}, body) as answer,
+        ):
+            return answer.status
+
+    async def _follow(
+        self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
+    ) -> Fetched | NotModified:
+        """A redirect from https to http is followed, as browsers and curl do: no request carries anything secret."""
+        for _ in range(self._limits.redirects + 1):
+            conditions = validators.headers() if validators and validators.url == str(url) else {}
+            async with self._exchange("GET", url, {**headers, **conditions}) as answer:
+                location = answer.header("Location")
+                if answer.status not in REDIRECTS or not location:
+                    return await self._take(url, answer, sink, is_conditional=bool(conditions))
+            url = join_url(url, location)
+        raise FetchFailed(Reason.REDIRECTS, f"The URL redirects more than {self._limits.redirects} times.")
+
+    async def _take(self, url: Url, answer: Answer, sink: Sink, *, is_conditional: bool) -> Fetched | NotModified:
+        etag, last_modified = answer.validator("ETag"), answer.validator("Last-Modified")
+        if is_conditional and answer.status == NOT_MODIFIED:
+            return NotModified(final_url=str(url), etag=etag, last_modified=last_modified)
+        if answer.status not in SUCCESSES:
+            raise FetchFailed(Reason.STATUS, f"The remote host answered {answer.status}.", http_status=answer.status)
+        return Fetched(
+            final_url=str(url),
+            http_status=answer.status,
+            content_type=answer.header("Content-Type"),
+            etag=etag,
+            last_modified=last_modified,
+            size_bytes=await receive(answer, sink, self._limits.file_bytes),
+            file_name=file_name(url, answer.header("Content-Disposition")),
+        )
+
+    @asynccontextmanager
+    async def _exchange(
+        self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None = None
+    ) -> AsyncIterator[Answer]:
+        """One request on a connection of its own; within it, the library's errors are ours."""
+        sent = {
+            "Host": url.authority,
+            "User-Agent": USER_AGENT,
+            "Accept-Encoding": ACCEPTED_CODING,
+            "Connection": "close",
+        }
+        with translated():
+            async with (
+                self._connector.connection(url) as connection,
+                connection.stream(
+                    method, remote(url), headers=[*sent.items(), *headers.items()], content=body
+                ) as response,
+            ):
+                yield Answer(response)
+
+
+@asynccontextmanager
+async def _deadline(timeout_s: float) -> AsyncIterator[None]:
+    """Everything within has this long altogether; a byte now and then gains nobody more."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError as error:
+        raise FetchFailed(Reason.TIMEOUT, f"The remote host was not done within {timeout_s:g} seconds.") from error
