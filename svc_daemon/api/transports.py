@@ -1,7 +1,8 @@
-"""The transport of one connection: it sends an answer in one piece, and closes only when the client has stopped sending.
+"""The transport of one connection: it sends an answer in one piece, and closes when the client has stopped sending.
 
-uvicorn writes the head and the body of an answer apart. Two packets cost a second system call, wake the client twice, and
-wait 40 ms for each other where Nagle's algorithm is on; so what is written in one turn of the event loop is sent together.
+uvicorn writes the head and the body of an answer apart. Two packets cost a second system call, wake the client twice,
+and wait 40 ms for each other where Nagle's algorithm is on; so what is written in one turn of the event loop is sent
+together.
 
 Closing a socket with unread bytes resets the connection, and the reset can overtake the answer. So our side is shut
 after the answer, what still arrives is thrown away, and the connection is cut when the client ends it or its time is

@@ -176,6 +176,7 @@ def test_a_long_answer_arrives_whole(port: int) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int) -> None:
+    ENDED.clear()
     with connected(port) as client:
         client.sendall(b"GET /pour HTTP/1.1\r\nHost: localhost\r\n\r\n")
         wait_until(lambda: bool(ENDED), "the answer is given up")
