@@ -1,0 +1,64 @@
+"""A small real database for the tests of the writer: notes, and what is done with them."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.database import Database
+
+#: Nothing here takes nearly so long; a test that waits longer has found a standstill.
+DEADLINE_S = 30
+
+
+def prepare(connection: Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY, text TEXT)")
+
+
+def insert(number: int, text: str = "") -> Callable[[Connection], int]:
+    def work(connection: Connection) -> int:
+        connection.execute("INSERT INTO notes (id, text) VALUES (?, ?)", (number, text))
+        return number
+
+    return work
+
+
+def ids(connection: Connection) -> list[int]:
+    return [row["id"] for row in connection.execute("SELECT id FROM notes ORDER BY id").fetchall()]
+
+
+@contextmanager
+def busy_writer(database: Database) -> Iterator[None]:
+    """The writer is held, so that what is submitted inside becomes one group."""
+    begun, let_go = threading.Event(), threading.Event()
+
+    def hold(_: Connection) -> None:
+        begun.set()
+        assert let_go.wait(DEADLINE_S)
+
+    held = database.submit(hold)
+    assert begun.wait(DEADLINE_S)
+    try:
+        yield
+    finally:
+        let_go.set()
+    held.result(DEADLINE_S)
+
+
+def submit_all(database: Database, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:
+    with busy_writer(database):
+        return [database.submit(work) for work in works]
+
+
+def ids_in(path: Path) -> list[int]:
+    """What a stranger finds in the file, which must be whole."""
+    connection = sqlite3.connect(path)
+    connection.row_factory = sqlite3.Row
+    assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    found = ids(connection)
+    connection.close()
+    return found

@@ -1,0 +1,147 @@
+"""The writer on a disk that is full, fails, or holds something else than was written."""
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from svc_daemon.database import Database
+from svc_daemon.errors import StorageError
+from tests.notes import DEADLINE_S, ids, ids_in, insert, prepare, submit_all
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "notes.db"
+
+
+def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Path) -> None:
+    database = Database(path, prepare=_prepare_small)
+    sizes = [10, 10, 200_000, 10, 10]
+    futures = submit_all(database, [insert(number, "x" * size) for number, size in enumerate(sizes)])
+    kept = [number for number, future in enumerate(futures) if future.exception(DEADLINE_S) is None]
+    refused = futures[2].exception()
+    assert isinstance(refused, StorageError)
+    assert isinstance(refused.__cause__, sqlite3.OperationalError)
+    assert refused.__cause__.sqlite_errorname == "SQLITE_FULL"
+    assert database.read(ids) == kept
+    assert not database.is_broken
+    assert database.write(insert(100)) == 100
+    database.close()
+    assert ids_in(path) == [*kept, 100]
+
+
+def test_full_told_in_other_words_by_the_work_is_still_full(path: Path) -> None:
+    database = Database(path, prepare=_prepare_small)
+
+    def work(connection: Connection) -> None:
+        try:
+            insert(1, "x" * 200_000)(connection)
+        except sqlite3.OperationalError as error:
+            raise LookupError("no room") from error
+
+    with pytest.raises((StorageError, LookupError)):
+        database.submit(work).result(DEADLINE_S)
+    assert database.submit(insert(2)).result(DEADLINE_S) == 2
+    assert not database.is_broken
+    database.close()
+
+
+def _prepare_small(connection: Connection) -> None:
+    prepare(connection)
+    connection.execute("PRAGMA max_page_count = 20")
+
+
+#: Runs where the kernel refuses to let files grow: every further write of the log is an I/O error.
+_FAILING_DISK = """
+    import resource, sqlite3, sys
+    from pathlib import Path
+    from svc_daemon.database import Database
+    from svc_daemon.errors import StorageError
+
+    def prepare(connection):
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+
+    def insert(number):
+        def work(connection):
+            connection.execute("INSERT INTO notes (id, text) VALUES (?, ?)", (number, "x" * 10_000))
+        return work
+
+    told = []
+    database = Database(Path(sys.argv[1]), prepare=prepare, on_broken=told.append)
+    for number in range(10):
+        database.write(insert(number))
+    log_bytes = Path(sys.argv[1] + "-wal").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (log_bytes, resource.RLIM_INFINITY))
+    failures = []
+    for future in [database.submit(insert(number)) for number in range(10, 13)]:
+        failures.append(future.exception(30))
+    assert all(isinstance(failure, StorageError) for failure in failures), failures
+    assert failures[0].__cause__.sqlite_errorname.startswith("SQLITE_IOERR"), failures[0].__cause__
+    assert database.is_broken
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    try:
+        database.submit(insert(20))
+    except StorageError as refused:
+        assert isinstance(refused.__cause__, sqlite3.Error)
+    else:
+        raise AssertionError("a broken database took more")
+    assert database.read(lambda c: c.execute("SELECT COUNT(*) FROM notes").fetchone()[0]) == 10
+    database.close()
+    assert len(told) == 1, told
+"""
+
+
+def test_an_io_error_ends_writing_and_keeps_what_was_answered(path: Path) -> None:
+    program = [sys.executable, "-c", textwrap.dedent(_FAILING_DISK), str(path)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ids_in(path) == list(range(10))
+
+
+def test_damage_found_by_a_piece_of_work_ends_writing(path: Path) -> None:
+    told: list[sqlite3.Error] = []
+    Database(path, prepare=_prepare_large).close()
+    content = bytearray(path.read_bytes())
+    # Page 1 holds the schema; every page behind it becomes noise.
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+    database = Database(path, prepare=lambda _: None, on_broken=told.append)
+    wrong = database.submit(insert(1_000_000))
+    failure = wrong.exception(DEADLINE_S)
+    assert isinstance(failure, StorageError)
+    with pytest.raises(StorageError):
+        database.submit(insert(1))
+    database.close()
+    assert [error.sqlite_errorname for error in told] == ["SQLITE_CORRUPT"]
+
+
+def _prepare_large(connection: Connection) -> None:
+    prepare(connection)
+    for number in range(100):
+        insert(number, "x" * 3000)(connection)
+
+
+@pytest.mark.parametrize("content", [b"no database" * 500, b"x" * 100])
+def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"notes\.db"):
+        Database(path, prepare=prepare)
+    assert path.read_bytes() == content
+
+
+def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path) -> None:
+    opened: list[Connection] = []
+
+    def prepare(connection: Connection) -> None:
+        opened.append(connection)
+        raise LookupError("not this one")
+
+    with pytest.raises(LookupError):
+        Database(path, prepare=prepare)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")
