@@ -109,5 +109,7 @@ def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )
+    # A redirect would have an empty body; an unknown path gets the envelope instead.
+    app.router.redirect_slashes = False
     app.state.openapi = describe(ENDPOINTS)
     return app
