@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from itertools import takewhile
 from types import FrameType
 from typing import Any
@@ -141,7 +141,10 @@ def _console(arguments: Sequence[str]) -> Console:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
-    return Console(sys.stdout, sys.stderr, os.environ, form, debug="--debug" in before_dashes)
+    # A shell can start us with a stream closed (`>&-`); then there is nobody to tell.
+    return Console(
+        sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
+    )
 
 
 def _two_step_interrupt() -> None:

@@ -30,6 +30,8 @@ class Foreign:
     """Something answered that is not this service, or nothing that could be understood in time."""
 
     reason: str
+    #: It took the connection and said nothing: a daemon that hangs looks like this too.
+    is_silent: bool = False
 
 
 def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Health | Foreign | None:
@@ -48,7 +50,7 @@ def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Health | Foreign
         response = connection.getresponse()
         return _read_health(response.status, response.read(65536))
     except TimeoutError:
-        return Foreign("it does not answer")
+        return Foreign("it does not answer", is_silent=True)
     except (HTTPException, OSError) as error:
         return Foreign(f"it does not speak HTTP ({type(error).__name__})")
     finally:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from svc_cli.daemon_probes import Foreign, Health, probe
 from svc_cli.errors import Unreachable
@@ -33,6 +33,8 @@ STOP_TIMEOUT_S = 15.0
 #: A start that takes longer than this is worth a word.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
+#: Before another attempt at a directory that is locked.
+LOCKED_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,11 @@ class Installation:
         seen = probe(str(record["base_url"])) if record else None
         if record and isinstance(seen, Health) and seen.installation_id == record.get("installation_id"):
             return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
+        if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
+            raise Unreachable(
+                f"The daemon (process {record['pid']}) at {record['base_url']} does not answer.",
+                hint=f"`svc daemon logs` may say why; `kill {record['pid']}` ends it.",
+            )
         if self.fixed_url:
             self._refuse_taken_port(self.fixed_url)
         return None
@@ -94,7 +101,7 @@ class Installation:
             return None
         os.kill(daemon.pid, signal.SIGTERM)
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
-        while self._is_owned() or _is_alive(daemon.pid):
+        while _is_alive(daemon.pid):
             if time.monotonic() > deadline_s:
                 raise Unreachable(f"The daemon (process {daemon.pid}) did not end within {STOP_TIMEOUT_S:.0f} s.")
             time.sleep(0.02)
@@ -114,24 +121,45 @@ class Installation:
         return _tail(self.files.log, lines)
 
     def _start(self, say: Callable[[str], None], listen: str | None) -> Daemon:
-        output = self.files.log.with_name("start.log")
-        output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as sink:
-            process = _spawn(self.command(listen), self.child_environ(), sink)
+        output = self._output_file()
+        process = self._spawn(output, listen)
         began_s, said = time.monotonic(), False
         while time.monotonic() - began_s < START_TIMEOUT_S:
             found = self.find() if self.record() else None
             if found:
                 return found
-            # A daemon that finds the directory locked leaves; the one that holds the lock is about to answer.
-            if process.poll() not in {None, LOCKED_EXIT}:
+            if process.poll() == LOCKED_EXIT:
+                # One that is just ending still holds the lock; whoever takes it next answers.
+                time.sleep(LOCKED_PAUSE_S)
+                process = self._spawn(output, listen)
+            elif process.poll() is not None:
                 break
             if not said and time.monotonic() - began_s > SILENT_START_S:
                 said = True
                 say("starting the daemon …")
             time.sleep(0.02)
         raise self._start_failed(process, output)
+
+    def _output_file(self) -> Path:
+        """Where the first words of a daemon go, before its log is open."""
+        output = self.files.log.with_name("start.log")
+        output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return output
+
+    def _spawn(self, output: Path, listen: str | None) -> "subprocess.Popen[bytes]":
+        """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as sink:
+            return subprocess.Popen(
+                self.command(listen),
+                # The folder our packages lie in: `-m` looks there first, never where the user happens to stand.
+                cwd=Path(paths.__file__).parent.parent,
+                env=self.child_environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
 
     def _start_failed(self, process: "subprocess.Popen[bytes]", output: Path) -> Unreachable:
         code = process.poll()
@@ -157,20 +185,6 @@ class Installation:
             details={"address": address, "data_dir": str(self.files.root)},
         )
 
-    def _is_owned(self) -> bool:
-        """Whether a process holds the data directory's lock."""
-        try:
-            descriptor = os.open(self.files.lock, os.O_RDWR)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
-
     @contextmanager
     def _start_lock(self) -> Iterator[None]:
         self.files.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -181,21 +195,6 @@ class Installation:
             yield
         finally:
             os.close(descriptor)
-
-
-def _spawn(command: list[str], environ: dict[str, str], sink: BinaryIO) -> "subprocess.Popen[bytes]":
-    """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
-    # The folder our packages lie in: `-m` looks there first, never in a folder that the user happens to stand in.
-    home = Path(paths.__file__).parent.parent
-    return subprocess.Popen(
-        command,
-        cwd=home,
-        env=environ,
-        stdin=subprocess.DEVNULL,
-        stdout=sink,
-        stderr=sink,
-        start_new_session=True,
-    )
 
 
 def _is_alive(pid: int) -> bool:

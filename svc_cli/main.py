@@ -15,9 +15,12 @@ def main() -> NoReturn:
     if arguments in (["--version"], ["-V"]):
         sys.stdout.write(f"svc {VERSION}\n")
         sys.exit(0)
-    from svc_cli.app import run
+    try:
+        from svc_cli.app import run
 
-    sys.exit(run(arguments))
+        sys.exit(run(arguments))
+    except KeyboardInterrupt:  # so early that nothing has begun
+        sys.exit(130)
 
 
 if __name__ == "__main__":

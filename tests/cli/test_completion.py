@@ -20,6 +20,17 @@ COMP_CWORD=$(($# - 1))
 _svc
 printf '%s\\n' "${COMPREPLY[@]}"
 """
+#: The same for zsh, with its completion builtins printing what they are given.
+_ASK_ZSH = """
+compdef() { }
+compadd() { shift; print -l -- "$@" }
+_files() { print -- FILES }
+_describe() { [[ $1 == -o ]] && shift; print -l -- ${(P)2%%:*} }
+source completions/_svc
+words=("$@")
+CURRENT=$#
+_svc
+"""
 _ASK_FISH = "source completions/svc.fish; complete --do-complete 'svc {}'"
 
 
@@ -85,6 +96,20 @@ def test_bash_offers_what_may_stand_there(words: tuple[str, ...], offered: list[
 def test_fish_offers_what_may_stand_there(line: str, offered: list[str]) -> None:
     printed = _run(_shell("fish"), "--no-config", "-c", _ASK_FISH.format(line))
     assert sorted(each.split("\t")[0] for each in printed) == offered
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("svc", "bucket", ""), ["ls", "create", "show", "archive", "rm"]),
+        (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
+        (("svc", "upload", ""), ["FILES"]),
+        (("svc", "upload", "--title", ""), ["FILES"]),
+        (("svc", "bucket", "rm", "-"), ["--force", "--dry-run"]),
+    ],
+)
+def test_zsh_offers_what_may_stand_there(words: tuple[str, ...], offered: list[str]) -> None:
+    assert _run(_shell("zsh"), "-f", "-c", _ASK_ZSH, "zsh", *words)[: len(offered)] == offered
 
 
 def test_every_place_of_the_command_line_is_known() -> None:

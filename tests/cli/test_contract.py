@@ -143,6 +143,18 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     assert (process.returncode, err) == (141, b"")
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_was_never_open_is_no_bug(tmp_path: Path, closed: str) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m svc_cli config path {closed}"],
+        env=environment(tmp_path, {}),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:
     odd.answer_health()
     odd.answers["GET /v1/buckets"] = (
