@@ -1,0 +1,254 @@
+"""Replacing in place: one source takes another's place, and no search ever finds both or neither."""
+
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from svc_daemon.core import api_keys
+from svc_daemon.provider.errors import ProviderFailed
+from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import PATIENCE_S, Daemon
+
+OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second edition.\n", b"The umber quay, third.\n"
+
+
+def replaced_by(daemon: Daemon, source_id: str) -> Any:
+    return details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found").get("replaced_by")
+
+
+def attach(daemon: Daemon, bucket: str, source_id: str) -> None:
+    body_of(daemon.ask("POST", f"/v1/buckets/{bucket}/sources", json={"source_id": source_id}))
+
+
+def buckets_of(daemon: Daemon, source_id: str) -> list[str]:
+    return list(daemon.source(source_id)["bucket_ids"])
+
+
+def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    working.stop()
+    new = working.add_source(NEW, replaces=old)
+    assert working.source(new)["replaces"] == old
+    assert (working.members(), working.found("quay")) == ([old], [old])
+    working.start()
+    working.wait_ready(new)
+    assert working.source(new)["replaces"] is None
+    assert working.members(status="all") == working.found("quay") == [new]
+    assert replaced_by(working, old) == new
+    details_of(working.ask("PATCH", f"/v1/sources/{old}", json={"title": "x"}), "source_not_found")
+    wait_until(lambda: not (working.files.blobs / old).exists(), "the old bytes are gone", PATIENCE_S)
+
+
+def test_a_chain_of_replacements_leads_to_the_last(working: Daemon) -> None:
+    line = [working.add_ready(OLD)]
+    for data in (NEW, NEWER):
+        line.append(working.add_ready(data, replaces=line[-1]))
+    for earlier in line[:-1]:
+        assert replaced_by(working, earlier) == line[-1]
+    body_of(working.ask("DELETE", f"/v1/sources/{line[-1]}"))
+    assert [replaced_by(working, source_id) for source_id in line] == [None] * 3
+
+
+def test_at_no_moment_a_search_finds_both_or_neither(working: Daemon) -> None:
+    current = working.add_ready(OLD)
+    counts: list[int] = []
+    stop = threading.Event()
+
+    def search_on() -> None:
+        while not stop.is_set():
+            counts.append(len(working.found("quay", buckets=["inbox"])))
+
+    searcher = threading.Thread(target=search_on)
+    searcher.start()
+    for number in range(12):
+        current = working.add_ready(f"The umber quay, edition {number}.\n".encode(), replaces=current)
+    stop.set()
+    searcher.join(PATIENCE_S)
+    assert len(counts) > 12
+    assert set(counts) == {1}
+
+
+def test_what_is_indexed_but_not_synced_is_not_found_yet(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    with working.provider.held("set_buckets") as hold:
+        new = working.add_source(NEW, replaces=old)
+        hold.wait_entered()
+        assert working.source(new)["status"] == "active"
+        assert (working.found("quay"), working.members()) == ([old], [old])
+    working.wait_ready(new)
+    assert (working.found("quay"), working.members()) == ([new], [new])
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("narrowed", [{}, {"tags": ["t"]}, {"buckets": ["inbox"]}])
+def test_a_search_that_a_swap_overtakes_asks_again(working: Daemon, elsewhere: bool, narrowed: dict[str, Any]) -> None:
+    old = working.add_ready(OLD, tags="t")
+    working.make_bucket("second")
+    if elsewhere:
+        attach(working, "second", old)
+        working.wait_ready(old)
+    found: list[httpx.Response] = []
+    body = {"buckets": ["inbox"], **narrowed}
+    with working.provider.held("search") as hold:
+        searching = threading.Thread(target=lambda: found.append(working.search("quay", **body)))
+        searching.start()
+        hold.wait_entered()
+        new = working.add_ready(NEW, replaces=old, tags="t")
+    searching.join(PATIENCE_S)
+    assert [result["source_id"] for result in body_of(found[0])["data"]] == [new]
+
+
+def test_in_several_buckets_the_old_one_leaves_only_this_one(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    second = working.make_bucket("second")
+    attach(working, "second", old)
+    working.wait_ready(old)
+    new = working.add_ready(NEW, replaces=old)
+    assert (working.members("inbox"), working.members("second")) == ([new], [old])
+    assert (buckets_of(working, old), working.source(old)["ready"]) == ([second], True)
+    assert (working.found("quay", buckets=["inbox"]), working.found("quay", buckets=["second"])) == ([new], [old])
+
+
+def test_a_replacement_attached_to_another_bucket_still_takes_its_place(working: Daemon) -> None:
+    older = working.make_bucket("aaa")
+    working.make_bucket("zzz")
+    for bucket in (older, "zzz"):
+        working.stop()
+        old = working.add_source(OLD, bucket="inbox")
+        working.start()
+        working.wait_ready(old)
+        working.stop()
+        new = working.add_source(NEW, replaces=old)
+        attach(working, bucket, new)
+        working.start()
+        working.wait_ready(new)
+        assert replaced_by(working, old) == new
+        assert working.members(bucket) == [new]
+        body_of(working.ask("DELETE", f"/v1/sources/{new}"))
+
+
+def test_a_bucket_made_before_does_not_end_the_replacement_early(daemon: Daemon) -> None:
+    daemon.make_bucket("later")
+    daemon.start()
+    old = daemon.add_ready(OLD, bucket="later")
+    daemon.stop()
+    new = daemon.add_source(NEW, bucket="later", replaces=old)
+    attach(daemon, "inbox", new)
+    daemon.start()
+    daemon.wait_ready(new)
+    assert daemon.members("later") == [new]
+    assert replaced_by(daemon, old) == new
+
+
+def test_a_newer_replacement_supersedes_one_that_is_not_ready(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    working.stop()
+    first = working.add_source(NEW, replaces=old)
+    second = working.add_source(NEWER, replaces=old)
+    assert replaced_by(working, first) == second
+    working.start()
+    working.wait_ready(second)
+    assert working.members(status="all") == working.found("quay") == [second]
+    assert replaced_by(working, old) == second
+
+
+def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    with working.provider.held("put_document") as hold:
+        first = working.add_source(NEW, replaces=old)
+        hold.wait_entered()
+        second = working.add_source(NEWER, replaces=first)
+        assert working.found("quay") == [old]
+    working.wait_ready(second)
+    assert working.members(status="all") == working.found("quay") == [second]
+    assert replaced_by(working, old) == second
+
+
+def test_replacing_one_that_failed_to_take_its_place_replaces_both(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    failed = working.add_source(b" \n", replaces=old)
+    working.wait_status(failed, "failed")
+    new = working.add_ready(NEW, replaces=failed)
+    assert working.members(status="all") == [new]
+    assert (replaced_by(working, old), replaced_by(working, failed)) == (new, new)
+
+
+def test_a_replacement_of_another_bucket_is_not_superseded(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    working.make_bucket("second")
+    attach(working, "second", old)
+    working.wait_ready(old)
+    working.stop()
+    first = working.add_source(NEW, replaces=old)
+    second = working.add_source(NEWER, replaces=old, bucket="second")
+    working.start()
+    working.wait_ready(first, second)
+    assert (working.members("inbox"), working.members("second")) == ([first], [second])
+
+
+def test_what_is_superseded_in_one_bucket_stays_in_its_other(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    second_bucket = working.make_bucket("second")
+    working.stop()
+    first = working.add_source(NEW, replaces=old)
+    attach(working, "second", first)
+    second = working.add_source(NEWER, replaces=old)
+    assert (buckets_of(working, first), working.source(first)["replaces"]) == ([second_bucket], None)
+    working.start()
+    working.wait_ready(first, second)
+    assert (working.members("inbox"), working.members("second")) == ([second], [first])
+
+
+def test_when_the_new_one_fails_the_old_one_stays(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    failed = working.add_source(b" \n", replaces=old)
+    working.wait_status(failed, "failed")
+    assert working.members() == working.found("quay") == [old]
+    assert working.source(old)["ready"] is True
+
+
+def test_a_retried_replacement_takes_the_place_at_last(working: Daemon) -> None:
+    old = working.add_ready(OLD)
+    working.provider.fail("put_document", ProviderFailed("No.", retryable=False))
+    new = working.add_source(NEW, replaces=old)
+    assert working.wait_status(new, "failed")["replaces"] == old
+    body_of(working.ask("POST", f"/v1/sources/{new}/retry"))
+    working.wait_ready(new)
+    assert working.members(status="all") == [new]
+
+
+@pytest.mark.parametrize("how", ["delete", "detach"])
+def test_an_old_one_that_left_by_itself_is_no_hindrance(working: Daemon, how: str) -> None:
+    old = working.add_ready(OLD)
+    working.stop()
+    new = working.add_source(NEW, replaces=old)
+    path = f"/v1/sources/{old}" if how == "delete" else f"/v1/buckets/inbox/sources/{old}"
+    body_of(working.ask("DELETE", path))
+    working.start()
+    working.wait_ready(new)
+    assert working.members(status="all") == [new]
+    assert working.source(new)["replaces"] is None
+    if how == "detach":
+        assert buckets_of(working, old) == []
+
+
+def test_only_a_member_of_the_bucket_can_be_replaced(working: Daemon) -> None:
+    working.make_bucket("second")
+    elsewhere = working.add_source(OLD, bucket="second")
+    theirs = working.add_team()
+    working.make_bucket(key=theirs)
+    foreign = working.add_source(OLD, key=theirs)
+    for replaces in (elsewhere, foreign, "src_missing"):
+        details_of(working.upload(NEW, replaces=replaces), "source_not_found")
+
+
+def test_replacing_needs_the_right_to_delete(working: Daemon) -> None:
+    old = working.add_source(OLD)
+    key = working.add_key(api_keys.FILE_CREATE)
+    details = details_of(working.upload(NEW, replaces=old, key=key), "forbidden_project_key")
+    assert details == {"required_capability": "knowledge:source:delete"}
+    both = working.add_key(api_keys.FILE_CREATE, api_keys.SOURCE_DELETE)
+    body_of(working.upload(NEW, replaces=old, key=both), 201)
