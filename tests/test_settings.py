@@ -1,0 +1,215 @@
+"""Settings: each variable with good and bad values, and every spelling of the address."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc_daemon.settings import DEFAULT_PORT, LARGEST, Limits, SettingError, Settings, variable
+
+LIMITS = {limit.name: limit for limit in fields(Limits)}
+#: The limits that can be turned off, or taken away whole.
+MAY_BE_ZERO = {"creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes"}
+NO_NUMBERS = ["-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"]
+NO_NUMBERS += [str(LARGEST * 10), "9" * 5000]
+#: What the specification and the contract say.
+DEFAULTS = {
+    "file_bytes": 26_214_400,
+    "creates_per_second": 5,
+    "bytes_per_minute": 4 * 1024**3,
+    "metadata_bytes": 8192,
+    "tags": 20,
+    "tag_characters": 64,
+    "idempotency_key_characters": 255,
+    "idempotency_days": 7,
+    "page_rows": 1000,
+    "task_attempts": 3,
+    "lease_seconds": 30,
+    "search_results": 50,
+    "search_sources": 200,
+    "search_seconds": 10,
+    "json_bytes": 1024**2,
+    "extract_memory_bytes": 1024**3,
+    "extract_cpu_seconds": 30,
+    "extract_wall_seconds": 60,
+    "header_seconds": 10,
+    "body_bytes_per_second": 4096,
+    "body_seconds": 600,
+    "stop_seconds": 10,
+    "free_disk_bytes": 256 * 1024**2,
+}
+
+
+def test_nothing_set_is_the_documented_default() -> None:
+    limits = Limits.from_environ({})
+    assert limits == Limits()
+    assert {name: getattr(limits, name) for name in DEFAULTS} == DEFAULTS
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_each_limit_is_one_variable_and_changes_nothing_else(name: str) -> None:
+    limits = Limits.from_environ({variable(name): "1234"})
+    changed = {limit: getattr(limits, limit) for limit in LIMITS if getattr(limits, limit) != getattr(Limits(), limit)}
+    assert changed == {name: 1234}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_zero_is_taken_only_where_off_makes_sense(name: str) -> None:
+    if name in MAY_BE_ZERO:
+        assert getattr(Limits.from_environ({variable(name): "0"}), name) == 0
+    else:
+        with pytest.raises(SettingError, match=f"{variable(name)} .* from 1 to"):
+            Limits.from_environ({variable(name): "0"})
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize(
+    "text",
+    ["-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²", str(LARGEST * 10), "9" * 5000],
+)
+def test_anything_but_a_whole_number_in_range_is_refused_and_named(name: str, text: str) -> None:
+    with pytest.raises(SettingError, match=variable(name)):
+        Limits.from_environ({variable(name): text})
+
+
+def test_an_empty_variable_is_as_good_as_none() -> None:
+    assert Limits.from_environ({variable(name): "" for name in LIMITS}) == Limits()
+    assert Settings.from_environ({"SVC_LISTEN": "", "SVC_LOG_LEVEL": "", "SVC_DATA_DIR": ""}) == Settings.from_environ(
+        {}
+    )
+
+
+def test_days_stay_within_what_a_calendar_takes() -> None:
+    assert Limits.from_environ({"SVC_LIMIT_IDEMPOTENCY_DAYS": "36500"}).idempotency_days == 36_500
+    with pytest.raises(SettingError):
+        Limits.from_environ({"SVC_LIMIT_IDEMPOTENCY_DAYS": "36501"})
+
+
+def test_every_limit_has_a_unit_and_a_default_within_its_range() -> None:
+    for name, limit in LIMITS.items():
+        assert limit.metadata["unit"]
+        assert limit.metadata.get("least", 1) <= getattr(Limits(), name) <= LARGEST
+
+
+LISTENS: dict[str, tuple[str, int] | None] = {
+    "127.0.0.1:7820": ("127.0.0.1", 7820),
+    "127.0.0.1:0": ("127.0.0.1", 0),
+    "127.0.0.1:65535": ("127.0.0.1", 65535),
+    "127.0.0.1:00080": ("127.0.0.1", 80),
+    "0.0.0.0:80": ("0.0.0.0", 80),
+    "localhost:80": ("localhost", 80),
+    "LOCALHOST:80": ("localhost", 80),
+    "[::1]:7820": ("::1", 7820),
+    "[::]:80": ("::", 80),
+    "[0:0:0:0:0:0:0:1]:80": ("::1", 80),
+    "[2001:DB8::1]:80": ("2001:db8::1", 80),
+    "[::ffff:127.0.0.1]:80": ("::ffff:7f00:1", 80),
+    "127.0.0.1": None,
+    "7820": None,
+    ":7820": None,
+    "127.0.0.1:": None,
+    "127.0.0.1:65536": None,
+    "127.0.0.1:-1": None,
+    "127.0.0.1:http": None,
+    "127.0.0.1:\u0661": None,
+    "127.0.0.1:" + "9" * 5000: None,
+    "127.0.0.1:80 ": None,
+    " 127.0.0.1:80": None,
+    "127.0.0.1:80\n": None,
+    "127.1:80": None,
+    "127.0.0.01:80": None,
+    "256.0.0.1:80": None,
+    "example.com:80": None,
+    "http://127.0.0.1:80": None,
+    "[127.0.0.1]:80": None,
+    "[localhost]:80": None,
+    "[]:80": None,
+    "::1:7820": None,
+    "fe80::1:7820": None,
+    "[::1:7820": None,
+    "::1]:7820": None,
+    "[[::1]]:7820": None,
+    "[::1]7820": None,
+}
+
+
+@pytest.mark.parametrize("listen", LISTENS)
+def test_each_spelling_of_the_address_is_taken_or_refused_by_name(listen: str) -> None:
+    expected = LISTENS[listen]
+    if expected is None:
+        with pytest.raises(SettingError, match="SVC_LISTEN"):
+            Settings.from_environ({"SVC_LISTEN": listen})
+    else:
+        settings = Settings.from_environ({"SVC_LISTEN": listen})
+        assert (settings.host, settings.port) == expected
+
+
+@given(st.text())
+def test_no_spelling_of_the_address_fails_in_another_way(listen: str) -> None:
+    try:
+        settings = Settings.from_environ({"SVC_LISTEN": listen})
+    except SettingError:
+        return
+    assert settings.is_loopback in (True, False)
+
+
+def test_the_flag_wins_over_the_variable() -> None:
+    settings = Settings.from_environ({"SVC_LISTEN": "127.0.0.1:1"}, "[::1]:2")
+    assert (settings.host, settings.port) == ("::1", 2)
+
+
+def test_only_the_default_installation_owns_the_well_known_port(tmp_path: Path) -> None:
+    assert Settings.from_environ({}).port == DEFAULT_PORT == 7820
+    assert Settings.from_environ({"SVC_DATA_DIR": str(tmp_path)}).port == 0
+    both = {"SVC_DATA_DIR": str(tmp_path), "SVC_LISTEN": "127.0.0.1:7820"}
+    assert Settings.from_environ(both).port == 7820
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("localhost", True),
+        ("::1", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("2001:db8::1", False),
+    ],
+)
+def test_loopback_is_told_from_what_others_can_reach(host: str, is_loopback: bool) -> None:
+    bracketed = f"[{host}]" if ":" in host else host
+    assert Settings.from_environ({"SVC_LISTEN": f"{bracketed}:80"}).is_loopback is is_loopback
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error", "ERROR", "Info"])
+def test_a_level_is_taken_in_any_case(level: str) -> None:
+    assert Settings.from_environ({"SVC_LOG_LEVEL": level}).log_level == level.lower()
+
+
+@pytest.mark.parametrize("level", ["warn", "critical", "10", " info", "trace"])
+def test_another_level_is_refused_with_the_ones_there_are(level: str) -> None:
+    with pytest.raises(SettingError, match="debug, info, warning, error"):
+        Settings.from_environ({"SVC_LOG_LEVEL": level})
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", ()),
+        (" , ", ()),
+        ("Example.COM", ("example.com",)),
+        ("a.example, b.example:8080 ,", ("a.example", "b.example:8080")),
+    ],
+)
+def test_hosts_and_origins_are_lists_in_lower_case(text: str, names: tuple[str, ...]) -> None:
+    settings = Settings.from_environ({"SVC_ALLOWED_HOSTS": text, "SVC_ALLOWED_ORIGINS": text})
+    assert settings.allowed_hosts == settings.allowed_origins == names
+
+
+def test_by_default_no_web_page_may_drive_the_daemon() -> None:
+    settings = Settings.from_environ({})
+    assert (settings.allowed_hosts, settings.allowed_origins, settings.is_loopback) == ((), (), True)
