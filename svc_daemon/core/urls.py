@@ -33,9 +33,9 @@ _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9\-._~]")
 
-#: RFC 6266: the extended form of a name, then the plain one, quoted or not.
-_EXTENDED_NAME = re.compile(r";\s*filename\*\s*=\s*(utf-8|iso-8859-1)'[^']*'([^;\s]+)", re.IGNORECASE)
-_PLAIN_NAME = re.compile(r';\s*filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))', re.IGNORECASE)
+#: One parameter of `Content-Disposition`, its value quoted or not, and the value of one whose name ends in a star.
+_PARAMETER = re.compile(r';\s*([\w\-*]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
+_EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,10 @@ def _without_dots(path: str) -> str:
 
 
 def _disposition_names(disposition: str) -> list[str]:
-    names = []
-    if extended := _EXTENDED_NAME.search(disposition):
-        names.append(unquote(extended[2], encoding=extended[1], errors="replace"))
-    if plain := _PLAIN_NAME.search(disposition):
-        names.append(plain[2] or re.sub(r"\\(.)", r"\1", plain[1] or ""))
-    return names
+    """The names that the header gives, best first: RFC 6266 prefers the extended form."""
+    values = {
+        name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
+    }
+    extended = _EXTENDED.fullmatch(values.get("filename*", ""))
+    best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
+    return [*best, values.get("filename", "")]
