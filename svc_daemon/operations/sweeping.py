@@ -5,9 +5,12 @@ Every step can be repeated, so a kill in the middle of one costs nothing but doi
 
 import asyncio
 import logging
+from functools import partial
 from sqlite3 import Connection
 
+from svc_daemon.core import readiness
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, teams, tombstones
 from svc_daemon.store.idempotency import delete_expired_answers
@@ -51,16 +54,44 @@ async def remove_orphans(context: Context) -> int:
     return leftovers + len(orphans)
 
 
-async def remove_index_orphans(context: Context) -> int:
-    """Clear the index of documents whose source is gone: a delete that overtook their indexing, then a kill."""
-    removed = 0
+async def reconcile_index(context: Context) -> int:
+    """Hold each team's index against the state, at start. Returns how many documents were out of place.
+
+    A document without a source is cleared: a delete overtook its indexing, then a kill. A source whose document is
+    missing (the index file was lost or removed) is read again from its stored bytes.
+    """
+    found = 0
     for team_id in context.read(teams.list_team_ids):
-        listed = await asyncio.to_thread(_document_ids, context, team_id)
+        listed = await asyncio.to_thread(_list_generations, context, team_id)
+        active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
         known = await context.read_aside(sources.list_all_ids)
-        for source_id in listed - known:
+        for source_id in listed.keys() - known:
             await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
-            removed += 1
-    return removed
+        missing = [source_id for source_id, generation in active.items() if listed.get(source_id) != generation]
+        found += len(listed.keys() - known) + await _reindex(context, team_id, missing)
+    return found
+
+
+async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int:
+    """Queue the sources that the index still lacks: some may have come into it since it was listed."""
+    count = 0
+    for source_id in source_ids:
+        document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
+        generation = document.generation if document else None
+        count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
+    if count:
+        log.warning("%d documents are missing in the index of %s; they are read again", count, team_id)
+        context.wakes.indexing.set()
+    return count
+
+
+def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:
+    team_id, source_id, generation = key
+    source = sources.find_source(connection, team_id, source_id)
+    if source is None or source.status != readiness.ACTIVE or source.generation == generation:
+        return 0
+    requeue(connection, context, source)
+    return 1
 
 
 def _clear(context: Context, stone: Tombstone) -> bool:
@@ -78,5 +109,5 @@ def _blob_ids(context: Context) -> list[str]:
     return list(context.blobs.list_ids())
 
 
-def _document_ids(context: Context, team_id: str) -> set[str]:
-    return {document.source_id for document in context.provider.list_documents(team_id)}
+def _list_generations(context: Context, team_id: str) -> dict[str, int]:
+    return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}

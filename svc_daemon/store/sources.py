@@ -232,6 +232,14 @@ def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
     )
 
 
+def list_active_generations(connection: Connection, team_id: str) -> dict[str, int]:
+    """The generation of each of the team's indexed sources, by id."""
+    rows = connection.execute(
+        "SELECT id, generation FROM sources WHERE team_id = :team_id AND status = 'active'", {"team_id": team_id}
+    ).fetchall()
+    return {row["id"]: row["generation"] for row in rows}
+
+
 def list_all_ids(connection: Connection) -> set[str]:
     """Every team's source ids: for the sweeper, which compares them with the blobs."""
     return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.sweeping import STEP_LIMIT, clean_tombstones, forget_old_keys, remove_index_orphans
+from svc_daemon.operations.sweeping import STEP_LIMIT, clean_tombstones, forget_old_keys, reconcile_index
 from svc_daemon.operations.syncing import release_expired_syncs
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class SweepingWorker:
         self._context = context
 
     async def run(self) -> None:
-        await self._step(remove_index_orphans)
+        await self._step(reconcile_index)
         monotonic = self._context.clock.monotonic
         rounds, due_s = 0, monotonic() + ROUND_S
         while True:
