@@ -75,6 +75,11 @@ class DataFiles:
         return self.root / "staging"
 
     @property
+    def parts(self) -> Path:
+        """The bytes of open upload sessions."""
+        return self.root / "parts"
+
+    @property
     def scratch(self) -> Path:
         """Private folders of the children that read documents; emptied at start."""
         return self.root / "scratch"

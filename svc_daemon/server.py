@@ -24,6 +24,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from svc_daemon.api.app import create_app
+from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.deadlines import ClientLimits
 from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
@@ -39,14 +40,16 @@ from svc_daemon.logs import start_logging
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.installations import prepare_installation, write_secret
+from svc_daemon.operations.installations import prepare_installation, prepare_secret, write_secret
 from svc_daemon.operations.sweeping import remove_orphans
 from svc_daemon.operations.syncing import release_expired_syncs
+from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.settings import Limits, Settings
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.migrations import migrate
+from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
@@ -73,7 +76,7 @@ class AddressTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Process:
     """Everything that runs in this process."""
 
     context: Context
@@ -92,7 +95,7 @@ def serve(settings: Settings) -> None:
 
 
 def make_folders(files: DataFiles) -> None:
-    for folder in (files.root, files.blobs, files.staging, files.scratch, files.index, files.log.parent):
+    for folder in (files.root, files.blobs, files.staging, files.parts, files.scratch, files.index, files.log.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -129,19 +132,19 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket) 
     broken = asyncio.Event()
     hear_broken = _from_any_thread(broken)
     async with contextlib.AsyncExitStack() as stack:
-        parts = await _open_parts(stack, settings, files, hear_broken)
+        process = await _open_process(stack, settings, files, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(_hardening(settings, parts.context), _lifespan(parts))
+        app = create_app(_hardening(settings, process.context), _lifespan(process))
         server = _Server(
             server_config(
                 app,
                 _client_limits(settings.limits),
-                lambda: parts.context.ids.make(ids.REQUEST),
+                lambda: process.context.ids.make(ids.REQUEST),
                 max_head_bytes=MAX_HEAD_BYTES,
                 stop_s=max(settings.limits.stop_seconds - PARK_S, 1),
             )
         )
-        stack.enter_context(_announced(files, base_url, parts.installation_id, parts.context.clock))
+        stack.enter_context(_announced(files, base_url, process.installation_id, process.context.clock))
         log.info("listening on %s", base_url)
         await _run_until_stopped(server, listener, broken)
     log.info("stopped")
@@ -159,9 +162,9 @@ def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
     return hear
 
 
-async def _open_parts(
+async def _open_process(
     stack: contextlib.AsyncExitStack, settings: Settings, files: DataFiles, hear_broken: Callable[[Exception], None]
-) -> Parts:
+) -> Process:
     """Open everything and repair what a kill left; `stack` closes it in reverse."""
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     make_ids = Ids(now=clock.now, random=os.urandom)
@@ -172,20 +175,24 @@ async def _open_parts(
     stack.callback(provider.close)
     extractor = Extractor(files.scratch, _cage_limits(settings.limits))
     stack.push_async_callback(extractor.close)
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16))
     context = Context(
         database=database,
-        blobs=Blobs(files, executor, lambda: secrets.token_hex(16)),
+        blobs=blobs,
+        parts=Parts(files.parts, blobs, executor),
         provider=provider,
         clock=clock,
         ids=make_ids,
         limits=settings.limits,
         gates=Gates(settings.limits, clock.monotonic),
+        writers=Writers(),
         wakes=Wakes(),
+        secret=prepare_secret(files, os.urandom),
     )
     installation_id = prepare_installation(files, database, clock, make_ids, os.urandom)
     await _repair(context)
     await extractor.start()
-    return Parts(context, extractor, installation_id)
+    return Process(context, extractor, installation_id)
 
 
 async def _repair(context: Context) -> None:
@@ -196,25 +203,25 @@ async def _repair(context: Context) -> None:
         log.info("after an unclean stop: %d leases released, %d leftover files removed", released, removed)
 
 
-def _lifespan(parts: Parts) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+def _lifespan(process: Process) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.context = parts.context
-        app.state.installation_id = parts.installation_id
-        app.state.started_s = parts.context.clock.monotonic()
-        async with _working(parts):
+        app.state.context = process.context
+        app.state.installation_id = process.installation_id
+        app.state.started_s = process.context.clock.monotonic()
+        async with _working(process):
             yield
 
     return lifespan
 
 
 @contextlib.asynccontextmanager
-async def _working(parts: Parts) -> AsyncIterator[None]:
+async def _working(process: Process) -> AsyncIterator[None]:
     """Run the workers; at the end they park what is in flight."""
     workers = (
-        IndexingWorker(parts.context, parts.extractor),
-        SyncingWorker(parts.context),
-        SweepingWorker(parts.context),
+        IndexingWorker(process.context, process.extractor),
+        SyncingWorker(process.context),
+        SweepingWorker(process.context),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     try:
@@ -279,7 +286,7 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
     hosts = settings.allowed_hosts if settings.is_loopback else (*settings.allowed_hosts, settings.host)
     return Hardening(
         new_id=lambda: context.ids.make(ids.REQUEST),
-        rules=GuardRules(hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES),
+        rules=GuardRules(hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES, exempt=is_storage_path),
         limits=_client_limits(settings.limits),
         clock=context.clock.monotonic,
     )

@@ -6,15 +6,18 @@ from contextlib import AbstractAsyncContextManager
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from svc_daemon.api import buckets, files, searches, services, sources, tasks
+from svc_daemon.api import batches, buckets, files, searches, services, sources, storage, tasks, uploads
+from svc_daemon.api.cross_origins import STORAGE_PREFIX
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
+from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
 from svc_daemon.wire import sources as source
 from svc_daemon.wire import tasks as task
+from svc_daemon.wire import uploads as uploading
 from svc_daemon.wire.codes import ErrorCode as E
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
@@ -43,13 +46,18 @@ DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
 GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
-BYTES = (E.EMPTY_FILE, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH)
+SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
+BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
+NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
+MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
 
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
+U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
 B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer}
 B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer}
 S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer}
+U_ANY = {201: uploading.Upload, 200: uploading.Upload}
 S_ONE = {200: source.SourceAnswer}
 
 # fmt: off
@@ -71,6 +79,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
     Endpoint("POST", B + "/files", files.upload, "Upload a file", S_ANY,
              form=FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
+    Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
+             body=uploading.UploadCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+    Endpoint("GET", U, uploads.show, "Show an upload session", {200: uploading.UploadStatus}, errors=NO_SESSION),
+    Endpoint("DELETE", U, uploads.cancel, "Cancel an upload session", {200: uploading.UploadStatus}, errors=NO_SESSION),
+    Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file", S_ANY,
+             body=uploading.UploadFinalize, errors=(*NO_SESSION, *NO_BUCKET, *NO_SOURCE, *ENDED, E.BLOB_NOT_UPLOADED)),
+    Endpoint("PUT", STORAGE, storage.put, "Send bytes of a session", {200: uploading.StorageAnswer, 308: None},
+             errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
+    Endpoint("OPTIONS", STORAGE, storage.preflight, "May a page send here?", {204: None}, keyed=False),
+
+    Endpoint("POST", B + "/batches", batches.create, "Open a batch", {201: batching.Batch, 200: batching.Batch},
+             body=batching.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
+    Endpoint("POST", B + "/batches/{batch_id}/finalize", batches.finalize, "Make sources of a batch's files",
+             {200: batching.BatchFinalized}, body=batching.BatchFinalize, errors=(*NO_BUCKET, E.BATCH_NOT_FOUND)),
+    Endpoint("GET", "/v1/knowledge/batches/{batch_id}", batches.show, "Show a batch", {200: batching.BatchStatus},
+             query={"include_items": "true: each file too."}, errors=(E.BATCH_NOT_FOUND,)),
+
     Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
              query=MEMBERS, errors=NO_BUCKET),
     Endpoint("POST", B + "/sources", sources.attach, "Put a source into one more bucket", S_ONE,
@@ -104,7 +129,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
     """The application; `lifespan` puts `context`, `installation_id` and `started_s` into its state."""
     app = Starlette(
-        routes=[Route(row.path, row.handler, methods=[row.method]) for row in ENDPOINTS],
+        routes=[Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS],
         middleware=middleware(hardening),
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,

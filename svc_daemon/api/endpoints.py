@@ -37,3 +37,5 @@ class Endpoint:
     repeatable: bool = False
     #: Needs an API key.
     keyed: bool = True
+    #: Where an answer has to tell this address.
+    name: str | None = None

@@ -4,6 +4,7 @@ From the outside in, each for a reason:
 
     RequestIds    everything below has an id to tell, and every answer shows it
     AccessLogs    sees each answer, those of Faults too
+    CrossOrigins  lets pages read the storage door's answers, refusals too
     Faults        turns what is raised below it into an answer
     Guards        refuses before anything is read or looked up
     Deadlines     times the body that the routes read
@@ -18,6 +19,7 @@ from starlette.middleware import Middleware
 from starlette.types import ExceptionHandler
 
 from svc_daemon.api.access_logs import AccessLogs
+from svc_daemon.api.cross_origins import CrossOrigins
 from svc_daemon.api.deadlines import ClientLimits, Deadlines
 from svc_daemon.api.faults import Faults, is_openai_path, pass_on
 from svc_daemon.api.guards import GuardRules, Guards
@@ -47,6 +49,7 @@ def middleware(hardening: Hardening) -> list[Middleware]:
     return [
         Middleware(RequestIds, new_id=hardening.new_id),
         Middleware(AccessLogs, clock=hardening.clock),
+        Middleware(CrossOrigins),
         Middleware(Faults, openai_style=hardening.openai_style),
         Middleware(Guards, rules=hardening.rules),
         Middleware(Deadlines, limits=hardening.limits, clock=hardening.clock),

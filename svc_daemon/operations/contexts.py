@@ -10,9 +10,11 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.operations.gates import Gates
+from svc_daemon.operations.writers import Writers
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.parts import Parts
 
 T = TypeVar("T")
 
@@ -32,12 +34,16 @@ class Context:
 
     database: Database
     blobs: Blobs
+    parts: Parts
     provider: SearchProvider
     clock: Clock
     ids: Ids
     limits: Limits
     gates: Gates
+    writers: Writers
     wakes: Wakes
+    #: The installation's own, 32 random bytes: upload tokens are derived from it.
+    secret: bytes
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction; returns when it is durable."""

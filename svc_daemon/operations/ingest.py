@@ -80,14 +80,19 @@ def check_replaces(connection: Connection, key: Key, bucket: Bucket, replaces: s
         )
 
 
+def admit(context: Context, team_id: str, size_bytes: int) -> None:
+    """The gates before anything is stored or promised: `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+    context.gates.take_create(team_id)
+    context.gates.charge_bytes(team_id, size_bytes)
+
+
 async def _take_in(
     context: Context, request: Repeatable, bucket: Bucket, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
     context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
-    if not context.blobs.has_room(context.limits.free_disk_bytes):
-        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
-    context.gates.take_create(request.key.team_id)
-    context.gates.charge_bytes(request.key.team_id, staged.size_bytes)
+    admit(context, request.key.team_id, staged.size_bytes)
     source = _new_source(context, request.key, bucket, upload, staged)
     await staged.keep(source.id)
     try:
@@ -114,14 +119,20 @@ def _commit(connection: Connection, context: Context, request: Repeatable, bucke
     """The source, its membership, its task, and the stored answer: all of them or none."""
     get_usable_bucket(connection, request.key, bucket.id)
     check_replaces(connection, request.key, bucket, source.replaces)
-    create_task(connection, new_indexing_task(context, source))
-    create_source(connection, source)
-    claim = SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id)
-    create_membership(connection, claim, source.created_at)
-    _supersede(connection, context, source)
+    add_source(connection, context, source)
     body = view_source(source).model_dump()
     store_answer(connection, context, request, body)
     return Outcome(body)
+
+
+def add_source(connection: Connection, context: Context, source: Source) -> None:
+    """The rows of a source whose blob is durable: itself, its memberships, its task."""
+    create_task(connection, new_indexing_task(context, source))
+    create_source(connection, source)
+    for bucket_id in source.places:
+        claim = SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
+        create_membership(connection, claim, source.created_at)
+    _supersede(connection, context, source)
 
 
 def new_indexing_task(context: Context, source: Source) -> Task:

@@ -43,6 +43,13 @@ def prepare_installation(
     return installation_id
 
 
+def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
+    """The installation's 32 random bytes, made at first start."""
+    if not files.secret.exists():
+        write_secret(files.secret, random(32).hex())
+    return bytes.fromhex(files.secret.read_text().strip())
+
+
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, durably, all or nothing."""
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

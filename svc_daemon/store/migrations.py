@@ -21,6 +21,12 @@ def m001_teams_buckets_sources(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
+@state()
+def m002_uploads_batches(db: sqlite_utils.Database) -> None:
+    for statement in _SECOND.split(";\n\n"):
+        db.execute(statement)
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date; raises StorageError for a newer database."""
     db = sqlite_utils.Database(connection)
@@ -188,3 +194,41 @@ CREATE TABLE detachments (
   source_id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL
 ) WITHOUT ROWID"""
+
+_SECOND = """\
+CREATE TABLE batches (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_ids TEXT NOT NULL,
+  expires_at TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE uploads (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_ids TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('open', 'finalized', 'canceled', 'failed')),
+  generation BIGINT NOT NULL,
+  filename TEXT NOT NULL,
+  content_type TEXT NOT NULL,
+  size_bytes BIGINT NOT NULL,
+  title TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  mapping TEXT,
+  replaces TEXT,
+  sha256 TEXT,
+  source_id TEXT,
+  error TEXT,
+  batch_id TEXT REFERENCES batches (id),
+  client_file_id TEXT,
+  position BIGINT NOT NULL,
+  expires_at TEXT NOT NULL,
+  ends_at TEXT NOT NULL,
+  created_at TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
+
+CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open'"""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 #: The one strategy: bytes go to a storage address that takes them in resumable chunks.
 STRATEGY = "storage_resumable"
@@ -24,6 +24,13 @@ class UploadCreate(BaseModel):
     replaces: str | None = None
     mapping: str | None = None
     dry_run: bool = False
+    #: Refused: only imports and pages are called back.
+    webhook: Any = None
+
+    @field_validator("webhook")
+    @classmethod
+    def _no_webhook(cls, value: Any) -> None:
+        raise ValueError("is for imports and pages only; poll the source until it is ready")
 
 
 class Upload(BaseModel):

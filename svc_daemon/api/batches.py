@@ -1,0 +1,229 @@
+"""Handlers of batches."""
+
+from collections import Counter
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.presenting import body_of, caller, context_of, flag, idempotency_key, optional_body_of, respond
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.api.uploads import new_upload, url_of
+from svc_daemon.core import api_keys, ids
+from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations import batches as verbs
+from svc_daemon.operations import uploads
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.finalizing import Finalized
+from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.operations.replays import Repeatable, check_key
+from svc_daemon.store.batches import Batch
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.keys import Key
+from svc_daemon.store.uploads import Upload
+from svc_daemon.wire import batches as wire
+from svc_daemon.wire import headers
+from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.sources import DryRun
+from svc_daemon.wire.uploads import UploadCreate
+
+ROUTE = "POST /v1/buckets/{bucket}/batches"
+MOST_FILES = 100
+
+
+async def create(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    header_key = idempotency_key(request)
+    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    body = await body_of(request, wire.BatchCreate)
+    refuse_mismatch(body)
+    batch = _new_batch(context, (bucket,))
+    wanted, rejected = _judge_files(context, key, bucket, batch, body)
+    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+        return respond(request, DryRun(would_create=_dry(batch, wanted), request_id=request_id_of(request.scope)))
+    claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
+    repeat_key = header_key or check_key(context, body.manifest.batch_idempotency_key)
+    request_ = Repeatable(key, repeat_key, claim)
+    members, outcome = await verbs.create_batch(context, request_, batch, wanted, rejected)
+    return _created(request, key, members, outcome.body, replayed=outcome.replayed)
+
+
+async def finalize(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await optional_body_of(request, wire.BatchFinalize)
+    batch_id = request.path_params["batch_id"]
+    report = await verbs.finalize_batch(context, key, batch_id, abandon=body.mode == "abandon_pending")
+    ended = [(outcome, _client_id(outcome.upload)) for outcome in report.outcomes]
+    return respond(
+        request,
+        wire.BatchFinalized(
+            batch_id=batch_id,
+            status=report.status,
+            finalized=[_finalized(one, name) for one, name in ended if one.source and not one.replayed],
+            replayed=[_replayed(one, name) for one, name in ended if one.source and one.replayed],
+            failed=[_failed(one, name, one.error) for one, name in ended if one.error is not None],
+            pending=[
+                wire.PendingItem.model_validate(
+                    {"client_file_id": _client_id(upload), "session_id": upload.id, "reason": reason}
+                )
+                for upload, reason in report.pending
+            ],
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
+    with_items = flag("include_items", request.query_params.get("include_items"))
+    told = wire.BatchStatus(
+        batch_id=batch.id,
+        bucket_ids=list(batch.bucket_ids),
+        status=rolled.status,
+        terminal=rolled.terminal,
+        ready=rolled.ready,
+        counters=wire.BatchCounters(**rolled.counters),
+        created_at=batch.created_at,
+        expires_at=batch.expires_at,
+        items=[_item(item) for item in items] if with_items else None,
+        request_id=request_id_of(request.scope),
+    )
+    return respond(request, told, unasked=set() if with_items else {"items"})
+
+
+def refuse_mismatch(body: wire.BatchCreate) -> None:
+    """The manifest and the files name the same client_file_ids, each once, 1 to 100 of them."""
+    named = [item.client_file_id for item in body.manifest.items]
+    sent = [file.client_file_id for file in body.files]
+    if not 1 <= len(sent) <= MOST_FILES:
+        raise refusal("files", f"must hold 1 to {MOST_FILES} files, not {len(sent)}.")
+    for path, listed in (("manifest.items", named), ("files", sent)):
+        if doubled := [name for name, count in Counter(listed).items() if count > 1]:
+            raise refusal(path, f"client_file_id {doubled[0]!r} stands there more than once.")
+    if odd := sorted(set(named) ^ set(sent)):
+        raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
+
+
+def _judge_files(
+    context: Context, key: Key, bucket: Bucket, batch: Batch, body: wire.BatchCreate
+) -> tuple[list[Upload], list[dict[str, Any]]]:
+    """Sessions for the good files, errors for the others; raises when none is good."""
+    items = {item.client_file_id: item for item in body.manifest.items}
+    wanted: list[Upload] = []
+    rejected: list[dict[str, Any]] = []
+    for file in body.files:
+        try:
+            upload = new_upload(context, (bucket,), _asked(items[file.client_file_id], file))
+            context.read(lambda connection, upload=upload: check_replaces(connection, key, bucket, upload.replaces))
+            wanted.append(verbs.in_batch(upload, batch, len(wanted), file.client_file_id))
+        except ServiceError as error:
+            rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
+    if not wanted:
+        first = rejected[0]["error"]
+        raise refusal("files", f"no file can be taken; {rejected[0]['client_file_id']}: {first['message']}")
+    return wanted, rejected
+
+
+def _asked(item: wire.ManifestItem, file: wire.BatchFile) -> UploadCreate:
+    """A file and its manifest item as the create of a session; validated already, part by part."""
+    described = item.model_dump(exclude={"client_file_id", "filename"})
+    sized = file.model_dump(exclude={"client_file_id"})
+    return UploadCreate.model_construct(**described, **sized)
+
+
+def _new_batch(context: Context, buckets: tuple[Bucket, ...]) -> Batch:
+    _, ends_at = uploads.lifetime(context)
+    return Batch(
+        id=context.ids.make(ids.BATCH),
+        team_id=buckets[0].team_id,
+        bucket_ids=tuple(bucket.id for bucket in buckets),
+        expires_at=ends_at,
+        created_at=context.clock.timestamp(),
+    )
+
+
+def _created(
+    request: Request, key: Key, members: list[Upload], body: dict[str, Any], *, replayed: bool
+) -> Response:
+    batch, rolled, _ = verbs.show_batch(context_of(request), key, body["batch_id"])
+    told = wire.Batch(
+        batch_id=batch.id,
+        status=rolled.status,
+        bucket_ids=body["bucket_ids"],
+        items=[
+            wire.BatchTarget(
+                client_file_id=_client_id(upload),
+                session_id=upload.id,
+                upload_url=url_of(request, upload),
+                expires_at=upload.expires_at,
+            )
+            for upload in members
+        ],
+        rejected=[wire.RejectedItem.model_validate(item) for item in body["rejected"]],
+        expires_at=batch.expires_at,
+        request_id=request_id_of(request.scope),
+    )
+    response = respond(request, told, 200 if replayed else 201)
+    response.headers["Cache-Control"] = "no-store"
+    if replayed:
+        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
+    return response
+
+
+def _dry(batch: Batch, wanted: list[Upload]) -> dict[str, Any]:
+    return {"object": "batch", "bucket_ids": list(batch.bucket_ids), "files": len(wanted)}
+
+
+def _client_id(upload: Upload) -> str:
+    return upload.client_file_id or ""
+
+
+def _finalized(outcome: Finalized, client_file_id: str) -> wire.FinalizedItem:
+    return wire.FinalizedItem(**_names(outcome, client_file_id))
+
+
+def _replayed(outcome: Finalized, client_file_id: str) -> wire.ReplayedItem:
+    source = outcome.source
+    state = {"status": source.status, "ready": source.ready} if source else {}
+    return wire.ReplayedItem.model_validate(_names(outcome, client_file_id) | state)
+
+
+def _names(outcome: Finalized, client_file_id: str) -> dict[str, Any]:
+    source = outcome.source
+    return {
+        "client_file_id": client_file_id,
+        "session_id": outcome.upload.id,
+        "knowledge_id": source.id if source else "",
+        "task_id": (source.task_id if source else None) or "",
+    }
+
+
+def _failed(outcome: Finalized, client_file_id: str, error: ServiceError) -> wire.FailedItem:
+    return wire.FailedItem(client_file_id=client_file_id, session_id=outcome.upload.id, error=_error(error))
+
+
+def _error(error: ServiceError) -> ErrorBody:
+    return ErrorBody(
+        code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details
+    )
+
+
+def _item(item: verbs.Item) -> wire.BatchItem:
+    member = item.member
+    error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
+    return wire.BatchItem(
+        client_file_id=member.client_file_id,
+        session_id=member.upload_id,
+        knowledge_id=member.source_id,
+        task_id=member.task_id,
+        bucket_ids=list(member.bucket_ids),
+        status=item.state,
+        ready=item.ready,
+        error=error,
+    )

@@ -1,0 +1,167 @@
+"""Handlers of upload sessions."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.presenting import (
+    answer,
+    body_of,
+    caller,
+    context_of,
+    flag,
+    idempotency_key,
+    optional_body_of,
+    respond,
+)
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core import api_keys, ids, source_fields
+from svc_daemon.core.file_names import clean_file_name
+from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations import uploads as verbs
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.finalizing import finalize_upload
+from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.views import view_source
+from svc_daemon.settings import Limits
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.uploads import Upload
+from svc_daemon.wire import headers
+from svc_daemon.wire import uploads as wire
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+ROUTE = "POST /v1/buckets/{bucket}/uploads"
+
+
+async def create(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    repeat_key = idempotency_key(request)
+    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    body = await body_of(request, wire.UploadCreate)
+    wanted = new_upload(context, (bucket,), body)
+    context.read(lambda connection: check_replaces(connection, key, bucket, wanted.replaces))
+    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+        return _dry(request, wanted)
+    claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
+    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted)
+    return _created(request, upload, replayed=outcome.replayed)
+
+
+async def show(request: Request) -> Response:
+    progress = verbs.show_upload(context_of(request), caller(request), request.path_params["session_id"])
+    return _status(request, progress)
+
+
+async def cancel(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    return _status(request, await verbs.cancel_upload(context_of(request), key, request.path_params["session_id"]))
+
+
+async def finalize(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    await optional_body_of(request, wire.UploadFinalize)
+    outcome = await finalize_upload(context_of(request), key, request.path_params["session_id"])
+    if outcome.source is None:
+        raise ServiceError(ErrorCode.INTERNAL_ERROR)
+    response = answer(request, SourceAnswer, view_source(outcome.source))
+    if outcome.replayed:
+        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
+        return response
+    response.status_code = 201
+    return response
+
+
+def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadCreate) -> Upload:
+    """The session that the body asks for, every field checked; raises what a one-call upload raises."""
+    filename = clean_file_name(body.filename)
+    check_size(body.size_bytes, filename, context.limits)
+    expires_at, ends_at = verbs.lifetime(context)
+    return Upload(
+        id=context.ids.make(ids.UPLOAD),
+        team_id=buckets[0].team_id,
+        bucket_ids=tuple(bucket.id for bucket in buckets),
+        filename=filename,
+        content_type=body.content_type or "",
+        size_bytes=body.size_bytes,
+        title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
+        tags=source_fields.check_tags(body.tags, context.limits),
+        metadata=source_fields.check_metadata(body.metadata, context.limits),
+        mapping=body.mapping,
+        replaces=body.replaces,
+        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        expires_at=expires_at,
+        ends_at=ends_at,
+        created_at=context.clock.timestamp(),
+    )
+
+
+def check_size(size_bytes: int, filename: str, limits: Limits) -> None:
+    """Raises `empty_file` and `file_too_large`, before any byte is sent."""
+    if size_bytes == 0:
+        raise ServiceError(ErrorCode.EMPTY_FILE, f"{filename} has no bytes.")
+    if size_bytes > limits.file_bytes:
+        raise ServiceError(
+            ErrorCode.FILE_TOO_LARGE,
+            f"{filename} has {size_bytes} bytes; the limit is {limits.file_bytes}.",
+            max_bytes=limits.file_bytes,
+            size_bytes=size_bytes,
+        )
+
+
+def url_of(request: Request, upload: Upload) -> str:
+    """The storage address with its capability; made for each answer, never stored."""
+    token = verbs.upload_token(context_of(request), upload)
+    return str(request.url_for("storage", session_id=upload.id, token=token))
+
+
+def _created(request: Request, upload: Upload, *, replayed: bool) -> Response:
+    url = url_of(request, upload)
+    told = wire.Upload(
+        session_id=upload.id,
+        upload_url=url,
+        status=verbs.progress_of(context_of(request), upload).state,
+        bucket_ids=list(upload.bucket_ids),
+        expires_at=upload.expires_at,
+        request_id=request_id_of(request.scope),
+    )
+    response = respond(request, told, 200 if replayed else 201)
+    # Google's resumable clients take the address from here.
+    response.headers["Location"] = url
+    response.headers["Cache-Control"] = "no-store"
+    if replayed:
+        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
+    return response
+
+
+def _status(request: Request, progress: verbs.Progress) -> Response:
+    upload = progress.upload
+    return respond(
+        request,
+        wire.UploadStatus(
+            session_id=upload.id,
+            status=progress.state,
+            filename=upload.filename,
+            size_bytes=upload.size_bytes,
+            received_bytes=progress.received_bytes,
+            bucket_ids=list(upload.bucket_ids),
+            source_id=upload.source_id,
+            expires_at=upload.expires_at,
+            created_at=upload.created_at,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+def _dry(request: Request, upload: Upload) -> Response:
+    wanted = {
+        "object": "upload_session",
+        "bucket_ids": list(upload.bucket_ids),
+        "filename": upload.filename,
+        "title": upload.title,
+        "size_bytes": upload.size_bytes,
+    }
+    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))

@@ -1,0 +1,82 @@
+"""Batches: files tracked as one unit. What became of the files stands in their sessions and sources."""
+
+import json
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One batch as stored."""
+
+    id: str
+    team_id: str
+    bucket_ids: tuple[str, ...]
+    expires_at: str
+    created_at: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Batch":
+        values = dict(row)
+        values["bucket_ids"] = tuple(json.loads(values["bucket_ids"]))
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMember:
+    """One file of a batch: its session, and the state of the source that was made of it."""
+
+    upload_id: str
+    client_file_id: str
+    bucket_ids: tuple[str, ...]
+    #: The session's: `open`, `finalized`, `canceled` or `failed`.
+    upload_status: str
+    #: When an open session ends.
+    expires_at: str
+    upload_error: str | None
+    source_id: str | None
+    task_id: str | None
+    #: None when the source doesn't exist, or not any more.
+    source_status: str | None
+    source_error: str | None
+    #: `bucket status` pairs with commas, as the view of sources has them.
+    places: str | None
+
+
+def create_batch(connection: Connection, batch: Batch) -> None:
+    connection.execute(
+        "INSERT INTO batches (id, team_id, bucket_ids, expires_at, created_at)"
+        " VALUES (:id, :team_id, :bucket_ids, :expires_at, :created_at)",
+        {
+            "id": batch.id,
+            "team_id": batch.team_id,
+            "bucket_ids": json.dumps(batch.bucket_ids),
+            "expires_at": batch.expires_at,
+            "created_at": batch.created_at,
+        },
+    )
+
+
+def get_batch(connection: Connection, team_id: str, batch_id: str) -> Batch:
+    """Raises NotFound."""
+    row = connection.execute(
+        "SELECT * FROM batches WHERE id = :id AND team_id = :team_id", {"id": batch_id, "team_id": team_id}
+    ).fetchone()
+    if row is None:
+        raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+    return Batch.from_row(row)
+
+
+def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
+    """The batch's files in the order of its manifest, each with its source as it stands now."""
+    rows = connection.execute(
+        "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
+        " u.error AS upload_error, u.source_id, s.task_id, s.status AS source_status, s.error AS source_error, s.places"
+        " FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id"
+        " WHERE u.batch_id = :batch_id ORDER BY u.position",
+        {"batch_id": batch_id},
+    ).fetchall()
+    return [BatchMember(**{**dict(row), "bucket_ids": tuple(json.loads(row["bucket_ids"]))}) for row in rows]

@@ -1,0 +1,166 @@
+"""Upload sessions: what a file in the making is to become, how it ended, and when it expires.
+
+How many bytes are there is not stored: the size on the disk says it (`store.parts`).
+"""
+
+import json
+from dataclasses import dataclass, field
+from sqlite3 import Connection, Row
+from typing import Any
+
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
+
+OPEN, FINALIZED, CANCELED, FAILED = "open", "finalized", "canceled", "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """One session as stored."""
+
+    id: str
+    team_id: str
+    #: The buckets that the source will belong to, the path's first.
+    bucket_ids: tuple[str, ...]
+    #: `open`, `finalized`, `canceled` or `failed` (finalizing it again won't help).
+    status: str = OPEN
+    #: Part of the upload token: a new one makes old URLs useless.
+    generation: int = 1
+    filename: str
+    #: As declared; empty where nothing was.
+    content_type: str
+    size_bytes: int
+    title: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: str | None = None
+    replaces: str | None = None
+    #: What the sender says the bytes hash to, hex.
+    sha256: str | None = None
+    #: Once finalized.
+    source_id: str | None = None
+    #: `code`, `message`, `retryable`, once failed.
+    error: dict[str, Any] | None = None
+    batch_id: str | None = None
+    client_file_id: str | None = None
+    #: Place in its batch, from 0.
+    position: int = 0
+    #: Moves on with each accepted chunk, up to `ends_at`.
+    expires_at: str
+    ends_at: str
+    created_at: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Upload":
+        values = dict(row)
+        for name in ("bucket_ids", "tags"):
+            values[name] = tuple(json.loads(values[name]))
+        values["metadata"] = json.loads(values["metadata"])
+        values["error"] = json.loads(values["error"]) if values["error"] else None
+        return cls(**values)
+
+
+def create_upload(connection: Connection, upload: Upload) -> None:
+    connection.execute(
+        "INSERT INTO uploads (id, team_id, bucket_ids, status, generation, filename, content_type, size_bytes, title,"
+        " tags, metadata, mapping, replaces, sha256, batch_id, client_file_id, position, expires_at, ends_at,"
+        " created_at) VALUES (:id, :team_id, :bucket_ids, :status, :generation, :filename, :content_type, :size_bytes,"
+        " :title, :tags, :metadata, :mapping, :replaces, :sha256, :batch_id, :client_file_id, :position, :expires_at,"
+        " :ends_at, :created_at)",
+        {
+            "id": upload.id,
+            "team_id": upload.team_id,
+            "bucket_ids": json.dumps(upload.bucket_ids),
+            "status": upload.status,
+            "generation": upload.generation,
+            "filename": upload.filename,
+            "content_type": upload.content_type,
+            "size_bytes": upload.size_bytes,
+            "title": upload.title,
+            "tags": json.dumps(upload.tags),
+            "metadata": json.dumps(upload.metadata),
+            "mapping": upload.mapping,
+            "replaces": upload.replaces,
+            "sha256": upload.sha256,
+            "batch_id": upload.batch_id,
+            "client_file_id": upload.client_file_id,
+            "position": upload.position,
+            "expires_at": upload.expires_at,
+            "ends_at": upload.ends_at,
+            "created_at": upload.created_at,
+        },
+    )
+
+
+def find_upload(connection: Connection, upload_id: str) -> Upload | None:
+    """By id alone: the storage door knows no team, its token is the authority."""
+    row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
+    return Upload.from_row(row) if row else None
+
+
+def get_upload(connection: Connection, team_id: str, upload_id: str) -> Upload:
+    """Raises NotFound."""
+    upload = find_upload(connection, upload_id)
+    if upload is None or upload.team_id != team_id:
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
+    return upload
+
+
+def list_uploads(connection: Connection, batch_id: str) -> list[Upload]:
+    """The sessions of a batch in the order of its manifest."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
+    ).fetchall()
+    return [Upload.from_row(row) for row in rows]
+
+
+def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
+    """A chunk was accepted: the session lives on, but never beyond its end."""
+    connection.execute(
+        "UPDATE uploads SET expires_at = MIN(:expires_at, ends_at) WHERE id = :id AND status = 'open'",
+        {"id": upload_id, "expires_at": expires_at},
+    )
+
+
+def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
+    """A replay found it expired: the same session with a new life and a new token."""
+    connection.execute(
+        "UPDATE uploads SET generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
+        " WHERE id = :id AND status = 'open'",
+        {"id": upload_id, "expires_at": expires_at, "ends_at": ends_at},
+    )
+
+
+def finish_upload(
+    connection: Connection,
+    upload_id: str,
+    status: str,
+    source_id: str | None = None,
+    error: dict[str, Any] | None = None,
+) -> bool:
+    """End an open session; False when it had ended already, and then nothing changes."""
+    cursor = connection.execute(
+        "UPDATE uploads SET status = :status, source_id = :source_id, error = :error"
+        " WHERE id = :id AND status = 'open'",
+        {
+            "id": upload_id,
+            "status": status,
+            "source_id": source_id,
+            "error": json.dumps(error) if error else None,
+        },
+    )
+    return cursor.rowcount == 1
+
+
+def list_expired_uploads(connection: Connection, before: str, limit: int) -> list[Upload]:
+    """Open sessions that expired before `before`, longest ago first: their bytes can go."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE status = 'open' AND expires_at < :before ORDER BY expires_at LIMIT :limit",
+        {"before": before, "limit": limit},
+    ).fetchall()
+    return [Upload.from_row(row) for row in rows]
+
+
+def list_open_ids(connection: Connection) -> set[str]:
+    """Every session that may own stored bytes: for the sweeper, at boot."""
+    return {row["id"] for row in connection.execute("SELECT id FROM uploads WHERE status = 'open'").fetchall()}
