@@ -127,7 +127,7 @@ CREATE TABLE memberships (
   PRIMARY KEY (source_id, bucket_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX memberships_of_bucket ON memberships (bucket_id, sync_status, source_id);
+CREATE INDEX memberships_of_bucket ON memberships (bucket_id, source_id, sync_status);
 
 CREATE INDEX memberships_due ON memberships (due_at) WHERE due_at IS NOT NULL;
 
