@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -67,7 +67,11 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the coroutine, or what it raises."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+        return self.begin(work).result(PATIENCE_S)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Start the coroutine; its result can be waited for."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, function: Callable[[], object]) -> None:
         """Run a plain function on the loop; returns when it has."""
