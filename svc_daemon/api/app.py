@@ -39,6 +39,7 @@ FORM = {
     "dry_run": "true: only validate.",
 }
 FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
+VERIFY = {"verify": "provider: ask the index itself too."}
 DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
@@ -47,9 +48,9 @@ BYTES = (E.EMPTY_FILE, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
 
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
-B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer}
-B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer}
-S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer}
+B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
+B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
+S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer | source.DryRun}
 S_ONE = {200: source.SourceAnswer}
 
 # fmt: off
@@ -63,7 +64,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              query=PAGE | {"include_archived": "true: archived ones too."}),
     Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
              body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
-    Endpoint("PUT", "/v1/buckets/{slug}", buckets.put, "Make a bucket unless it exists", B_PUT,
+    Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
              body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
     Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
@@ -79,7 +80,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: source.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
 
     Endpoint("GET", S, sources.show, "Show a source: is it ready?", {200: source.SourceVerified},
-             query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+             query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
     Endpoint("PATCH", S, sources.update, "Describe a source", S_ONE,
              body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, E.SEARCH_FAILED)),
     Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
@@ -87,9 +88,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
-             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING)),
+             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, E.SEARCH_FAILED)),
     Endpoint("GET", "/v1/knowledge/files/{source_id}", sources.show, "Show a source (alias)",
-             {200: source.SourceVerified}, query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+             {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
     Endpoint("GET", "/v1/knowledge/tasks/{task_id}", tasks.show, "Show a task", {200: task.TaskAnswer},
              errors=(E.TASK_NOT_FOUND,)),
 
