@@ -92,8 +92,12 @@ def serve(settings: Settings) -> None:
 
 
 def make_folders(files: DataFiles) -> None:
-    for folder in (files.root, files.blobs, files.staging, files.scratch, files.index, files.log.parent):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make what is missing of the data directory; raises StorageError where that can't be."""
+    try:
+        for folder in (files.root, files.blobs, files.staging, files.scratch, files.index, files.log.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
 
 
 @contextlib.contextmanager

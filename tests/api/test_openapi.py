@@ -81,8 +81,8 @@ def row_of(method: str, path: str) -> Endpoint:
 
 def check(answer: httpx.Response, row: Endpoint) -> None:
     """The answer has a status of the row, and a body of the model that stands there for it."""
-    model = row.answers[answer.status_code]
-    assert TypeAdapter[Any](model).validate_json(answer.content)
+    model: Any = row.answers[answer.status_code]
+    assert TypeAdapter(model).validate_json(answer.content)
 
 
 def test_real_answers_are_of_the_models_of_their_rows(working: Daemon) -> None:
