@@ -8,9 +8,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -33,7 +33,6 @@ from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation
 from svc_daemon.paths import DataFiles
-from svc_daemon.provider.contract import IndexDocument, SearchPage, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
@@ -44,15 +43,13 @@ from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
-from tests.provider.failing import FailingProvider
+from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
 Worker = IndexingWorker | SyncingWorker | SweepingWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
-#: Longer than anything of a test takes on a busy machine.
-PATIENCE_S = 30.0
 #: What stands in most uploads of the tests.
 NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
 
@@ -86,61 +83,6 @@ class Loop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)
         self._loop.close()
-
-
-class Hold:
-    """Calls of one provider method wait here until they are let go."""
-
-    def __init__(self) -> None:
-        self._entered = threading.Event()
-        self._released = threading.Event()
-
-    def wait_entered(self) -> None:
-        """Return when a call has come in."""
-        assert self._entered.wait(PATIENCE_S), "no call came in"
-
-    def release(self) -> None:
-        self._released.set()
-
-    def pass_through(self) -> None:
-        """The call's side: come in, and wait to be let go."""
-        self._entered.set()
-        assert self._released.wait(PATIENCE_S), "nobody let the call go"
-
-
-class HeldProvider(FailingProvider):
-    """A failing provider whose calls can also be held: writes before their effect, searches after it."""
-
-    def __init__(self, provider: EmbeddedProvider) -> None:
-        super().__init__(provider)
-        self._holds: dict[str, Hold] = {}
-
-    @contextmanager
-    def held(self, method: str) -> Iterator[Hold]:
-        """Hold every call of `put_document`, `set_buckets` or `search`; let go at the end of the block."""
-        hold = self._holds[method] = Hold()
-        try:
-            yield hold
-        finally:
-            del self._holds[method]
-            hold.release()
-
-    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        self._wait("put_document")
-        super().put_document(team_id, document, bucket_ids)
-
-    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        self._wait("set_buckets")
-        super().set_buckets(team_id, source_id, generation, bucket_ids)
-
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
-        page = super().search(team_id, query)
-        self._wait("search")
-        return page
-
-    def _wait(self, method: str) -> None:
-        if hold := self._holds.get(method):
-            hold.pass_through()
 
 
 class Daemon:

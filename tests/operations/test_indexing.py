@@ -11,8 +11,9 @@ from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.daemons import PATIENCE_S, Daemon
+from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
 
 TEXT = "The umber quay."
 EXTRACTION = Extraction(

@@ -7,7 +7,8 @@ import pytest
 
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.daemons import NOTES, PATIENCE_S, Daemon
+from tests.api.daemons import NOTES, Daemon
+from tests.api.holds import PATIENCE_S
 
 
 def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:

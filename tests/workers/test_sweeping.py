@@ -6,7 +6,8 @@ from svc_daemon.operations.indexing import claim_indexing
 from svc_daemon.operations.syncing import claim_syncs
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.daemons import PATIENCE_S, Daemon
+from tests.api.daemons import Daemon
+from tests.api.holds import PATIENCE_S
 from tests.provider.samples import make_document
 
 

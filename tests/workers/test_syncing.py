@@ -5,7 +5,8 @@ import pytest
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.daemons import PATIENCE_S, Daemon
+from tests.api.daemons import Daemon
+from tests.api.holds import PATIENCE_S
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 
