@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -75,11 +75,25 @@ def test_a_slow_server_is_left_in_time(script: Script) -> None:
     assert not sink.data
 
 
-def test_a_server_that_takes_connections_and_never_speaks_tls_is_left_in_time() -> None:
-    # Nobody accepts: the kernel takes the connection, and that is all.
-    with socket.create_server(("127.0.0.1", 0)) as listener, timed_out():
+def test_a_server_that_never_speaks_tls_is_left_in_time_and_for_good() -> None:
+    async def scenario(listener: socket.socket) -> None:
         server = Server(listener.getsockname()[1])
-        asyncio.run(Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept()))
+        with timed_out():
+            await Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept())
+        await asyncio.to_thread(_read_to_the_end, listener)
+
+    # Until the fetch has failed nobody accepts: the kernel takes the connection, and that is all.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asyncio.run(scenario(listener))
+
+
+def _read_to_the_end(listener: socket.socket) -> None:
+    """Raises TimeoutError while the other side holds the connection open."""
+    connection, _ = listener.accept()
+    with connection, suppress(ConnectionResetError):
+        connection.settimeout(2)
+        while connection.recv(4096):
+            pass
 
 
 def test_a_resolver_that_hangs_is_left_in_time() -> None:

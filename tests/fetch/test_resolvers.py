@@ -41,7 +41,7 @@ def test_lookups_that_hang_are_bounded_and_hold_up_no_thread_of_the_loop(monkeyp
         threads = sum(thread.name == "resolver" for thread in threading.enumerate())
         assert not done
         answered.set()
-        assert await waiting == ["1.1.1.1"]
+        assert await asyncio.wait_for(waiting, 5) == ["1.1.1.1"]
         return threads
 
     assert asyncio.run(scenario()) == MAX_LOOKUPS
