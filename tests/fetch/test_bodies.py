@@ -138,6 +138,25 @@ def test_a_bomb_costs_neither_memory_nor_the_sink() -> None:
         tracemalloc.stop()
 
 
+def test_others_get_a_turn_while_a_bomb_is_decoded() -> None:
+    bomb = gzip.compress(bytes(100 * PIECE_BYTES))
+    sink, turns = Kept(), [0]
+
+    async def count_turns() -> None:
+        while True:
+            turns[0] += bool(sink.pieces)
+            await asyncio.sleep(0)
+
+    async def scenario(fetcher: Fetcher, url: str) -> None:
+        others = asyncio.create_task(count_turns())
+        await fetcher.fetch(url, sink)
+        others.cancel()
+
+    with serving(lambda exchange: exchange.answer(body=bomb, content_encoding="gzip")) as server:
+        asyncio.run(scenario(Fetcher(server.policy), server.url()))
+    assert turns[0] >= len(sink.pieces) >= 100
+
+
 @pytest.mark.parametrize(
     ("coding", "body"),
     [
