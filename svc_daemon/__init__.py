@@ -5,8 +5,8 @@ by `provider`, moved along by `workers`, and found again by search.
 
 Layers
 ------
-A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only, and
-a test holds this table:
+A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only,
+and a test holds this table:
 
     server, command                  put the parts together; serve; stop
       api | workers                  HTTP on one side, the only loops on the other
@@ -22,12 +22,12 @@ command line, `svc_cli`, imports only `wire` and `paths`.
 
 The life of an upload
 ---------------------
- 1. `api.guards` looks at Host and Origin, `api.files` at key and capability; `api.forms` streams the part into a staging
-    file (`store.blobs`) that counts and hashes as it goes.
+ 1. `api.guards` looks at Host and Origin, `api.files` at key and capability; `api.forms` streams the part into a
+    staging file (`store.blobs`) that counts and hashes as it goes.
  2. `operations.ingest` looks for a replay, then asks the gates (creates a second, bytes a minute).
- 3. The blob is made durable: file synced, renamed to the source's id, folder synced.
+ 3. The blob is made durable: renamed to the source's id, file synced, folder synced.
  4. One transaction writes idempotency key with answer, source, membership and task. Then the client hears 201.
- 5. `workers.indexing` claims the task: the attempt is counted, a lease runs, the attempt number fences every later write.
+ 5. `workers.indexing` claims the task: the attempt is counted, a lease runs, a token fences every later write.
  6. `extract` has a child process read the blob and cut it into chunks with their places.
  7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
  8. One transaction makes the source `active` and its bucket syncs due.

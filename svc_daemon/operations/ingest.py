@@ -55,7 +55,7 @@ async def create_file(
         check_bytes(upload, staged)
         claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(bucket, upload, staged))
         request = Repeatable(key, idempotency_key, claim)
-        with replaying(context, request) as earlier:
+        with replaying(context, request) as earlier, context.gates.uploading():
             return earlier or await _take_in(context, request, bucket, upload, staged)
     finally:
         await staged.discard()
@@ -83,7 +83,8 @@ def check_replaces(connection: Connection, key: Key, bucket: Bucket, replaces: s
 async def _take_in(
     context: Context, request: Repeatable, bucket: Bucket, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
-    context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
+    if upload.replaces is not None:
+        context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
     context.gates.take_create(request.key.team_id)

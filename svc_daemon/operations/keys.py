@@ -20,7 +20,7 @@ def authenticate(context: Context, authorization: str | None) -> Key:
     parts = api_keys.parse(token.strip()) if scheme.lower() == "bearer" else None
     if parts is None:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This is not an API key of this service.")
-    key = context.read(lambda connection: find_key(connection, parts.key_id))
+    key = context.look(lambda connection: find_key(connection, parts.key_id))
     if key is None or not api_keys.matches(key.secret_hash, parts):
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "There is no such API key.")
     if not key.is_live(context.clock.timestamp()):
