@@ -96,6 +96,8 @@ def make_folders(files: DataFiles) -> None:
     try:
         for folder in (files.root, files.blobs, files.staging, files.scratch, files.index, files.log.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One that somebody made beforehand may be open to all.
+        files.root.chmod(0o700)
     except OSError as error:
         raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
 
@@ -178,7 +180,7 @@ async def _open_parts(
     stack.push_async_callback(extractor.close)
     context = Context(
         database=database,
-        blobs=Blobs(files, executor, lambda: secrets.token_hex(16)),
+        blobs=Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken),
         provider=provider,
         clock=clock,
         ids=make_ids,

@@ -33,8 +33,9 @@ class FolderSync:
     renames that are lost. Everybody gets the error until the process is restarted.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
         self._folder = folder
+        self._on_broken = on_broken
         self._count_lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._asked = 0
@@ -56,9 +57,10 @@ class FolderSync:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
         try:
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         except OSError as error:
             self._failure = error
+            self._on_broken(error)
             raise
         self._synced = covered
 
@@ -66,12 +68,19 @@ class FolderSync:
 class Blobs:
     """The folder of stored bytes. Blocking parts run in `executor`, so that fsyncs overlap."""
 
-    def __init__(self, files: DataFiles, executor: Executor, random_name: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        files: DataFiles,
+        executor: Executor,
+        random_name: Callable[[], str],
+        on_broken: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        """`on_broken` hears when the folder can't be synced: nothing can be kept until a restart."""
         self._blobs = files.blobs
         self._staging = files.staging
         self._executor = executor
         self._random_name = random_name
-        self._folder_sync = FolderSync(files.blobs)
+        self._folder_sync = FolderSync(files.blobs, on_broken)
 
     def stage(self) -> "StagedFile":
         """A new file that belongs to nobody yet."""
@@ -163,7 +172,8 @@ class StagedFile:
 
     async def discard(self) -> None:
         """Forget the bytes. Idempotent."""
-        self._buffer.clear()
+        # A new one: what failed to write the old one may still look at it, and then it can't be emptied.
+        self._buffer = bytearray()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -194,7 +204,8 @@ def _write_all(file: BinaryIO, data: bytearray) -> None:
         view = view[file.write(view) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
