@@ -120,6 +120,17 @@ class Database:
                 if reader.connection.in_transaction:
                     reader.connection.execute("COMMIT")
 
+    def look(self, work: Work[T]) -> T:
+        """Run `work`, which must be a single statement, without a transaction around it: that is a snapshot by itself.
+
+        Raises StorageError once closed.
+        """
+        reader = self._reader()
+        self._may_read.wait(BUSY_TIMEOUT_S)
+        with reader.lock:
+            self._check_readable()
+            return work(reader.connection)
+
     def close(self) -> None:
         """Finish what is queued, interrupt reads, then close every connection. Safe to call twice."""
         with self._submit_lock:

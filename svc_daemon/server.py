@@ -95,8 +95,22 @@ def serve(settings: Settings) -> None:
 
 
 def make_folders(files: DataFiles) -> None:
-    for folder in (files.root, files.blobs, files.staging, files.parts, files.scratch, files.index, files.log.parent):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make what is missing of the data directory; raises StorageError where that can't be."""
+    try:
+        for folder in (
+            files.root,
+            files.blobs,
+            files.staging,
+            files.parts,
+            files.scratch,
+            files.index,
+            files.log.parent,
+        ):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One that somebody made beforehand may be open to all.
+        files.root.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
 
 
 @contextlib.contextmanager
@@ -175,11 +189,11 @@ async def _open_process(
     stack.callback(provider.close)
     extractor = Extractor(files.scratch, _cage_limits(settings.limits))
     stack.push_async_callback(extractor.close)
-    blobs = Blobs(files, executor, lambda: secrets.token_hex(16))
+    blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
     context = Context(
         database=database,
         blobs=blobs,
-        parts=Parts(files.parts, blobs, executor),
+        parts=Parts(files.parts, blobs, hear_broken),
         provider=provider,
         clock=clock,
         ids=make_ids,
@@ -286,7 +300,9 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
     hosts = settings.allowed_hosts if settings.is_loopback else (*settings.allowed_hosts, settings.host)
     return Hardening(
         new_id=lambda: context.ids.make(ids.REQUEST),
-        rules=GuardRules(hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES, exempt=is_storage_path),
+        rules=GuardRules(
+            hosts=hosts, origins=settings.allowed_origins, max_head_bytes=MAX_HEAD_BYTES, exempt=is_storage_path
+        ),
         limits=_client_limits(settings.limits),
         clock=context.clock.monotonic,
     )

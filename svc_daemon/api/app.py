@@ -42,6 +42,7 @@ FORM = {
     "dry_run": "true: only validate.",
 }
 FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
+VERIFY = {"verify": "provider: ask the index itself too."}
 DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
@@ -54,10 +55,11 @@ SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH
 
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
-B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer}
-B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer}
-S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer}
-U_ANY = {201: uploading.Upload, 200: uploading.Upload}
+B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
+B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
+S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer | source.DryRun}
+U_ANY = {201: uploading.Upload, 200: uploading.Upload | source.DryRun}
+BATCH_ANY = {201: batching.Batch, 200: batching.Batch | source.DryRun}
 S_ONE = {200: source.SourceAnswer}
 
 # fmt: off
@@ -71,7 +73,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              query=PAGE | {"include_archived": "true: archived ones too."}),
     Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
              body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
-    Endpoint("PUT", "/v1/buckets/{slug}", buckets.put, "Make a bucket unless it exists", B_PUT,
+    Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
              body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
     Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
@@ -80,7 +82,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", B + "/files", files.upload, "Upload a file", S_ANY,
              form=FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
-             body=uploading.UploadCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+             body=uploading.UploadCreate, query=DRY, repeatable=True,
+             errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
     Endpoint("GET", U, uploads.show, "Show an upload session", {200: uploading.UploadStatus}, errors=NO_SESSION),
     Endpoint("DELETE", U, uploads.cancel, "Cancel an upload session", {200: uploading.UploadStatus}, errors=NO_SESSION),
     Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file", S_ANY,
@@ -89,7 +92,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
     Endpoint("OPTIONS", STORAGE, storage.preflight, "May a page send here?", {204: None}, keyed=False),
 
-    Endpoint("POST", B + "/batches", batches.create, "Open a batch", {201: batching.Batch, 200: batching.Batch},
+    Endpoint("POST", B + "/batches", batches.create, "Open a batch", BATCH_ANY,
              body=batching.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
     Endpoint("POST", B + "/batches/{batch_id}/finalize", batches.finalize, "Make sources of a batch's files",
              {200: batching.BatchFinalized}, body=batching.BatchFinalize, errors=(*NO_BUCKET, E.BATCH_NOT_FOUND)),
@@ -104,7 +107,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: source.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
 
     Endpoint("GET", S, sources.show, "Show a source: is it ready?", {200: source.SourceVerified},
-             query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+             query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
     Endpoint("PATCH", S, sources.update, "Describe a source", S_ONE,
              body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, E.SEARCH_FAILED)),
     Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
@@ -112,9 +115,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
-             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING)),
+             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, E.SEARCH_FAILED)),
     Endpoint("GET", "/v1/knowledge/files/{source_id}", sources.show, "Show a source (alias)",
-             {200: source.SourceVerified}, query={"verify": "provider: ask the index itself too."}, errors=NO_SOURCE),
+             {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
     Endpoint("GET", "/v1/knowledge/tasks/{task_id}", tasks.show, "Show a task", {200: task.TaskAnswer},
              errors=(E.TASK_NOT_FOUND,)),
 

@@ -94,7 +94,7 @@ async def show(request: Request) -> Response:
         items=[_item(item) for item in items] if with_items else None,
         request_id=request_id_of(request.scope),
     )
-    return respond(request, told, unasked=set() if with_items else {"items"})
+    return respond(request, told, without=() if with_items else ("items",))
 
 
 def refuse_mismatch(body: wire.BatchCreate) -> None:
@@ -119,8 +119,7 @@ def _judge_files(
     rejected: list[dict[str, Any]] = []
     for file in body.files:
         try:
-            upload = new_upload(context, (bucket,), _asked(items[file.client_file_id], file))
-            context.read(lambda connection, upload=upload: check_replaces(connection, key, bucket, upload.replaces))
+            upload = _new_item(context, key, bucket, _asked(items[file.client_file_id], file))
             wanted.append(verbs.in_batch(upload, batch, len(wanted), file.client_file_id))
         except ServiceError as error:
             rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
@@ -128,6 +127,13 @@ def _judge_files(
         first = rejected[0]["error"]
         raise refusal("files", f"no file can be taken; {rejected[0]['client_file_id']}: {first['message']}")
     return wanted, rejected
+
+
+def _new_item(context: Context, key: Key, bucket: Bucket, asked: UploadCreate) -> Upload:
+    upload = new_upload(context, (bucket,), asked)
+    if upload.replaces is not None:
+        context.read(lambda connection: check_replaces(connection, key, bucket, upload.replaces))
+    return upload
 
 
 def _asked(item: wire.ManifestItem, file: wire.BatchFile) -> UploadCreate:
@@ -148,9 +154,7 @@ def _new_batch(context: Context, buckets: tuple[Bucket, ...]) -> Batch:
     )
 
 
-def _created(
-    request: Request, key: Key, members: list[Upload], body: dict[str, Any], *, replayed: bool
-) -> Response:
+def _created(request: Request, key: Key, members: list[Upload], body: dict[str, Any], *, replayed: bool) -> Response:
     batch, rolled, _ = verbs.show_batch(context_of(request), key, body["batch_id"])
     told = wire.Batch(
         batch_id=batch.id,
@@ -209,9 +213,7 @@ def _failed(outcome: Finalized, client_file_id: str, error: ServiceError) -> wir
 
 
 def _error(error: ServiceError) -> ErrorBody:
-    return ErrorBody(
-        code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details
-    )
+    return ErrorBody(code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details)
 
 
 def _item(item: verbs.Item) -> wire.BatchItem:

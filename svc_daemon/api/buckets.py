@@ -49,7 +49,7 @@ async def list_all(request: Request) -> Response:
 
 async def put(request: Request) -> Response:
     key = caller(request, api_keys.BUCKET_CREATE)
-    slug = request.path_params["slug"]
+    slug = request.path_params["bucket"]
     if not re.fullmatch(wire.SLUG_PATTERN, slug):
         raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
     fields = _checked(request, await optional_body_of(request, wire.BucketFields))

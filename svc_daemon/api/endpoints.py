@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from types import UnionType
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -22,8 +23,8 @@ class Endpoint:
     handler: Handler
     #: One line for the API's document.
     summary: str
-    #: Success statuses and the model of their bodies; None is bytes.
-    answers: Mapping[int, type[BaseModel] | None]
+    #: Success statuses and the model of their bodies, or several joined by `|`; None is bytes.
+    answers: Mapping[int, type[BaseModel] | UnionType | None]
     _: KW_ONLY
     #: Model of the JSON body; None where there is none.
     body: type[BaseModel] | None = None

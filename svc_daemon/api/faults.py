@@ -71,8 +71,6 @@ def service_error(error: Exception) -> ServiceError:
     """The error of the table that an exception is to the caller."""
     if isinstance(error, ServiceError):
         return error
-    if isinstance(error, ValidationError):
-        return invalid_fields(error)
     if isinstance(error, HTTPException) and error.status_code in _OF_STATUS:
         return ServiceError(_OF_STATUS[error.status_code])
     return ServiceError(ErrorCode.INTERNAL_ERROR, "Something unexpected went wrong; please quote the request id.")

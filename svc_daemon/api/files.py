@@ -27,7 +27,7 @@ async def upload(request: Request) -> Response:
     context = context_of(request)
     key = caller(request, api_keys.FILE_CREATE)
     repeat_key = idempotency_key(request)
-    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    bucket = context.look(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
     form = await receive_form(request, context.blobs.stage, FormLimits(max_file_bytes=context.limits.file_bytes))
     staged = form.file.sink
     try:
@@ -43,8 +43,7 @@ async def upload(request: Request) -> Response:
 def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
     fields = form.fields
     refuse_team(dict(fields))
-    if "webhook" in fields:
-        raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
+    source_fields.refuse_webhook(fields.get("webhook"))
     filename = clean_file_name(form.file.filename)
     return FileUpload(
         filename=filename,

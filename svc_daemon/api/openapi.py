@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -97,10 +98,19 @@ def _answers(endpoint: Endpoint) -> dict[str, Any]:
     return {str(status): _answer(model) for status, model in endpoint.answers.items()}
 
 
-def _answer(model: type[BaseModel] | None) -> dict[str, Any]:
-    if model is None:
+def _answer(body: type[BaseModel] | UnionType | None) -> dict[str, Any]:
+    references = [_reference(model) for model in _models(body)]
+    if not references:
         return {"description": "Success", "content": {"*/*": {"schema": {}}}}
-    return {"description": "Success", "content": {"application/json": {"schema": _reference(model)}}}
+    schema = {"anyOf": references} if len(references) > 1 else references[0]
+    return {"description": "Success", "content": {"application/json": {"schema": schema}}}
+
+
+def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
+    """The models that a body may have; none for bytes."""
+    if body is None:
+        return ()
+    return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
 def _refusals(codes: Iterable[E]) -> dict[str, Any]:
@@ -121,7 +131,8 @@ def _reference(model: type[BaseModel]) -> dict[str, str]:
 def _schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     models: set[type[BaseModel]] = {ErrorEnvelope}
     for endpoint in endpoints:
-        models |= {model for model in (*endpoint.answers.values(), endpoint.body) if model is not None}
+        for body in (*endpoint.answers.values(), endpoint.body):
+            models |= set(_models(body))
     ordered = sorted(models, key=lambda model: model.__name__)
     _, document = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
     schemas: dict[str, Any] = document["$defs"]

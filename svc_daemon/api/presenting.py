@@ -1,5 +1,6 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -64,9 +65,10 @@ def created(request: Request, model: type[BaseModel], outcome: Outcome, status: 
     return response
 
 
-def respond(request: Request, model: BaseModel, status: int = 200) -> Response:
-    """The model as JSON; the two fields of paging only where a page was asked for."""
-    unasked = None if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
+def respond(request: Request, model: BaseModel, status: int = 200, *, without: Collection[str] = ()) -> Response:
+    """The model as JSON, `without` some fields; the two of paging only where a page was asked for."""
+    paging = set() if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
+    unasked = paging | set(without)
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
 
 

@@ -5,7 +5,8 @@ from dataclasses import fields
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from svc_daemon.api.presenting import answer, caller, context_of
+from svc_daemon.api.presenting import answer, caller, context_of, respond
+from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
 from svc_daemon.settings import Limits
 from svc_daemon.store.tasks import count_open
@@ -25,8 +26,9 @@ async def health(request: Request) -> Response:
         uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
         writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
         queue=wire.QueueCounters(**open_tasks),
+        request_id=request_id_of(request.scope),
     )
-    return Response(told.model_dump_json(), media_type="application/json")
+    return respond(request, told)
 
 
 async def version(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The storage door: raw bytes of an upload session, by Google's resumable protocol. The token in the URL is the authority.
+"""The storage door: raw bytes of an upload session, by Google's resumable protocol; the token in the URL lets one in.
 
 Pages of any origin may send here (`cross_origins`), since a browser uploads directly; nowhere else.
 """

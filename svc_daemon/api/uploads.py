@@ -77,6 +77,7 @@ async def finalize(request: Request) -> Response:
 
 def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadCreate) -> Upload:
     """The session that the body asks for, every field checked; raises what a one-call upload raises."""
+    source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
     check_size(body.size_bytes, filename, context.limits)
     expires_at, ends_at = verbs.lifetime(context)

@@ -61,6 +61,12 @@ def check_title(title: str, limits: Limits) -> str:
     return title
 
 
+def refuse_webhook(webhook: Any) -> None:
+    """Only imports and pages are called back; raises `invalid_request` rather than letting somebody wait for a call."""
+    if webhook is not None:
+        raise refusal("webhook", "is for imports and pages only; poll the source until it is ready.")
+
+
 def check_sha256(text: str) -> str:
     """64 hex digits in lower case; raises `invalid_request`."""
     digest = text.strip().lower()

@@ -23,7 +23,7 @@ def to_text(moment: datetime) -> str:
     """ISO 8601 UTC with milliseconds and `Z`; such texts sort as the moments do."""
     if moment.tzinfo is None:
         raise ValueError("a moment needs a time zone")
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def from_text(text: str) -> datetime:

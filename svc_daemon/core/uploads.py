@@ -84,8 +84,8 @@ def parse_range(text: str | None) -> ContentRange | None:
 
 
 def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_expired: bool) -> str:
-    """The state of a session whose stored status is `open`, `finalized` or `canceled`."""
-    if stored_status in (FINALIZED, CANCELED):
+    """The state of a session whose stored status is `open`, `finalized`, `canceled` or `expired`."""
+    if stored_status in (FINALIZED, CANCELED, EXPIRED):
         return stored_status
     if is_expired:
         return EXPIRED

@@ -4,6 +4,7 @@ A gzip body can hold a thousand times its size, and gzip that holds nothing can 
 are counted and the decoded ones too, and no more than `PIECE_BYTES` is decoded at once.
 """
 
+import asyncio
 import zlib
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -39,6 +40,8 @@ async def receive(answer: Answer, sink: Sink, max_bytes: int) -> int:
                 size_bytes += len(piece)
                 _refuse_over(size_bytes, max_bytes)
                 await sink.append(piece)
+                # One chunk may hold hundreds of pieces, and a sink need not wait for anything: others get a turn.
+                await asyncio.sleep(0)
     decoder.finish()
     return size_bytes
 

@@ -51,16 +51,13 @@ class Connector:
     @asynccontextmanager
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
         """A connection for one request to this URL, closed at the end; raises as `judged_addresses` does."""
-        addresses = await self.judged_addresses(url)
-        connection = httpcore.AsyncHTTPConnection(
-            origin=remote(url).origin,
-            ssl_context=self._tls,
-            network_backend=_JudgedNetwork(addresses, self._connect_s),
-        )
+        network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         try:
-            yield connection
+            yield httpcore.AsyncHTTPConnection(
+                origin=remote(url).origin, ssl_context=self._tls, network_backend=network
+            )
         finally:
-            await connection.aclose()
+            await network.aclose()
 
     async def _addresses(self, url: Url) -> Sequence[IpAddress]:
         if url.address is not None:
@@ -85,12 +82,20 @@ def remote(url: Url) -> httpcore.URL:
 
 
 class _JudgedNetwork(httpcore.AsyncNetworkBackend):
-    """A network in which every name leads to the given addresses."""
+    """A network in which every name leads to the given addresses.
+
+    It closes what it opened: the library loses a connection whose handshake is given up in the middle.
+    """
 
     def __init__(self, addresses: Sequence[IpAddress], connect_s: float) -> None:
         self._addresses = addresses[:MAX_TRIED]
         self._connect_s = connect_s
         self._network = httpcore.AnyIOBackend()
+        self._opened: list[httpcore.AsyncNetworkStream] = []
+
+    async def aclose(self) -> None:
+        for stream in self._opened:
+            await stream.aclose()
 
     async def connect_tcp(
         self,
@@ -115,13 +120,15 @@ class _JudgedNetwork(httpcore.AsyncNetworkBackend):
         local_address: str | None,
         socket_options: Iterable[SocketOption] | None,
     ) -> httpcore.AsyncNetworkStream:
-        return await self._network.connect_tcp(
+        stream = await self._network.connect_tcp(
             str(address),
             port,
             timeout=self._connect_s,
             local_address=local_address,
             socket_options=socket_options,
         )
+        self._opened.append(stream)
+        return stream
 
 
 def _unresolved() -> FetchFailed:

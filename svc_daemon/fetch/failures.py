@@ -47,15 +47,19 @@ def translated() -> Iterator[None]:
         yield
     except ssl.SSLError as error:
         raise _tls_failed() from error
-    except httpcore.ConnectError as error:
-        if isinstance(error.__cause__, ssl.SSLError):
-            raise _tls_failed() from error
-        raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error
-    except httpcore.ConnectTimeout as error:
-        raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error
+    except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+        raise _not_connected(error) from error
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         raise FetchFailed(Reason.BROKEN, "The remote host broke off, or did not answer in HTTP.") from error
 
 
+def _not_connected(error: Exception) -> FetchFailed:
+    """The library has one error for the connection and the handshake; what it came from tells them apart."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
+        return FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.")
+    return _tls_failed()
+
+
 def _tls_failed() -> FetchFailed:
-    return FetchFailed(Reason.TLS, "The remote host has no valid certificate for its name.")
+    return FetchFailed(Reason.TLS, "The remote host does not speak TLS, or has no valid certificate for its name.")

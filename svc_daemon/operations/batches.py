@@ -1,4 +1,4 @@
-"""Batches: create with one session per accepted file, finalize again and again, and the status computed from the files."""
+"""Batches: create with a session per accepted file, finalize again and again, roll the status up from the files."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -105,9 +105,7 @@ def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp
     return context.read(work)
 
 
-async def _finalize_in_steps(
-    context: Context, chosen: Sequence[Upload]
-) -> tuple[list[Finalized], list[Upload]]:
+async def _finalize_in_steps(context: Context, chosen: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
     """The outcomes, and what the time budget left over."""
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + FINALIZE_BUDGET_S

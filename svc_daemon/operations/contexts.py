@@ -53,6 +53,10 @@ class Context:
         """Run a short look-up here and now: it costs less than handing it to a thread."""
         return self.database.read(work)
 
+    def look(self, work: Callable[[Connection], T]) -> T:
+        """Run a single statement: one statement is a snapshot by itself, and needs no transaction around it."""
+        return self.database.look(work)
+
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
         """Run a read that may be long (listings, counts) in a thread, so that the loop goes on."""
         return await asyncio.to_thread(self.database.read, work)

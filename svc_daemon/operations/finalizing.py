@@ -18,7 +18,6 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import add_source
 from svc_daemon.operations.uploads import progress_of
 from svc_daemon.store import uploads as store
-from svc_daemon.store.blobs import HEAD_BYTES
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, find_source, get_source
@@ -89,7 +88,7 @@ async def _prepare(context: Context, upload: Upload) -> tuple[Upload, Source | N
     if upload.status != store.OPEN:
         return upload, None
     sha256 = await context.parts.hash(upload.id)
-    head = await context.parts.run(lambda: context.parts.head(upload.id, HEAD_BYTES))
+    head = await context.parts.head(upload.id)
     source = _new_source(context, upload, sha256, head)
     await context.parts.link(upload.id, source.id)
     return upload, source
@@ -114,6 +113,8 @@ def _commit(connection: Connection, context: Context, upload: Upload, source: So
 def _replay(connection: Connection, upload: Upload) -> Finalized:
     if upload.status == store.CANCELED:
         return Finalized(upload, error=ServiceError(ErrorCode.SESSION_CANCELED))
+    if upload.status == store.EXPIRED:
+        return Finalized(upload, error=ServiceError(ErrorCode.SESSION_EXPIRED))
     if upload.error is not None:
         return Finalized(upload, error=ServiceError(ErrorCode(upload.error["code"]), upload.error["message"]))
     try:

@@ -3,8 +3,9 @@
 All of it lives in memory: one process owns the data directory, and a restart forgives.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import ceil, isinf
 
 from svc_daemon.core.rates import ByteWindow, TokenBucket
@@ -13,6 +14,8 @@ from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
 WINDOW_S = 60
+#: How long the indexing of one document may wait for uploads that are being stored, seconds.
+UPLOADS_TURN_S = 0.25
 
 
 class Gates:
@@ -24,6 +27,9 @@ class Gates:
         self._creates: dict[str, TokenBucket] = {}
         self._bytes: dict[str, ByteWindow] = {}
         self._in_flight: set[tuple[str, str]] = set()
+        self._uploads = 0
+        self._no_uploads = asyncio.Event()
+        self._no_uploads.set()
 
     @contextmanager
     def hold_key(self, key_id: str, idempotency_key: str | None) -> Iterator[None]:
@@ -39,6 +45,24 @@ class Gates:
             yield
         finally:
             self._in_flight.discard(claim)
+
+    @contextmanager
+    def uploading(self) -> Iterator[None]:
+        """Count an upload whose bytes have all arrived and are being stored."""
+        self._uploads += 1
+        self._no_uploads.clear()
+        try:
+            yield
+        finally:
+            self._uploads -= 1
+            if self._uploads == 0:
+                self._no_uploads.set()
+
+    async def let_uploads_go_first(self) -> None:
+        """Return when no upload is being stored, or when they have had their turn: indexing must go on too."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UPLOADS_TURN_S):
+                await self._no_uploads.wait()
 
     def take_create(self, team_id: str) -> None:
         """Count one create; raises `upload_rate_limited`."""

@@ -55,7 +55,7 @@ async def create_file(
         check_bytes(upload, staged)
         claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(bucket, upload, staged))
         request = Repeatable(key, idempotency_key, claim)
-        with replaying(context, request) as earlier:
+        with replaying(context, request) as earlier, context.gates.uploading():
             return earlier or await _take_in(context, request, bucket, upload, staged)
     finally:
         await staged.discard()
@@ -91,7 +91,8 @@ def admit(context: Context, team_id: str, size_bytes: int) -> None:
 async def _take_in(
     context: Context, request: Repeatable, bucket: Bucket, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
-    context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
+    if upload.replaces is not None:
+        context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
     admit(context, request.key.team_id, staged.size_bytes)
     source = _new_source(context, request.key, bucket, upload, staged)
     await staged.keep(source.id)

@@ -11,6 +11,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.paths import DataFiles
+from svc_daemon.store.blobs import sync_folder
 from svc_daemon.store.facts import create_fact, find_fact
 from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.teams import create_team
@@ -52,6 +53,9 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 def write_secret(path: Path, text: str) -> None:
     """Write a file that only this user can read, durably, all or nothing."""
+    for leftover in path.parent.glob(f".{path.name}.*"):
+        # A kill between writing and renaming: the secret in it must not lie about.
+        leftover.unlink()
     staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -59,6 +63,7 @@ def write_secret(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     staged.replace(path)
+    sync_folder(path.parent)
 
 
 def _admin_key(team_id: str, key_id: str, text: str, now: str) -> Key:

@@ -7,7 +7,8 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
 from svc_daemon.store.keys import Key, find_key
-from svc_daemon.store.sources import Source, get_source
+from svc_daemon.store.sources import Source, find_source, get_source
+from svc_daemon.store.tasks import Task, get_task
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -19,7 +20,7 @@ def authenticate(context: Context, authorization: str | None) -> Key:
     parts = api_keys.parse(token.strip()) if scheme.lower() == "bearer" else None
     if parts is None:
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This is not an API key of this service.")
-    key = context.read(lambda connection: find_key(connection, parts.key_id))
+    key = context.look(lambda connection: find_key(connection, parts.key_id))
     if key is None or not api_keys.matches(key.secret_hash, parts):
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "There is no such API key.")
     if not key.is_live(context.clock.timestamp()):
@@ -70,6 +71,17 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
     return source
+
+
+def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
+    """Raises NotFound; a key that is kept to some buckets sees the tasks of the sources there."""
+    task = get_task(connection, key.team_id, task_id)
+    if key.buckets is None:
+        return task
+    source = find_source(connection, key.team_id, task.source_id or "")
+    if source is None or not set(key.buckets) & set(source.places):
+        raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
+    return task
 
 
 def _no_bucket(bucket: str) -> NotFound:

@@ -67,7 +67,7 @@ def _find_outcome(context: Context, request: Repeatable) -> Outcome | None:
     if key is None:
         return None
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
-    stored = context.read(lambda connection: find_answer(connection, request.key.id, key, oldest))
+    stored = context.look(lambda connection: find_answer(connection, request.key.id, key, oldest))
     verdict = idempotency.judge(stored.claim if stored else None, request.claim)
     if verdict is Verdict.CONFLICT:
         raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)

@@ -12,12 +12,14 @@ from svc_daemon.core import readiness
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store import sources, teams, tombstones
+from svc_daemon.store import sources, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
 
+#: How long after its expiry a session's bytes are kept, seconds.
+EXPIRY_GRACE_S = 60
 #: Rows of one step: they share one commit.
 STEP_LIMIT = 100
 
@@ -44,6 +46,18 @@ async def forget_old_keys(context: Context) -> int:
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
 
 
+async def expire_uploads(context: Context) -> int:
+    """Drop the bytes of sessions that have expired. Returns how many; fewer than a step means all."""
+    # A chunk that is just being taken moves the expiry when it is done.
+    before = context.clock.timestamp(-EXPIRY_GRACE_S)
+    expired = context.read(lambda connection: uploads.list_expired_uploads(connection, before, STEP_LIMIT))
+    for upload in expired:
+        async with context.writers.hold(upload.id, lets_go=False):
+            if await context.write(partial(uploads.finish_upload, upload_id=upload.id, status=uploads.EXPIRED)):
+                context.parts.delete(upload.id)
+    return len(expired)
+
+
 async def remove_orphans(context: Context) -> int:
     """Remove staged files and blobs that no row owns. Only at boot: while uploads run, a blob comes before its row."""
     leftovers = await asyncio.to_thread(context.blobs.clear_staging)
@@ -51,7 +65,7 @@ async def remove_orphans(context: Context) -> int:
     orphans = [source_id for source_id in await asyncio.to_thread(_blob_ids, context) if source_id not in known]
     for source_id in orphans:
         context.blobs.delete(source_id)
-    return leftovers + len(orphans)
+    return leftovers + len(orphans) + await _remove_lost_parts(context)
 
 
 async def reconcile_index(context: Context) -> int:
@@ -94,6 +108,15 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
     return 1
 
 
+async def _remove_lost_parts(context: Context) -> int:
+    """Parts whose session has ended: a kill came between the end and the removal."""
+    open_ids = await context.read_aside(uploads.list_open_ids)
+    lost = [upload_id for upload_id in await asyncio.to_thread(_part_ids, context) if upload_id not in open_ids]
+    for upload_id in lost:
+        context.parts.delete(upload_id)
+    return len(lost)
+
+
 def _clear(context: Context, stone: Tombstone) -> bool:
     """False where the disk or the index refused: tried again later, and no hindrance to the others."""
     try:
@@ -103,6 +126,10 @@ def _clear(context: Context, stone: Tombstone) -> bool:
         log.warning("clearing %s was refused: %s", stone.source_id, error)
         return False
     return True
+
+
+def _part_ids(context: Context) -> list[str]:
+    return list(context.parts.list_ids())
 
 
 def _blob_ids(context: Context) -> list[str]:

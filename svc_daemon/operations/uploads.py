@@ -53,11 +53,11 @@ async def reopen_upload(context: Context, upload_id: str) -> Upload:
     found = context.read(lambda connection: store.find_upload(connection, upload_id))
     if found is None:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
-    if found.status != store.OPEN or now < found.expires_at:
+    if found.status not in (store.OPEN, store.EXPIRED) or now < found.expires_at:
         return found
     expires_at, ends_at = lifetime(context)
     await context.write(lambda connection: store.renew_upload(connection, upload_id, expires_at, ends_at))
-    return replace(found, generation=found.generation + 1, expires_at=expires_at, ends_at=ends_at)
+    return replace(found, status=store.OPEN, generation=found.generation + 1, expires_at=expires_at, ends_at=ends_at)
 
 
 def lifetime(context: Context) -> tuple[str, str]:

@@ -15,10 +15,12 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
+
+T = TypeVar("T")
 
 #: A smaller file is written in one go, when all of it has been judged.
 SPILL_BYTES = 1024 * 1024
@@ -33,8 +35,9 @@ class FolderSync:
     renames that are lost. Everybody gets the error until the process is restarted.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
         self._folder = folder
+        self._on_broken = on_broken
         self._count_lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._asked = 0
@@ -56,9 +59,10 @@ class FolderSync:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
         try:
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         except OSError as error:
             self._failure = error
+            self._on_broken(error)
             raise
         self._synced = covered
 
@@ -66,12 +70,19 @@ class FolderSync:
 class Blobs:
     """The folder of stored bytes. Blocking parts run in `executor`, so that fsyncs overlap."""
 
-    def __init__(self, files: DataFiles, executor: Executor, random_name: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        files: DataFiles,
+        executor: Executor,
+        random_name: Callable[[], str],
+        on_broken: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        """`on_broken` hears when the folder can't be synced: nothing can be kept until a restart."""
         self._blobs = files.blobs
         self._staging = files.staging
         self._executor = executor
         self._random_name = random_name
-        self._folder_sync = FolderSync(files.blobs)
+        self._folder_sync = FolderSync(files.blobs, on_broken)
 
     def stage(self) -> "StagedFile":
         """A new file that belongs to nobody yet."""
@@ -106,7 +117,7 @@ class Blobs:
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
-    async def run(self, work: Callable[[], None]) -> None:
+    async def run(self, work: Callable[[], T]) -> T:
         """Run blocking disk work in the executor; a disk that refuses is a StorageError.
 
         A caller that is cancelled waits for the end of the work all the same, so that nobody clears away what a thread
@@ -114,7 +125,7 @@ class Blobs:
         """
         running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
-            await asyncio.shield(running)
+            return await asyncio.shield(running)
         except asyncio.CancelledError:
             await asyncio.wait([running])
             raise
@@ -163,7 +174,8 @@ class StagedFile:
 
     async def discard(self) -> None:
         """Forget the bytes. Idempotent."""
-        self._buffer.clear()
+        # A new one: what failed to write the old one may still look at it, and then it can't be emptied.
+        self._buffer = bytearray()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -194,7 +206,8 @@ def _write_all(file: BinaryIO, data: bytearray) -> None:
         view = view[file.write(view) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

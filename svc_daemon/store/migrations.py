@@ -133,7 +133,7 @@ CREATE TABLE memberships (
   PRIMARY KEY (source_id, bucket_id)
 ) WITHOUT ROWID;
 
-CREATE INDEX memberships_of_bucket ON memberships (bucket_id, sync_status, source_id);
+CREATE INDEX memberships_of_bucket ON memberships (bucket_id, source_id, sync_status);
 
 CREATE INDEX memberships_due ON memberships (due_at) WHERE due_at IS NOT NULL;
 
@@ -208,7 +208,7 @@ CREATE TABLE uploads (
   id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL REFERENCES teams (id),
   bucket_ids TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('open', 'finalized', 'canceled', 'failed')),
+  status TEXT NOT NULL CHECK (status IN ('open', 'finalized', 'canceled', 'expired', 'failed')),
   generation BIGINT NOT NULL,
   filename TEXT NOT NULL,
   content_type TEXT NOT NULL,

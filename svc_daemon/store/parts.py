@@ -4,32 +4,25 @@ What was acknowledged is synced before it was acknowledged. A finished part beco
 keeps its bytes until the source is committed, so that a kill in between loses nothing.
 """
 
-import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from pathlib import Path
-from typing import TypeVar
 
-from svc_daemon.errors import StorageError
-from svc_daemon.store.blobs import Blobs, FolderSync
-
-T = TypeVar("T")
+from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync
 
 #: Bytes gathered before they are written in one go.
 WRITE_BYTES = 1024 * 1024
-READ_BYTES = 1024 * 1024
 
 
 class Parts:
-    """The folder of unfinished uploads. Blocking parts run in `executor`."""
+    """The folder of unfinished uploads."""
 
-    def __init__(self, folder: Path, blobs: Blobs, executor: Executor) -> None:
+    def __init__(self, folder: Path, blobs: Blobs, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
+        """`blobs` is where finished parts go, and whose threads do the blocking work."""
         self._folder = folder
         self._blobs = blobs
-        self._executor = executor
-        self._folder_sync = FolderSync(folder)
+        self._folder_sync = FolderSync(folder, on_broken)
 
     def size_bytes(self, session_id: str) -> int:
         """How many bytes are stored; 0 before the first."""
@@ -38,18 +31,17 @@ class Parts:
         except FileNotFoundError:
             return 0
 
-    def head(self, session_id: str, size_bytes: int) -> bytes:
+    async def head(self, session_id: str) -> bytes:
         """The first bytes, for sniffing."""
-        with self._path(session_id).open("rb") as file:
-            return file.read(size_bytes)
+        return await self._blobs.run(lambda: _head(self._path(session_id)))
 
     async def open(self, session_id: str) -> "PartWriter":
         """A writer at the stored end; the caller sees to it that there is only one at a time."""
-        return PartWriter(self, self._path(session_id), await self.run(lambda: self._open(session_id)))
+        return PartWriter(self, self._path(session_id), await self._blobs.run(lambda: self._open(session_id)))
 
     async def hash(self, session_id: str) -> str:
         """SHA-256 of the stored bytes, hex."""
-        return await self.run(lambda: _hash(self._path(session_id)))
+        return await self._blobs.run(lambda: _hash(self._path(session_id)))
 
     async def link(self, session_id: str, source_id: str) -> None:
         """Give the bytes the name of a blob too, durably."""
@@ -58,7 +50,7 @@ class Parts:
             os.link(self._path(session_id), self._blobs.path(source_id))
             self._blobs.sync_folder()
 
-        await self.run(work)
+        await self._blobs.run(work)
 
     def delete(self, session_id: str) -> None:
         """Idempotent."""
@@ -69,12 +61,8 @@ class Parts:
             for entry in entries:
                 yield entry.name
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run blocking disk work in the executor; a disk that refuses is a StorageError."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-        except OSError as error:
-            raise StorageError("The disk refused the bytes.", errno=error.errno) from error
+    async def run(self, work: Callable[[], None]) -> None:
+        await self._blobs.run(work)
 
     def sync_folder(self) -> None:
         self._folder_sync.sync()
@@ -126,6 +114,11 @@ class PartWriter:
         # An unbuffered write may take a part only.
         while self._buffer:
             del self._buffer[: os.write(self._descriptor, self._buffer)]
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)
 
 
 def _hash(path: Path) -> str:

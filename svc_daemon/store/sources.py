@@ -140,7 +140,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     """Members of the bucket that pass the filter, oldest first."""
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
-        " WHERE m.bucket_id = :bucket_id AND s.team_id = :team_id AND s.id > :after"
+        " WHERE m.bucket_id = :bucket_id AND m.team_id = :team_id AND m.source_id > :after"
         " AND (CASE :status WHEN 'all' THEN 1"
         "   WHEN 'ready' THEN m.sync_status = 'active' AND s.status = 'active' ELSE s.status = :status END)"
         " AND (:type IS NULL OR s.type = :type)"

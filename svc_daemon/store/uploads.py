@@ -11,7 +11,7 @@ from typing import Any
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
-OPEN, FINALIZED, CANCELED, FAILED = "open", "finalized", "canceled", "failed"
+OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "expired", "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Upload:
     team_id: str
     #: The buckets that the source will belong to, the path's first.
     bucket_ids: tuple[str, ...]
-    #: `open`, `finalized`, `canceled` or `failed` (finalizing it again won't help).
+    #: `open`, `finalized`, `canceled`, `expired` (its bytes are gone) or `failed` (finalizing it again won't help).
     status: str = OPEN
     #: Part of the upload token: a new one makes old URLs useless.
     generation: int = 1
@@ -125,8 +125,8 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
     """A replay found it expired: the same session with a new life and a new token."""
     connection.execute(
-        "UPDATE uploads SET generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
-        " WHERE id = :id AND status = 'open'",
+        "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
+        " WHERE id = :id AND status IN ('open', 'expired')",
         {"id": upload_id, "expires_at": expires_at, "ends_at": ends_at},
     )
 

@@ -2,18 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.uploads import STRATEGY
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
 
 
-class ManifestItem(BaseModel):
+class ManifestItem(RequestBody):
     """What one file of the batch is to become."""
-
-    model_config = ConfigDict(strict=True)
 
     client_file_id: ClientFileId
     filename: str | None = None
@@ -25,19 +24,15 @@ class ManifestItem(BaseModel):
     mapping: str | None = None
 
 
-class Manifest(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class Manifest(RequestBody):
     version: Literal[1]
     #: Works as the Idempotency-Key where no header is sent.
     batch_idempotency_key: str | None = None
     items: list[ManifestItem]
 
 
-class BatchFile(BaseModel):
+class BatchFile(RequestBody):
     """The bytes that belong to a manifest item of the same `client_file_id`."""
-
-    model_config = ConfigDict(strict=True)
 
     client_file_id: ClientFileId
     filename: str
@@ -45,10 +40,8 @@ class BatchFile(BaseModel):
     size_bytes: Annotated[int, Field(ge=0)]
 
 
-class BatchCreate(BaseModel):
+class BatchCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/batches`."""
-
-    model_config = ConfigDict(strict=True)
 
     manifest: Manifest
     files: list[BatchFile]
@@ -83,10 +76,8 @@ class Batch(BaseModel):
     request_id: str
 
 
-class BatchFinalize(BaseModel):
+class BatchFinalize(RequestBody):
     """Body of a finalize. `abandon_pending` gives up what is missing, so that the batch can end."""
-
-    model_config = ConfigDict(strict=True)
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
 

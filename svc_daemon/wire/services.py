@@ -27,6 +27,7 @@ class Health(BaseModel):
     uptime_seconds: float
     writer: WriterCounters
     queue: QueueCounters
+    request_id: str
 
 
 class Version(BaseModel):

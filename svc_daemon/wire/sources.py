@@ -75,9 +75,9 @@ class SourceAnswer(Source):
 
 
 class SourceVerified(SourceAnswer):
-    """Answer to `?verify=provider`."""
+    """A source that was looked up; its state in the index with `?verify=provider` alone."""
 
-    provider: ProviderState
+    provider: ProviderState | None = None
 
 
 class SourceMember(Source):

@@ -2,16 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field
+
+from svc_daemon.wire.requests import RequestBody
 
 #: The one strategy: bytes go to a storage address that takes them in resumable chunks.
 STRATEGY = "storage_resumable"
 
 
-class UploadCreate(BaseModel):
+class UploadCreate(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/uploads`."""
-
-    model_config = ConfigDict(strict=True)
 
     filename: str
     #: The extension's, then the content's, where it is missing.
@@ -26,11 +26,6 @@ class UploadCreate(BaseModel):
     dry_run: bool = False
     #: Refused: only imports and pages are called back.
     webhook: Any = None
-
-    @field_validator("webhook")
-    @classmethod
-    def _no_webhook(cls, value: Any) -> None:
-        raise ValueError("is for imports and pages only; poll the source until it is ready")
 
 
 class Upload(BaseModel):
@@ -64,10 +59,8 @@ class UploadStatus(BaseModel):
     request_id: str
 
 
-class UploadFinalize(BaseModel):
+class UploadFinalize(RequestBody):
     """Body of a finalize: an object, which may be empty."""
-
-    model_config = ConfigDict(strict=True)
 
 
 class StorageAnswer(BaseModel):

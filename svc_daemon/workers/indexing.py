@@ -57,6 +57,8 @@ class IndexingWorker:
         try:
             while True:
                 await self._slots.acquire()
+                # A burst is taken in at full speed; reading its documents can wait a moment.
+                await self._context.gates.let_uploads_go_first()
                 self._start(await self._next_claim())
         finally:
             await self._park_all()

@@ -8,9 +8,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,6 +22,7 @@ import httpx
 from starlette.applications import Starlette
 
 from svc_daemon.api.app import create_app
+from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
 from svc_daemon.core import api_keys, ids
@@ -31,28 +32,27 @@ from svc_daemon.database import Database
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
-from svc_daemon.operations.installations import prepare_installation
+from svc_daemon.operations.installations import prepare_installation, prepare_secret
+from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
-from svc_daemon.provider.contract import IndexDocument, SearchPage, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.migrations import migrate
+from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
-from tests.provider.failing import FailingProvider
+from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
 Worker = IndexingWorker | SyncingWorker | SweepingWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
-#: Longer than anything of a test takes on a busy machine.
-PATIENCE_S = 30.0
 #: What stands in most uploads of the tests.
 NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
 
@@ -67,7 +67,11 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the coroutine, or what it raises."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_S)
+        return self.begin(work).result(PATIENCE_S)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Start the coroutine; its result can be waited for."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, function: Callable[[], object]) -> None:
         """Run a plain function on the loop; returns when it has."""
@@ -84,61 +88,6 @@ class Loop:
         self._loop.close()
 
 
-class Hold:
-    """Calls of one provider method wait here until they are let go."""
-
-    def __init__(self) -> None:
-        self._entered = threading.Event()
-        self._released = threading.Event()
-
-    def wait_entered(self) -> None:
-        """Return when a call has come in."""
-        assert self._entered.wait(PATIENCE_S), "no call came in"
-
-    def release(self) -> None:
-        self._released.set()
-
-    def pass_through(self) -> None:
-        """The call's side: come in, and wait to be let go."""
-        self._entered.set()
-        assert self._released.wait(PATIENCE_S), "nobody let the call go"
-
-
-class HeldProvider(FailingProvider):
-    """A failing provider whose calls can also be held: writes before their effect, searches after it."""
-
-    def __init__(self, provider: EmbeddedProvider) -> None:
-        super().__init__(provider)
-        self._holds: dict[str, Hold] = {}
-
-    @contextmanager
-    def held(self, method: str) -> Iterator[Hold]:
-        """Hold every call of `put_document`, `set_buckets` or `search`; let go at the end of the block."""
-        hold = self._holds[method] = Hold()
-        try:
-            yield hold
-        finally:
-            del self._holds[method]
-            hold.release()
-
-    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        self._wait("put_document")
-        super().put_document(team_id, document, bucket_ids)
-
-    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        self._wait("set_buckets")
-        super().set_buckets(team_id, source_id, generation, bucket_ids)
-
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
-        page = super().search(team_id, query)
-        self._wait("search")
-        return page
-
-    def _wait(self, method: str) -> None:
-        if hold := self._holds.get(method):
-            hold.pass_through()
-
-
 class Daemon:
     """One data directory, opened, and the app that serves it."""
 
@@ -150,7 +99,7 @@ class Daemon:
         self._ahead = timedelta()
         self._stack = AsyncExitStack()
         self._workers: list[asyncio.Task[None]] = []
-        for path in (self.files.root, self.files.blobs, self.files.staging, self.files.index):
+        for path in (self.files.root, self.files.blobs, self.files.staging, self.files.parts, self.files.index):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.loop.run(self._open())
 
@@ -162,15 +111,19 @@ class Daemon:
         self._stack.callback(database.close)
         self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic))
         self._stack.callback(self.provider.close)
+        blobs = Blobs(self.files, executor, lambda: os.urandom(8).hex())
         self.context = Context(
             database=database,
-            blobs=Blobs(self.files, executor, lambda: os.urandom(8).hex()),
+            blobs=blobs,
+            parts=Parts(self.files.parts, blobs),
             provider=self.provider,
             clock=clock,
             ids=make_ids,
             limits=self.limits,
             gates=Gates(self.limits, clock.monotonic),
+            writers=Writers(),
             wakes=Wakes(),
+            secret=prepare_secret(self.files, os.urandom),
         )
         self.installation_id = prepare_installation(self.files, database, clock, make_ids, os.urandom)
         self.key = self.files.admin_key.read_text().strip()
@@ -178,7 +131,7 @@ class Daemon:
         await self._serve(make_ids)
 
     async def _serve(self, make_ids: Ids) -> None:
-        hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules())
+        hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules(exempt=is_storage_path))
         self.app = create_app(hardening, self._lifespan)
         await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)

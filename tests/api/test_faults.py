@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.faults import answer_of, is_openai_path
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
@@ -53,7 +54,7 @@ async def fail(request: Request) -> Response:
 
 
 async def check(request: Request) -> Response:
-    return Response(Person.model_validate({"age": SECRET, "name": "4"}).name)
+    return Response(parse_model({"age": SECRET, "name": "4"}, Person).name)
 
 
 async def fail_midway(request: Request) -> Response:

@@ -10,7 +10,8 @@ from svc_daemon.core import api_keys
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import PATIENCE_S, Daemon
+from tests.api.daemons import Daemon
+from tests.api.holds import PATIENCE_S
 
 OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second edition.\n", b"The umber quay, third.\n"
 

@@ -8,8 +8,9 @@ import pytest
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import PATIENCE_S, Daemon
+from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 BROKEN = ProviderFailed("The engine is on fire.", retryable=False)
@@ -153,12 +154,10 @@ def test_a_source_detached_during_indexing_is_not_in_the_index_of_that_bucket(wo
         body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
     working.wait_ready(source_id)
 
-    def forgotten() -> bool:
-        document = working.provider.get_document(working.team_id, source_id)
-        return document is not None and document.bucket_ids == (second,)
-
-    wait_until(forgotten, "the index forgets the bucket that was left", PATIENCE_S)
-    assert working.count("detachments") == 0
+    wait_until(lambda: working.count("detachments") == 0, "the index is told of the bucket that was left", PATIENCE_S)
+    document = working.provider.get_document(working.team_id, source_id)
+    assert document is not None
+    assert document.bucket_ids == (second,)
 
 
 def test_one_teams_many_files_do_not_starve_anothers_one(make_daemon: MakeDaemon) -> None:

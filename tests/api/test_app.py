@@ -1,0 +1,151 @@
+"""The URL map: every route answers in one shape, and so does whatever is no route."""
+
+from typing import Any
+
+import pytest
+
+from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.openapi import codes_of
+from svc_daemon.core import api_keys
+from svc_daemon.core.api_keys import mint
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon
+from tests.api.servers import connected, serving
+
+KEYED = [row for row in ENDPOINTS if row.keyed]
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+def address(row: Endpoint) -> str:
+    """The row's path with something in each of its parameters."""
+    return row.path.replace("{bucket}", "inbox").replace("{source_id}", "src_x").replace("{task_id}", "task_x")
+
+
+@pytest.mark.parametrize("row", KEYED, ids=name_of)
+def test_without_a_key_nothing_is_told(shared: Daemon, row: Endpoint) -> None:
+    answer = shared.ask(row.method, address(row), key="")
+    assert details_of(answer, "invalid_project_key") == {}
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def dead_keys(daemon: Daemon) -> dict[str, str]:
+    revoked = daemon.add_key()
+    daemon.write(lambda c: c.execute("UPDATE keys SET revoked_at = created_at WHERE id = (SELECT MAX(id) FROM keys)"))
+    other = daemon.add_key()
+    return {
+        "expired": daemon.add_key(expires_at=daemon.context.clock.timestamp(-1)),
+        "revoked": revoked,
+        "unknown": mint(daemon.context.ids.make("key"), bytes(32)),
+        "of another secret": mint(f"key_{other[3:29]}", bytes(32)),
+        "mistyped": other[:-1] + ("0" if other[-1] != "0" else "1"),
+        "cut": other[:-1],
+        "in capitals": other.upper(),
+        "no key": "sk-",
+    }
+
+
+def test_a_dead_key_opens_nothing(daemon: Daemon) -> None:
+    for what, key in dead_keys(daemon).items():
+        assert details_of(daemon.ask("GET", "/v1/buckets", key=key), "invalid_project_key") == {}, what
+
+
+@pytest.mark.parametrize("form", ["Basic {}", "{}", "Bearer", "Bearer ", "Token {}", "Bearer {} x", "Bearer ä"])
+def test_a_key_comes_as_a_bearer_token(shared: Daemon, form: str) -> None:
+    headers = {"Authorization": form.format(shared.key).encode("latin-1")}
+    details_of(shared.ask("GET", "/v1/buckets", headers=headers), "invalid_project_key")
+    body_of(shared.ask("GET", "/v1/buckets", headers={"Authorization": f"bearer  {shared.key}"}))
+
+
+def test_a_key_that_expires_later_is_live(shared: Daemon) -> None:
+    body_of(shared.ask("GET", "/v1/buckets", key=shared.add_key(expires_at=shared.context.clock.timestamp(60))))
+
+
+@pytest.mark.parametrize("path", sorted({address(row) for row in ENDPOINTS}))
+def test_a_method_that_a_path_does_not_take_is_told_with_those_it_takes(shared: Daemon, path: str) -> None:
+    taken = {row.method for row in ENDPOINTS if address(row) == path}
+    expected = taken | ({"HEAD"} if "GET" in taken else set())
+    for method in (*METHODS, "OPTIONS", "TRACE", "BREW"):
+        if method not in taken:
+            answer = shared.ask(method, path)
+            assert set(details_of(answer, "method_not_allowed")["allowed_methods"]) == expected
+            assert set(answer.headers["Allow"].split(", ")) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/bucket",
+        "/v1/buckets/",
+        "/v1/buckets/inbox/",
+        "/v2/buckets",
+        "//v1/buckets",
+        "/healthz/x",
+    ],
+)
+def test_an_unknown_path_gets_the_envelope(shared: Daemon, path: str) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        details_of(shared.ask(method, path), "not_found")
+
+
+def test_a_head_request_has_the_headers_and_no_body(shared: Daemon) -> None:
+    source_id = shared.add_source()
+    key = f"Authorization: Bearer {shared.key}"
+    with serving(shared.app) as port:
+        for path, status in {
+            "/healthz": 200,
+            "/v1/buckets": 200,
+            "/v1/nothing": 404,
+            f"/v1/sources/{source_id}": 200,
+        }.items():
+            head = f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n{key}\r\nConnection: close\r\n\r\n".encode()
+            answer = head_of(port, head)
+            assert (int(answer.split(b" ")[1]), answer.endswith(b"\r\n\r\n")) == (status, True)
+            assert b"x-request-id: req_" in answer.lower()
+
+
+def head_of(port: int, request: bytes) -> bytes:
+    """All that the server sends on a connection that it then closes."""
+    with connected(port) as connection:
+        connection.sendall(request)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.body is not None], ids=name_of)
+def test_a_json_route_takes_json_alone(shared: Daemon, row: Endpoint) -> None:
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        answer = shared.ask(row.method, address(row), content=b"{}", headers={"Content-Type": content_type})
+        details_of(answer, "unsupported_media_type")
+    json: dict[str, str] = {"Content-Type": "application/json"}
+    for content in (b"{", b"nonsense", b'{"a": NaN}', b'{"a": 1, "a": 2}', b'"\xff"'):
+        details_of(shared.ask(row.method, address(row), content=content, headers=json), "invalid_json")
+    details_of(shared.ask(row.method, address(row), content=b"[]", headers=json), "invalid_request")
+
+
+@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.method != "GET"], ids=name_of)
+def test_what_a_row_may_refuse_stands_in_it(shared: Daemon, row: Endpoint) -> None:
+    """Every refusal that these calls can provoke is among the codes that the document names for the route."""
+    known = {str(code) for code in codes_of(row)}
+    bodies: list[dict[str, Any]] = [
+        {},
+        {"json": {}},
+        {"json": {"slug": "inbox", "source_id": "src_x", "query": "a", "metadata": {"k": "v" * 9000}}},
+        {"json": {"query": "a", "buckets": ["missing"], "status": "x"}},
+        {"content": b"{", "headers": {"Content-Type": "application/json"}},
+        {"files": {"file": ("a.md", b"")}},
+        {"files": {"file": ("a.md", b"x")}, "data": {"replaces": "src_x"}},
+        {"files": {"file": ("a.md", b"x")}, "headers": {"Idempotency-Key": "a b"}},
+    ]
+    limited = shared.add_key(api_keys.READ)
+    for options in bodies:
+        for key in (shared.key, limited):
+            for path in (address(row), address(row).replace("inbox", "missing")):
+                answer = shared.ask(row.method, path, key=key, **options)
+                assert answer.is_success or answer.json()["error"]["code"] in known, answer.text

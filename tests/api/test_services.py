@@ -1,0 +1,55 @@
+"""The service about itself."""
+
+from dataclasses import fields
+
+import pytest
+
+from svc_daemon.settings import Limits
+from svc_daemon.wire.services import Health, LimitsAnswer, Version
+from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import NOTES, Daemon
+from tests.api.fixtures import MakeDaemon
+
+
+def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
+    daemon.add_source()
+    daemon.advance(5)
+    told = body_of(daemon.ask("GET", "/healthz", key=""))
+    assert Health.model_validate(told, extra="forbid")
+    assert (told["status"], told["version"], told["api"]) == ("ok", VERSION, API_RANGE)
+    assert told["installation_id"] == daemon.installation_id
+    assert told["queue"] == {"queued": 1, "running": 0}
+    assert told["uptime_seconds"] >= 5
+    assert 0 < told["writer"]["commits"] <= told["writer"]["operations"]
+
+
+def test_the_version_needs_a_key(shared: Daemon) -> None:
+    told = body_of(shared.ask("GET", "/v1/version"))
+    assert Version.model_validate(told, extra="forbid")
+    assert (told["version"], told["api_oldest"], told["api_newest"]) == (VERSION, API_OLDEST, API_NEWEST)
+    details_of(shared.ask("GET", "/v1/version", key=""), "invalid_project_key")
+
+
+def test_every_limit_is_shown_with_what_is_used(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(tags=7))
+    daemon.make_bucket()
+    daemon.add_source()
+    told = body_of(daemon.ask("GET", "/v1/limits"))
+    assert LimitsAnswer.model_validate(told, extra="forbid")
+    assert set(told["limits"]) == {limit.name for limit in fields(Limits)}
+    assert told["limits"]["tags"] == {"value": 7, "unit": "tags", "used": None}
+    assert told["limits"]["file_bytes"] == {"value": 26_214_400, "unit": "bytes", "used": None}
+    assert told["limits"]["bytes_per_minute"]["used"] == len(NOTES)
+    theirs = body_of(daemon.ask("GET", "/v1/limits", key=daemon.add_team()))
+    assert theirs["limits"]["bytes_per_minute"]["used"] == 0
+    daemon.advance(61)
+    assert body_of(daemon.ask("GET", "/v1/limits"))["limits"]["bytes_per_minute"]["used"] == 0
+
+
+@pytest.mark.parametrize("extension", [".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"])
+def test_the_formats_of_every_day_are_read_without_extras(shared: Daemon, extension: str) -> None:
+    formats = body_of(shared.ask("GET", "/v1/limits"))["formats"]
+    (found,) = [each for each in formats if extension in each["extensions"]]
+    assert found["extra"] is None
+    assert found["content_types"]

@@ -1,0 +1,48 @@
+"""Tasks over the API; what a task goes through is in the tests of its worker."""
+
+import re
+
+import pytest
+
+from svc_daemon.wire.tasks import TaskAnswer
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon
+
+
+def test_a_task_is_shown(shared: Daemon) -> None:
+    source_id = shared.add_source()
+    task = shared.task(source_id)
+    assert TaskAnswer.model_validate(task, extra="forbid")
+    assert re.fullmatch(r"task_[0-9a-z]{26}", task["id"])
+    expected = {
+        "object": "task",
+        "type": "provider_file_search_indexing",
+        "status": "queued",
+        "source_id": source_id,
+        "attempt": 0,
+        "max_attempts": 3,
+        "progress": {"stage": None, "chunks_done": 0, "chunks_total": None},
+        "error": None,
+        "next_attempt_at": None,
+        "started_at": None,
+        "finished_at": None,
+    }
+    assert {name: task[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("task_id", ["task_missing", "src_x", "a%0A", "%00", "x" * 2000])
+def test_a_task_that_is_not_there_is_told(shared: Daemon, task_id: str) -> None:
+    assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
+
+
+def test_a_task_of_another_team_or_out_of_reach_is_as_if_missing(shared: Daemon) -> None:
+    source_id = shared.add_source()
+    path = f"/v1/knowledge/tasks/{shared.source(source_id)['task']['id']}"
+    limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
+    for key in (shared.add_team(), limited):
+        details_of(shared.ask("GET", path, key=key), "task_not_found")
+    body_of(shared.ask("POST", "/v1/buckets/mine/sources", json={"source_id": source_id}))
+    body_of(shared.ask("GET", path, key=limited))
+    body_of(shared.ask("DELETE", f"/v1/sources/{source_id}"))
+    assert body_of(shared.ask("GET", path))["status"] == "canceled"
+    details_of(shared.ask("GET", path, key=limited), "task_not_found")

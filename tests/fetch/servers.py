@@ -1,0 +1,168 @@
+"""Real web servers whose every byte a test decides, and what fetchers are given to reach them."""
+
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from socket import socket
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+
+from svc_daemon.core.addresses import AddressPolicy, AllowedNetwork
+
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    #: Names in lower case.
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and the connection that waits for its answer."""
+
+    request: Seen
+    connection: socket
+
+    def send(self, *parts: bytes) -> None:
+        for part in parts:
+            self.connection.sendall(part)
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        lines = [f"HTTP/1.1 {status} Status", *(f"{name}: {value}" for name, value in headers.items())]
+        self.send("\r\n".join([*lines, "", ""]).encode())
+
+    def answer(self, status: int = 200, body: bytes = b"", **headers: str) -> None:
+        """Send a whole answer; `content_type` is sent as `content-type`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.head(status, {"content-length": str(len(body)), **named})
+        self.send(body)
+
+    def drip(self, data: bytes = b"x", pause_s: float = 0.02) -> None:
+        """Send the data again and again until the other side goes away."""
+        pause = threading.Event()
+        with suppress(OSError):
+            while not pause.wait(pause_s):
+                self.send(data)
+
+
+Script = Callable[[Exchange], None]
+
+
+@dataclass(slots=True)
+class Server:
+    """A server that runs, and what it was asked."""
+
+    port: int
+    requests: list[Seen] = field(default_factory=list)
+
+    def url(self, path: str = "/", host: str = HERE, scheme: str = "http") -> str:
+        return f"{scheme}://{host}:{self.port}{path}"
+
+    @property
+    def paths(self) -> list[str]:
+        return [request.path for request in self.requests]
+
+    @property
+    def policy(self) -> AddressPolicy:
+        """Lets a fetcher reach this server and nothing else that is not public."""
+        return AddressPolicy((AllowedNetwork(ip_network(HERE), self.port),))
+
+    @property
+    def loopback_policy(self) -> AddressPolicy:
+        """Lets a fetcher reach this server's port on every loopback address of IPv4."""
+        return AddressPolicy((AllowedNetwork(ip_network("127.0.0.0/8"), self.port),))
+
+
+@contextmanager
+def serving(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """A server that answers each connection's one request by the script; all its threads end with the block."""
+    with _QuietServer((HERE, 0), BaseRequestHandler) as listener:
+        server = Server(listener.server_address[1])
+        listener.finish = lambda connection: _serve(server, script, connection, tls)
+        thread = threading.Thread(target=listener.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+class _QuietServer(ThreadingTCPServer):
+    """A client that breaks off is what these tests are about."""
+
+    allow_reuse_address = True
+    request_queue_size = 64
+    finish: Callable[[socket], None]
+
+    def finish_request(self, request: object, client_address: object) -> None:
+        assert isinstance(request, socket)
+        with suppress(OSError):
+            self.finish(request)
+
+
+def _serve(server: Server, script: Script, connection: socket, tls: ssl.SSLContext | None) -> None:
+    connection.settimeout(10)
+    if tls is None:
+        _answer(server, script, connection)
+        return
+    with tls.wrap_socket(connection, server_side=True) as wrapped:
+        _answer(server, script, wrapped)
+
+
+def _answer(server: Server, script: Script, connection: socket) -> None:
+    with connection.makefile("rb") as stream:
+        words = stream.readline().split()
+        if len(words) != 3 or words[2] != b"HTTP/1.1":
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            return
+        headers = dict(_header(raw) for raw in iter(stream.readline, b"\r\n"))
+        body = stream.read(int(headers.get("content-length", 0)))
+    server.requests.append(Seen(words[0].decode(), words[1].decode(), headers, body))
+    script(Exchange(server.requests[-1], connection))
+
+
+def _header(line: bytes) -> tuple[str, str]:
+    name, _, value = line.decode().partition(":")
+    return name.lower(), value.strip()
+
+
+class Names:
+    """A resolver with a table: each name has its answers, one a question, the last one for ever."""
+
+    def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
+        self._answers = {name.replace("_", "."): list(lists) for name, lists in answers.items()}
+        self.asked: list[str] = []
+
+    async def resolve(self, name: str) -> Sequence[str]:
+        self.asked.append(name)
+        answers = self._answers.get(name)
+        if answers is None:
+            raise OSError(f"no such name: {name}")
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+class Kept:
+    """A sink in memory."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.pieces: list[int] = []
+        self.is_discarded = False
+
+    async def append(self, data: bytes) -> None:
+        self.pieces.append(len(data))
+        self.data += data
+
+    async def discard(self) -> None:
+        self.data.clear()
+        self.is_discarded = True

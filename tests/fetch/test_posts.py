@@ -1,0 +1,102 @@
+"""Posts: a webhook arrives as it was signed, and nothing of the answer but its status comes back."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.core.webhook_signatures import secret_text, signed_headers
+from svc_daemon.errors import ServiceError
+from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.fetchers import Fetcher
+from tests.fetch.servers import Exchange, Names, Seen, Server, serving
+
+SECRET = secret_text(bytes(range(32)))
+BODY = json.dumps({"type": "source.ready", "metadata": {"name": "Zoë"}}, ensure_ascii=False).encode()
+
+
+def post(server: Server, at: datetime | None = None, limits: FetchLimits | None = None) -> int:
+    """Send the body, signed at this moment or now."""
+    headers = {"Content-Type": "application/json", **signed_headers([SECRET], "evt_1", at or datetime.now(UTC), BODY)}
+    return asyncio.run(Fetcher(server.policy, limits).post(server.url("/hook?x=1"), BODY, headers))
+
+
+def arrived(at: datetime | None = None) -> Seen:
+    with serving(lambda exchange: exchange.answer(204)) as server:
+        assert post(server, at) == 204
+    (request,) = server.requests
+    return request
+
+
+def test_a_webhook_arrives_byte_for_byte_and_verifies() -> None:
+    request = arrived()
+    assert (request.method, request.path, request.body) == ("POST", "/hook?x=1", BODY)
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["content-length"] == str(len(BODY))
+    assert Webhook(SECRET).verify(request.body, dict(request.headers)) == json.loads(BODY)
+
+
+def test_a_receiver_refuses_a_changed_body_and_an_old_time() -> None:
+    request = arrived()
+    with pytest.raises(WebhookVerificationError, match="signature"):
+        Webhook(SECRET).verify(request.body.replace(b"ready", b"stale"), dict(request.headers))
+    old = arrived(datetime.now(UTC) - timedelta(minutes=6))
+    with pytest.raises(WebhookVerificationError, match="too old"):
+        Webhook(SECRET).verify(old.body, dict(old.headers))
+
+
+@pytest.mark.parametrize("status", [200, 202, 204, 304, 400, 404, 410, 429, 500, 503])
+def test_whatever_the_receiver_answers_its_status_comes_back(status: int) -> None:
+    with serving(lambda exchange: exchange.answer(status, b"body")) as server:
+        assert post(server) == status
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with serving(lambda exchange: exchange.answer(status, location="/elsewhere")) as server:
+        assert post(server) == status
+    assert server.paths == ["/hook?x=1"]
+
+
+def test_the_answers_body_is_not_waited_for() -> None:
+    def script(exchange: Exchange) -> None:
+        exchange.head(200, {"content-length": "1000000"})
+        exchange.drip()
+
+    with serving(script) as server:
+        assert post(server) == 200
+
+
+def test_a_receiver_that_says_nothing_is_left_in_time() -> None:
+    def script(exchange: Exchange) -> None:
+        assert exchange.connection.recv(1) == b""
+
+    with serving(script) as server, pytest.raises(FetchFailed) as failed:
+        post(server, limits=FetchLimits(post_s=0.2))
+    assert failed.value.details == {"reason": "timeout"}
+
+
+def test_a_receiver_that_breaks_off_fails() -> None:
+    with serving(lambda exchange: None) as server, pytest.raises(FetchFailed) as failed:
+        post(server)
+    assert failed.value.details == {"reason": "broken_off"}
+
+
+def test_a_receiver_is_under_the_same_policy() -> None:
+    with serving(lambda exchange: exchange.answer()) as server:
+        for fetcher, host in (
+            (Fetcher(AddressPolicy()), "127.0.0.1"),
+            (Fetcher(server.policy, resolver=Names(hooks_example=[["10.0.0.1"]])), "hooks.example"),
+        ):
+            with pytest.raises(ServiceError) as refused:
+                asyncio.run(fetcher.post(server.url(host=host), BODY, {}))
+            assert refused.value.code == "url_fetch_blocked"
+    assert server.requests == []
+
+
+def test_the_default_limits_are_the_contracts() -> None:
+    assert FetchLimits() == FetchLimits(file_bytes=25 * 1024 * 1024, fetch_s=30, post_s=15, redirects=5)

@@ -1,0 +1,106 @@
+"""TLS: the connection goes to the judged address, the name stands in the handshake, the certificate must be its own."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+import trustme
+
+from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.fetch.downloads import Fetched
+from svc_daemon.fetch.failures import FetchFailed
+from svc_daemon.fetch.fetchers import Fetcher
+from tests.fetch.servers import Exchange, Kept, Names, Script, Server, serving
+
+NAME = "files.example"
+
+
+@dataclass(slots=True)
+class Secure:
+    """A server with a certificate, and the names that clients gave in their handshakes."""
+
+    server: Server
+    #: Trusts the authority that made the certificate.
+    trust: ssl.SSLContext
+    greeted: list[str | None] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA(key_type=trustme.KeyType.ECDSA)
+
+
+@contextmanager
+def secure(authority: trustme.CA, script: Script, *names: str) -> Iterator[Secure]:
+    """A server whose certificate is for these names."""
+    context, trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(*names, key_type=trustme.KeyType.ECDSA).configure_cert(context)
+    authority.configure_trust(trust)
+    greeted: list[str | None] = []
+    context.sni_callback = lambda _socket, name, _context: greeted.append(name)
+    with serving(script, context) as server:
+        yield Secure(server, trust, greeted)
+
+
+def fetch(secured: Secure, trust: ssl.SSLContext | None, host: str = NAME) -> Fetched:
+    fetcher = Fetcher(secured.server.policy, resolver=Names(files_example=[["127.0.0.1"]]), tls=trust)
+    fetched = asyncio.run(fetcher.fetch(secured.server.url(host=host, scheme="https"), Kept()))
+    assert isinstance(fetched, Fetched)
+    return fetched
+
+
+def answer(exchange: Exchange) -> None:
+    exchange.answer(body=b"secure")
+
+
+def test_the_name_stands_in_the_handshake_and_the_host_header(authority: trustme.CA) -> None:
+    with secure(authority, answer, NAME) as secured:
+        assert fetch(secured, secured.trust).size_bytes == len(b"secure")
+    assert secured.greeted == [NAME]
+    assert secured.server.requests[0].headers["host"] == f"{NAME}:{secured.server.port}"
+
+
+def test_an_address_is_checked_against_the_certificate_too(authority: trustme.CA) -> None:
+    with secure(authority, answer, "127.0.0.1") as secured:
+        fetch(secured, secured.trust, "127.0.0.1")
+        with pytest.raises(FetchFailed):
+            fetch(secured, secured.trust, NAME)
+
+
+def test_a_certificate_of_another_name_fails(authority: trustme.CA) -> None:
+    with secure(authority, answer, "other.example") as secured, pytest.raises(FetchFailed) as failed:
+        fetch(secured, secured.trust)
+    assert failed.value.details == {"reason": "tls"}
+    assert "other.example" not in str(failed.value)
+    assert secured.server.requests == []
+
+
+def test_an_authority_that_nobody_knows_fails(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> None:
+    with secure(authority, answer, NAME) as secured, authority.cert_pem.tempfile() as path:
+        # The environment's certificates are not used.
+        monkeypatch.setenv("SSL_CERT_FILE", path)
+        with pytest.raises(FetchFailed) as failed:
+            fetch(secured, trust=None)
+    assert failed.value.details == {"reason": "tls"}
+    assert secured.server.requests == []
+
+
+def test_a_server_without_tls_fails() -> None:
+    with serving(answer) as server, pytest.raises(FetchFailed) as failed:
+        asyncio.run(Fetcher(server.policy).fetch(server.url(scheme="https"), Kept()))
+    assert failed.value.details == {"reason": "tls"}
+
+
+def test_a_redirect_down_to_http_is_followed_and_told(authority: trustme.CA) -> None:
+    with (
+        serving(answer) as plain,
+        secure(authority, lambda exchange: exchange.answer(301, location=plain.url("/a")), "127.0.0.1") as secured,
+    ):
+        policy = AddressPolicy(plain.policy.allowed + secured.server.policy.allowed)
+        url = secured.server.url(scheme="https")
+        fetched = asyncio.run(Fetcher(policy, tls=secured.trust).fetch(url, Kept()))
+        assert isinstance(fetched, Fetched)
+        assert fetched.final_url == plain.url("/a")

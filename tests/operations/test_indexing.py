@@ -1,0 +1,182 @@
+"""The steps of an indexing: leases, fencing tokens, and what a stale claim may not do."""
+
+import asyncio
+from math import inf
+from typing import Any
+
+from svc_daemon.core.documents import Chunk, Extraction
+from svc_daemon.operations import indexing
+from svc_daemon.operations.indexing import Failure, IndexingClaim
+from svc_daemon.settings import Limits
+from svc_daemon.wire.codes import SourceErrorCode
+from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
+
+TEXT = "The umber quay."
+EXTRACTION = Extraction(
+    content_type="text/plain", text=TEXT, chunks=(Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT)),)
+)
+CRASHED = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The parser died.", retryable=True)
+
+
+def claim(daemon: Daemon) -> IndexingClaim:
+    claimed = daemon.loop.run(indexing.claim_indexing(daemon.context, [daemon.team_id]))
+    assert claimed is not None
+    return claimed
+
+
+def release(daemon: Daemon, now_s: float | None = None) -> int:
+    """Put back what is expired now, or at another time."""
+    now_s = daemon.context.clock.monotonic() if now_s is None else now_s
+    return daemon.loop.run(indexing.release_expired(daemon.context, now_s))
+
+
+def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
+    """Source and task as the API shows them, without request ids."""
+    both = {**daemon.source(source_id), "whole_task": daemon.task(source_id)}
+    for part in (both, both["whole_task"]):
+        part.pop("request_id")
+    return both
+
+
+def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    assert claim(daemon).source.id == source_id
+    assert daemon.loop.run(indexing.claim_indexing(daemon.context, [daemon.team_id])) is None
+    assert shown(daemon, source_id)["whole_task"]["attempt"] == 1
+
+
+def test_racing_claims_of_one_task_have_one_winner(daemon: Daemon) -> None:
+    daemon.add_source()
+
+    async def race() -> list[IndexingClaim | None]:
+        return list(
+            await asyncio.gather(*[indexing.claim_indexing(daemon.context, [daemon.team_id]) for _ in range(20)])
+        )
+
+    assert len([won for won in daemon.loop.run(race()) if won is not None]) == 1
+
+
+def test_a_lease_holds_until_its_time_and_then_the_task_is_queued_again(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    claim(daemon)
+    daemon.advance(29)
+    assert release(daemon) == 0
+    daemon.advance(2)
+    assert release(daemon) == 1
+    after = shown(daemon, source_id)
+    assert (after["status"], after["whole_task"]["status"]) == ("queued", "queued")
+    assert after["whole_task"]["next_attempt_at"] is not None
+
+
+def test_a_heartbeat_keeps_the_lease(daemon: Daemon) -> None:
+    daemon.add_source()
+    held = claim(daemon)
+    daemon.advance(20)
+    daemon.loop.run(indexing.extend_claim(daemon.context, held))
+    daemon.advance(20)
+    assert release(daemon) == 0
+
+
+def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=0, lease_seconds=1))
+    daemon.make_bucket()
+    daemon.start("indexing")
+
+    def lease_until_s() -> float:
+        return float(daemon.read(lambda c: c.execute("SELECT lease_until_s FROM tasks").fetchone()[0]))
+
+    with daemon.provider.held("put_document") as hold:
+        daemon.add_source()
+        hold.wait_entered()
+        first = lease_until_s()
+        wait_until(lambda: lease_until_s() > first, "a heartbeat", PATIENCE_S)
+
+
+def test_three_lost_leases_end_as_failed(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    for _ in range(3):
+        claim(daemon)
+        daemon.advance(100)
+        assert release(daemon) == 1
+        daemon.advance(100)
+    after = shown(daemon, source_id)
+    assert (after["status"], after["error"]["code"]) == ("failed", "max_attempts_exhausted")
+    assert (after["whole_task"]["status"], after["whole_task"]["attempt"]) == ("failed", 3)
+
+
+def test_the_next_start_releases_every_lease_at_once(make_daemon: MakeDaemon) -> None:
+    killed = make_daemon()
+    killed.make_bucket()
+    source_id = killed.add_source()
+    claim(killed)
+    killed.close()
+    started = make_daemon()
+    assert release(started, inf) == 1
+    started.start()
+    started.wait_ready(source_id)
+    assert started.task(source_id)["attempt"] == 2
+
+
+def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    stale = claim(daemon)
+    daemon.advance(31)
+    release(daemon)
+    daemon.advance(60)
+    claim(daemon)
+    before = shown(daemon, source_id)
+    run = daemon.loop.run
+    assert run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
+    run(indexing.park_indexing(daemon.context, stale))
+    run(indexing.note_progress(daemon.context, stale, "index", 9))
+    run(indexing.extend_claim(daemon.context, stale))
+    assert shown(daemon, source_id) == before
+
+
+def test_a_claim_that_was_parked_is_stale_for_whoever_held_it(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    stale = claim(daemon)
+    daemon.loop.run(indexing.park_indexing(daemon.context, stale))
+    current = claim(daemon)
+    assert current.task.attempt == stale.task.attempt == 1
+    assert daemon.loop.run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    assert shown(daemon, source_id)["status"] == "indexing"
+    assert daemon.loop.run(indexing.complete_indexing(daemon.context, current, EXTRACTION)) is True
+
+
+def test_a_claim_of_a_deleted_source_is_stale(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    stale = claim(daemon)
+    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
+    assert daemon.loop.run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    daemon.loop.run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
+    assert daemon.count("sources") == 0
+    assert release(daemon, inf) == 0
+
+
+def test_whatever_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
+    def listing() -> tuple[int, Any]:
+        told = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources?status=all"))
+        return told["revision"], told["sources"]
+
+    def step_moves(step: Any) -> None:
+        before = listing()
+        step()
+        after = listing()
+        assert (after[0] > before[0]) == (after[1] != before[1]) is True
+
+    run, context = daemon.loop.run, daemon.context
+    step_moves(daemon.add_source)
+    held: list[IndexingClaim] = []
+    step_moves(lambda: held.append(claim(daemon)))
+    step_moves(lambda: run(indexing.park_indexing(context, held[-1])))
+    step_moves(lambda: held.append(claim(daemon)))
+    step_moves(lambda: run(indexing.fail_indexing(context, held[-1], CRASHED, jitter=0)))
+    daemon.advance(60)
+    step_moves(lambda: held.append(claim(daemon)))
+    step_moves(lambda: run(indexing.complete_indexing(context, held[-1], EXTRACTION)))

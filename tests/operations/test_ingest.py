@@ -1,0 +1,48 @@
+"""Taking a file in: no row without its blob, whatever cuts the request off."""
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of
+from tests.api.daemons import NOTES, Daemon
+from tests.api.holds import PATIENCE_S
+
+
+def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
+    rows = daemon.read(lambda c: {row["id"] for row in c.execute("SELECT id FROM sources").fetchall()})
+    return rows, {path.name for path in daemon.files.blobs.iterdir()}
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(daemon: Daemon, begun: bool) -> None:
+    """A stop that runs out of time cancels requests; their commit may be waiting, or under way."""
+    goes_on, inside = threading.Event(), threading.Event()
+
+    def slow(_: object) -> None:
+        inside.set()
+        assert goes_on.wait(PATIENCE_S)
+
+    if begun:
+        daemon.write(lambda c: c.create_function("hold_on", 0, lambda: slow(None)))
+        hold = "CREATE TEMP TRIGGER held AFTER INSERT ON main.sources BEGIN SELECT hold_on(); END"
+        daemon.write(lambda c: c.execute(hold))
+    else:
+        daemon.context.database.submit(slow)
+    asked = daemon.asking("POST", "/v1/buckets/inbox/files", files={"file": ("a.md", NOTES)})
+    uploading = daemon.loop.begin(asked())
+    wait_until(lambda: inside.is_set() and rows_and_blobs(daemon)[1], "the blob is kept", PATIENCE_S)
+    uploading.cancel()
+    with pytest.raises(CancelledError):
+        uploading.result(PATIENCE_S)
+    for _ in range(5):
+        # The cancel has to travel down to the commit.
+        daemon.loop.call(lambda: None)
+    goes_on.set()
+    body_of(daemon.ask("PUT", "/v1/buckets/afterwards"), 201)
+    rows, blobs = rows_and_blobs(daemon)
+    assert rows <= blobs
+    if begun:
+        assert len(rows) == 1

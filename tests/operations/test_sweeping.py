@@ -1,0 +1,83 @@
+"""What is cleared after deletes and kills."""
+
+from svc_daemon.operations import sweeping
+from svc_daemon.provider.errors import ProviderFailed
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.provider.samples import make_document
+
+BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
+
+
+def blobs(daemon: Daemon) -> set[str]:
+    return {path.name for path in daemon.files.blobs.iterdir()}
+
+
+def test_what_no_row_owns_is_removed_and_all_else_stays(daemon: Daemon) -> None:
+    kept = daemon.add_source()
+    (daemon.files.blobs / "src_orphan").write_bytes(b"x")
+    (daemon.files.staging / "half").write_bytes(b"x")
+    assert daemon.loop.run(sweeping.remove_orphans(daemon.context)) == 2
+    assert (blobs(daemon), list(daemon.files.staging.iterdir())) == ({kept}, [])
+    assert daemon.loop.run(sweeping.remove_orphans(daemon.context)) == 0
+
+
+def test_a_kill_between_delete_and_clearing_leaves_nothing(working: Daemon) -> None:
+    source_id = working.add_ready()
+    working.stop()
+    body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
+    assert blobs(working) == {source_id}
+    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 1
+    assert (blobs(working), working.count("tombstones")) == (set(), 0)
+    assert working.provider.get_document(working.team_id, source_id) is None
+    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 0
+
+
+def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> None:
+    old = working.add_ready()
+    new = working.add_ready(b"The new quay.\n", replaces=old)
+    working.stop()
+    working.loop.run(sweeping.clean_tombstones(working.context))
+    assert blobs(working) == {new}
+    assert working.count("tombstones") == 1
+    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 0
+
+
+def test_one_that_cannot_be_cleared_hinders_no_other(working: Daemon) -> None:
+    made = [working.add_ready() for _ in range(3)]
+    working.stop()
+    for source_id in made:
+        body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
+    working.provider.fail("delete_document", BROKEN)
+    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 2
+    assert working.count("tombstones") == 1
+    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 1
+    assert (blobs(working), working.count("tombstones")) == (set(), 0)
+
+
+def test_documents_of_no_source_leave_the_index(working: Daemon) -> None:
+    kept = working.add_ready()
+    working.provider.put_document(working.team_id, make_document("src_orphan", "quay"), [working.make_bucket()])
+    assert working.loop.run(sweeping.reconcile_index(working.context)) == 1
+    assert [document.source_id for document in working.provider.list_documents(working.team_id)] == [kept]
+
+
+def test_a_source_whose_document_is_missing_is_read_again(working: Daemon) -> None:
+    kept, lost = working.add_ready(), working.add_ready()
+    working.stop()
+    working.provider.delete_document(working.team_id, lost)
+    assert working.loop.run(sweeping.reconcile_index(working.context)) == 1
+    assert (working.source(kept)["ready"], working.source(lost)["status"]) == (True, "queued")
+    working.start()
+    working.wait_ready(lost)
+    assert set(working.found("quay")) == {kept, lost}
+
+
+def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:
+    daemon.add_source(repeat_key="old")
+    daemon.advance(6 * 86_400)
+    daemon.add_source(repeat_key="young")
+    assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == 0
+    daemon.advance(86_460)
+    assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == 1
+    assert daemon.count("idempotency") == 1

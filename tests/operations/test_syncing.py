@@ -1,0 +1,138 @@
+"""The steps of a bucket sync: claims that go stale, leases, refusals, and buckets that were left."""
+
+from math import inf
+
+import pytest
+
+from svc_daemon.operations import syncing
+from svc_daemon.operations.syncing import Sync
+from svc_daemon.provider.errors import ProviderFailed
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+
+BUSY = ProviderFailed("The engine is busy.", retryable=True)
+
+
+@pytest.fixture
+def indexed(daemon: Daemon) -> str:
+    """A source that is indexed and not yet synced."""
+    daemon.start("indexing")
+    source_id = daemon.add_source()
+    daemon.wait_status(source_id, "active")
+    daemon.stop()
+    return source_id
+
+
+def claim(daemon: Daemon) -> list[Sync]:
+    return daemon.loop.run(syncing.claim_syncs(daemon.context))
+
+
+def complete(daemon: Daemon, syncs: list[Sync]) -> None:
+    daemon.loop.run(syncing.complete_syncs(daemon.context, syncs))
+
+
+def status(daemon: Daemon, source_id: str) -> tuple[str, bool]:
+    source = daemon.source(source_id)
+    return source["bucket_sync_status"], source["ready"]
+
+
+def revision(daemon: Daemon) -> int:
+    return int(body_of(daemon.ask("GET", "/v1/buckets/inbox"))["revision"])
+
+
+def clean(daemon: Daemon) -> int:
+    return daemon.loop.run(syncing.clean_detachments(daemon.context))
+
+
+def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, indexed: str) -> None:
+    seen = [revision(daemon)]
+    assert status(daemon, indexed) == ("queued", False)
+    syncs = claim(daemon)
+    seen.append(revision(daemon))
+    assert status(daemon, indexed) == ("syncing", False)
+    daemon.loop.run(syncing.fail_sync(daemon.context, syncs[0], jitter=0))
+    seen.append(revision(daemon))
+    assert status(daemon, indexed) == ("failed", False)
+    store = body_of(daemon.ask("GET", "/v1/buckets/inbox"))["bucketStore"]
+    assert (store["status"], store["pending_member_count"]) == ("degraded", 1)
+    assert claim(daemon) == []
+    daemon.advance(60)
+    complete(daemon, claim(daemon))
+    seen.append(revision(daemon))
+    assert status(daemon, indexed) == ("active", True)
+    assert len(set(seen)) == 4
+
+
+def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
+    stale = claim(daemon)
+    daemon.advance(31)
+    now_s = daemon.context.clock.monotonic()
+    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, now_s)) == 1
+    assert status(daemon, indexed) == ("queued", False)
+    complete(daemon, stale)
+    assert status(daemon, indexed) == ("queued", False)
+    current = claim(daemon)
+    complete(daemon, stale)
+    assert status(daemon, indexed) == ("syncing", False)
+    complete(daemon, current)
+    assert status(daemon, indexed) == ("active", True)
+
+
+def test_the_next_start_releases_syncs_that_were_cut_off(daemon: Daemon, indexed: str) -> None:
+    claim(daemon)
+    assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, inf)) == 1
+    daemon.start("syncing")
+    daemon.wait_ready(indexed)
+
+
+def test_a_sync_of_what_was_detached_meanwhile_activates_nothing(daemon: Daemon, indexed: str) -> None:
+    syncs = claim(daemon)
+    body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{indexed}"))
+    complete(daemon, syncs)
+    assert daemon.source(indexed)["bucket_ids"] == []
+    assert daemon.members(status="all") == []
+
+
+def test_a_sync_of_what_is_indexed_anew_is_stale(daemon: Daemon, indexed: str) -> None:
+    syncs = claim(daemon)
+    daemon.loop.run(syncing.reindex_missing(daemon.context, syncs[0]))
+    complete(daemon, syncs)
+    source = daemon.source(indexed)
+    assert (source["status"], source["ready"], source["bucket_sync_status"]) == ("queued", False, "queued")
+    again = source["task"]["id"]
+    daemon.loop.run(syncing.reindex_missing(daemon.context, syncs[0]))
+    assert daemon.source(indexed)["task"]["id"] == again
+    daemon.start()
+    daemon.wait_ready(indexed)
+
+
+def test_a_bucket_left_while_the_index_is_told_of_another_is_told_too(working: Daemon) -> None:
+    source_id = working.add_ready()
+    second = working.make_bucket("second")
+    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    working.wait_ready(source_id)
+    working.stop()
+    body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
+    with working.provider.held("set_buckets") as hold:
+        cleaning = working.loop.begin(syncing.clean_detachments(working.context))
+        hold.wait_entered()
+        body_of(working.ask("DELETE", f"/v1/buckets/second/sources/{source_id}"))
+    assert cleaning.result() == 1
+    document = working.provider.get_document(working.team_id, source_id)
+    assert document is not None
+    assert document.bucket_ids == (second,)
+    assert clean(working) == 1
+    document = working.provider.get_document(working.team_id, source_id)
+    assert document is not None
+    assert document.bucket_ids == ()
+    assert clean(working) == working.count("detachments") == 0
+
+
+def test_an_index_that_refuses_to_forget_hinders_no_other(working: Daemon) -> None:
+    first, second = working.add_ready(), working.add_ready()
+    working.stop()
+    for source_id in (first, second):
+        body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
+    working.provider.fail("set_buckets", BUSY)
+    assert (clean(working), working.count("detachments")) == (1, 1)
+    assert (clean(working), working.count("detachments")) == (1, 0)

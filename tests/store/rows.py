@@ -1,0 +1,91 @@
+"""Rows to test with: a team's key, buckets, sources, tasks and memberships, each with what matters given."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.store.buckets import Bucket, create_bucket
+from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.memberships import SyncClaim, create_membership
+from svc_daemon.store.sources import Source, create_source
+from svc_daemon.store.tasks import Task, create_task
+from svc_daemon.store.teams import create_team
+from svc_daemon.wire.tasks import INDEXING
+
+NOW = "2026-01-01T12:00:00.000Z"
+LATER = "2026-01-01T12:00:30.000Z"
+OURS, THEIRS = "team_ours", "team_theirs"
+
+
+def add_teams(connection: Connection) -> None:
+    """Two teams, each with a key named after it."""
+    for team_id in (OURS, THEIRS):
+        create_team(connection, team_id, team_id, NOW)
+        create_key(connection, make_key(team_id))
+
+
+def make_key(team_id: str = OURS, **given: Any) -> Key:
+    key = Key(id=f"key_{team_id}", team_id=team_id, name="k", secret_hash="h", capabilities=("c",), created_at=NOW)
+    return replace(key, **given)
+
+
+def make_bucket(slug: str = "docs", team_id: str = OURS, **given: Any) -> Bucket:
+    bucket = Bucket(
+        id=f"bkt_{team_id}_{slug}", team_id=team_id, slug=slug, name=slug, metadata={}, created_at=NOW, updated_at=NOW
+    )
+    return replace(bucket, **given)
+
+
+def add_bucket(connection: Connection, slug: str = "docs", team_id: str = OURS, **given: Any) -> Bucket:
+    bucket = make_bucket(slug, team_id, **given)
+    assert create_bucket(connection, bucket)
+    return bucket
+
+
+def make_source(name: str, team_id: str = OURS, **given: Any) -> Source:
+    source = Source(
+        id=f"src_{name}",
+        team_id=team_id,
+        title=f"title of {name}",
+        filename=f"{name}.txt",
+        content_type="text/plain",
+        size_bytes=3,
+        sha256="0" * 64,
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    return replace(source, **given)
+
+
+def add_source(connection: Connection, name: str, *buckets: Bucket, sync: str = "queued", **given: Any) -> Source:
+    """A source that is a member of the buckets, each membership with the sync status."""
+    source = make_source(name, **given)
+    create_source(connection, source)
+    for bucket in buckets:
+        create_membership(connection, SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id), NOW)
+        connection.execute(
+            "UPDATE memberships SET sync_status = ? WHERE source_id = ? AND bucket_id = ?", (sync, source.id, bucket.id)
+        )
+    return source
+
+
+def add_task(connection: Connection, name: str, team_id: str = OURS, **given: Any) -> Task:
+    task = Task(id=f"task_{name}", team_id=team_id, type=INDEXING, source_id=None, max_attempts=3, created_at=NOW)
+    create_task(connection, replace(task, **given))
+    return replace(task, **given)
+
+
+def table(connection: Connection, name: str) -> list[dict[str, Any]]:
+    """Every row of a table, whole."""
+    return [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()]
+
+
+def plan(connection: Connection, query: Callable[[], object]) -> str:
+    """How SQLite runs the statements of the query, as it sends them; one line a step."""
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    query()
+    connection.set_trace_callback(None)
+    steps = [connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in statements]
+    return "\n".join(row["detail"] for rows in steps for row in rows)

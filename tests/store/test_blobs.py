@@ -1,0 +1,330 @@
+"""Blobs: durable in the right order, whole or not there at all, and nothing left behind by what failed."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.errors import StorageError
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.blobs import HEAD_BYTES, SPILL_BYTES, Blobs, FolderSync, StagedFile
+
+DEADLINE_S = 30
+SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> DataFiles:
+    files = DataFiles(tmp_path)
+    files.blobs.mkdir()
+    files.staging.mkdir()
+    return files
+
+
+@pytest.fixture
+def blobs(files: DataFiles) -> Iterator[Blobs]:
+    numbers = count()
+    with ThreadPoolExecutor(4) as executor:
+        yield Blobs(files, executor, lambda: f"staged{next(numbers)}")
+
+
+def _run(work: Callable[[], Awaitable[None]]) -> None:
+    async def within_the_deadline() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await work()
+
+    asyncio.run(within_the_deadline())
+
+
+def _content(size_bytes: int) -> bytes:
+    return (bytes(range(256)) * (size_bytes // 256 + 1))[:size_bytes]
+
+
+async def _fill(staged: StagedFile, content: bytes, step_bytes: int = 300_000) -> None:
+    for start in range(0, len(content), step_bytes):
+        await staged.append(content[start : start + step_bytes])
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]) -> None:
+    """In place of the kernel's sync of a folder; files are synced as ever."""
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            act(Path(f"/proc/self/fd/{descriptor}").readlink())
+        else:
+            fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+
+
+@pytest.mark.parametrize("size_bytes", SIZES)
+def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles, size_bytes: int) -> None:
+    content = _content(size_bytes)
+
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, content)
+        await staged.keep("src_1")
+        assert (staged.size_bytes, staged.sha256) == (size_bytes, hashlib.sha256(content).hexdigest())
+        assert staged.head == content[:HEAD_BYTES]
+
+    _run(work)
+    with blobs.open("src_1") as file:
+        assert file.read() == content
+    assert (_names(files.blobs), _names(files.staging)) == (["src_1"], [])
+
+
+def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(SPILL_BYTES - 1))
+        assert _names(files.staging) == []
+        await staged.append(b"x")
+        assert [path.stat().st_size for path in files.staging.iterdir()] == [SPILL_BYTES]
+        await staged.discard()
+
+    _run(work)
+
+
+@pytest.mark.parametrize("size_bytes", [0, *SIZES])
+def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, files: DataFiles, size_bytes: int) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(size_bytes))
+        await staged.discard()
+        await staged.discard()
+
+    _run(work)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+def test_discarding_after_keeping_keeps(blobs: Blobs, files: DataFiles) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(SPILL_BYTES * 2))
+        await staged.keep("src_1")
+        await staged.discard()
+
+    _run(work)
+    assert blobs.path("src_1").stat().st_size == SPILL_BYTES * 2
+    assert _names(files.staging) == []
+
+
+def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
+    blobs: Blobs, files: DataFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the kernel is asked, in order: the last word must be the folder's, the name already in it."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        target = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        assert blobs.path("src_1").stat().st_size == SPILL_BYTES + 5
+        synced.append(target)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(SPILL_BYTES + 5))
+        await staged.keep("src_1")
+
+    _run(work)
+    assert synced == [str(blobs.path("src_1")), str(files.blobs)]
+
+
+def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -> None:
+    contents = {f"src_{number:02}": _content(1000 + number * 70_000) for number in range(24)}
+
+    async def keep(source_id: str) -> None:
+        staged = blobs.stage()
+        await _fill(staged, contents[source_id])
+        await staged.keep(source_id)
+
+    async def work() -> None:
+        await asyncio.gather(*(keep(source_id) for source_id in contents))
+
+    _run(work)
+    assert {source_id: blobs.path(source_id).read_bytes() for source_id in _names(files.blobs)} == contents
+    assert sorted(blobs.list_ids()) == sorted(contents)
+
+
+@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("failing", ["staging", "blobs"])
+def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
+    blobs: Blobs, files: DataFiles, size_bytes: int, failing: str
+) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        if failing == "blobs":
+            await _fill(staged, _content(size_bytes))
+        (files.root / failing).rename(files.root / "away")
+        with pytest.raises(StorageError) as refused:
+            await _fill(staged, _content(size_bytes))
+            await staged.keep("src_1")
+        assert refused.value.details["errno"] == 2
+        await staged.discard()
+
+    _run(work)
+    (files.root / "away").rename(files.root / failing)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
+    blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def keep() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(size_bytes))
+        with pytest.raises(StorageError) as refused:
+            await staged.keep("src_1")
+        assert refused.value.details["errno"] == 5
+
+    with monkeypatch.context() as patch:
+        _on_folder_sync(patch, fail)
+        _run(keep)
+    _run(keep)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+def test_a_keep_that_is_cancelled_leaves_nothing(
+    blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncing, let_go = threading.Event(), threading.Event()
+
+    def hang(_: Path) -> None:
+        syncing.set()
+        assert let_go.wait(DEADLINE_S)
+
+    _on_folder_sync(monkeypatch, hang)
+
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(size_bytes))
+        keeping = asyncio.create_task(staged.keep("src_1"))
+        await asyncio.to_thread(syncing.wait, DEADLINE_S)
+        keeping.cancel()
+        # The thread is still at work: the caller must not go on before it has ended.
+        await asyncio.wait([keeping], timeout=0.05)
+        assert not keeping.done()
+        let_go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await keeping
+        await staged.discard()
+
+    _run(work)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+def test_deleting_is_idempotent(blobs: Blobs, files: DataFiles) -> None:
+    blobs.path("src_1").write_bytes(b"x")
+    blobs.delete("src_1")
+    blobs.delete("src_1")
+    assert _names(files.blobs) == []
+    with pytest.raises(FileNotFoundError):
+        blobs.open("src_1")
+
+
+def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:
+    (files.staging / "extract" / "child").mkdir(parents=True)
+    (files.staging / "extract" / "child" / "page.tmp").write_bytes(b"in use")
+    for number in range(3):
+        (files.staging / f"{number}").write_bytes(b"half")
+    (files.staging / "link").symlink_to(files.staging / "extract")
+    assert blobs.clear_staging() == 4
+    assert blobs.clear_staging() == 0
+    assert _names(files.staging) == ["extract"]
+    assert (files.staging / "extract" / "child" / "page.tmp").read_bytes() == b"in use"
+
+
+def test_listing_names_files_and_no_folders(blobs: Blobs, files: DataFiles) -> None:
+    (files.blobs / "lost+found").mkdir()
+    blobs.path("src_1").write_bytes(b"x")
+    assert list(blobs.list_ids()) == ["src_1"]
+
+
+def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    gigabyte = 1024**3
+    table = {
+        # Disk, free, reserve: whether creates are taken.
+        (10 * gigabyte, 257 * 1024**2, 256 * 1024**2): True,
+        (10 * gigabyte, 256 * 1024**2, 256 * 1024**2): False,
+        (40 * gigabyte, 800 * 1024**2, 256 * 1024**2): False,
+        (40 * gigabyte, 900 * 1024**2, 256 * 1024**2): True,
+        (1000 * gigabyte, gigabyte, 256 * 1024**2): False,
+        (1000 * gigabyte, gigabyte + 1, 256 * 1024**2): True,
+        (1000 * gigabyte, 2 * gigabyte, 3 * gigabyte): False,
+        (gigabyte, 1, 0): False,
+    }
+    seen = {}
+    for total, free, reserve in table:
+        usage = type("Usage", (), {"total": total, "free": free})
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        seen[total, free, reserve] = blobs.has_room(reserve)
+    assert seen == table
+
+
+def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one runs everybody else queues up, and one more serves them all."""
+    begun, let_go = threading.Event(), threading.Event()
+    syncs: list[Path] = []
+
+    def slow(folder: Path) -> None:
+        syncs.append(folder)
+        begun.set()
+        assert let_go.wait(DEADLINE_S)
+
+    _on_folder_sync(monkeypatch, slow)
+    shared = FolderSync(tmp_path)
+    with ThreadPoolExecutor(21) as pool:
+        first = pool.submit(shared.sync)
+        assert begun.wait(DEADLINE_S)
+        others = [pool.submit(shared.sync) for _ in range(20)]
+        _wait_until(lambda: shared._asked == 21)
+        let_go.set()
+        for call in (first, *others):
+            call.result(DEADLINE_S)
+    assert len(syncs) == 2
+
+
+def test_a_sync_that_began_before_the_rename_does_not_serve_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    _on_folder_sync(monkeypatch, lambda folder: seen.append(_names(folder)))
+    shared = FolderSync(tmp_path)
+
+    def rename_and_sync(number: int) -> bool:
+        (tmp_path / f"{number}").touch()
+        before = len(seen)
+        shared.sync()
+        return any(f"{number}" in names for names in seen[before:])
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(rename_and_sync, range(300)))
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(DEADLINE_S * 1000):
+        if holds():
+            return
+        pause.wait(0.001)
+    raise AssertionError("it never came to hold")

@@ -1,0 +1,30 @@
+"""Detachments and facts: small notes, each once."""
+
+import sqlite3
+from sqlite3 import Connection
+
+import pytest
+
+from svc_daemon.store.detachments import create_detachment, delete_detachment, list_detachments
+from svc_daemon.store.facts import create_fact, find_fact
+from tests.store.rows import OURS, THEIRS
+
+
+def test_a_detachment_is_noted_once_until_it_is_done(connection: Connection) -> None:
+    for team_id, source_id in ((OURS, "src_2"), (THEIRS, "src_1"), (OURS, "src_2"), (OURS, "src_3")):
+        create_detachment(connection, team_id, source_id)
+    assert [(noted.source_id, noted.team_id) for noted in list_detachments(connection, 2)] == [
+        ("src_1", THEIRS),
+        ("src_2", OURS),
+    ]
+    delete_detachment(connection, "src_1")
+    delete_detachment(connection, "src_1")
+    assert [noted.source_id for noted in list_detachments(connection, 10)] == ["src_2", "src_3"]
+
+
+def test_a_fact_is_written_once(connection: Connection) -> None:
+    assert find_fact(connection, "installation_id") is None
+    create_fact(connection, "installation_id", "ins_1")
+    with pytest.raises(sqlite3.IntegrityError):
+        create_fact(connection, "installation_id", "ins_2")
+    assert find_fact(connection, "installation_id") == "ins_1"

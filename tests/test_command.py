@@ -1,0 +1,78 @@
+"""`svc-daemon` as a user starts it: settings, exit codes, one line for each error."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.wire.versions import VERSION
+from tests.acceptance.installations import environment
+
+FAILED, USAGE, ADDRESS = 1, 2, 12
+
+
+def run(root: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run `svc-daemon` to its end: only for what ends by itself."""
+    command = [sys.executable, "-m", "svc_daemon", *arguments]
+    return subprocess.run(
+        command, env=environment(root, variables), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_release_is_printed(tmp_path: Path) -> None:
+    ended = run(tmp_path, "version")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{VERSION}\n", "")
+
+
+WRONG = [
+    ({"SVC_LISTEN": "7820"}, "SVC_LISTEN"),
+    ({"SVC_LISTEN": "example.org:80"}, "SVC_LISTEN"),
+    ({"SVC_LISTEN": "127.0.0.1:99999"}, "SVC_LISTEN"),
+    ({"SVC_LIMIT_TAGS": "many"}, "SVC_LIMIT_TAGS"),
+    ({"SVC_LIMIT_TAGS": "-1"}, "SVC_LIMIT_TAGS"),
+    ({"SVC_LOG_LEVEL": "loud"}, "SVC_LOG_LEVEL"),
+]
+
+
+@pytest.mark.parametrize(("variables", "named"), WRONG)
+def test_a_wrong_setting_is_one_line_that_names_it(tmp_path: Path, variables: dict[str, str], named: str) -> None:
+    ended = run(tmp_path, "serve", **variables)
+    assert (ended.returncode, ended.stdout) == (USAGE, "")
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    assert named in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_address_that_is_taken_has_its_own_exit_code(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        ended = run(tmp_path, "serve", "--listen", address)
+    assert ended.returncode == ADDRESS
+    assert address in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_state_that_is_no_database_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    (folder / "state.db").write_bytes(os.urandom(8192))
+    ended = run(tmp_path, "serve", "--listen", "127.0.0.1:0")
+    assert ended.returncode == FAILED
+    assert "Traceback" not in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands where the folder should be")
+    ended = run(tmp_path, "serve", "--listen", "127.0.0.1:0")
+    assert ended.returncode == FAILED
+    assert "Traceback" not in ended.stderr
+    assert str(tmp_path / "data") in ended.stderr
+
+
+def test_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
+    assert run(tmp_path, "fly").returncode == USAGE
