@@ -9,7 +9,7 @@ from starlette.responses import Response
 from svc_daemon.api.presenting import body_of, caller, context_of, flag, idempotency_key, optional_body_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.api.uploads import new_upload, url_of
-from svc_daemon.core import api_keys, ids
+from svc_daemon.core import api_keys, ids, source_fields
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
@@ -41,12 +41,13 @@ async def create(request: Request) -> Response:
     bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
     body = await body_of(request, wire.BatchCreate)
     refuse_mismatch(body)
+    refuse_webhooks(body)
+    repeat_key = header_key or check_key(context, body.manifest.batch_idempotency_key)
     batch = _new_batch(context, (bucket,))
     wanted, rejected = _judge_files(context, key, bucket, batch, body)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        return respond(request, DryRun(would_create=_dry(batch, wanted), request_id=request_id_of(request.scope)))
+        return _dry(request, batch, wanted, rejected)
     claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
-    repeat_key = header_key or check_key(context, body.manifest.batch_idempotency_key)
     request_ = Repeatable(key, repeat_key, claim)
     members, outcome = await verbs.create_batch(context, request_, batch, wanted, rejected)
     return _created(request, key, members, outcome.body, replayed=outcome.replayed)
@@ -55,14 +56,14 @@ async def create(request: Request) -> Response:
 async def finalize(request: Request) -> Response:
     context = context_of(request)
     key = caller(request, api_keys.FILE_CREATE)
+    batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     body = await optional_body_of(request, wire.BatchFinalize)
-    batch_id = request.path_params["batch_id"]
-    report = await verbs.finalize_batch(context, key, batch_id, abandon=body.mode == "abandon_pending")
+    report = await verbs.finalize_batch(context, key, batch, abandon=body.mode == "abandon_pending")
     ended = [(outcome, _client_id(outcome.upload)) for outcome in report.outcomes]
     return respond(
         request,
         wire.BatchFinalized(
-            batch_id=batch_id,
+            batch_id=batch.id,
             status=report.status,
             finalized=[_finalized(one, name) for one, name in ended if one.source and not one.replayed],
             replayed=[_replayed(one, name) for one, name in ended if one.source and one.replayed],
@@ -110,6 +111,13 @@ def refuse_mismatch(body: wire.BatchCreate) -> None:
         raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
 
 
+def refuse_webhooks(body: wire.BatchCreate) -> None:
+    """Neither the batch nor any of its files has one."""
+    parts: list[wire.BatchCreate | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
+    for part in parts:
+        source_fields.refuse_webhook(part.webhook)
+
+
 def _judge_files(
     context: Context, key: Key, bucket: Bucket, batch: Batch, body: wire.BatchCreate
 ) -> tuple[list[Upload], list[dict[str, Any]]]:
@@ -138,8 +146,8 @@ def _new_item(context: Context, key: Key, bucket: Bucket, asked: UploadCreate) -
 
 def _asked(item: wire.ManifestItem, file: wire.BatchFile) -> UploadCreate:
     """A file and its manifest item as the create of a session; validated already, part by part."""
-    described = item.model_dump(exclude={"client_file_id", "filename"})
-    sized = file.model_dump(exclude={"client_file_id"})
+    described = item.model_dump(exclude={"client_file_id", "filename", "webhook"})
+    sized = file.model_dump(exclude={"client_file_id", "webhook"})
     return UploadCreate.model_construct(**described, **sized)
 
 
@@ -180,8 +188,10 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
     return response
 
 
-def _dry(batch: Batch, wanted: list[Upload]) -> dict[str, Any]:
-    return {"object": "batch", "bucket_ids": list(batch.bucket_ids), "files": len(wanted)}
+def _dry(request: Request, batch: Batch, wanted: list[Upload], rejected: list[dict[str, Any]]) -> Response:
+    would = {"object": "batch", "bucket_ids": list(batch.bucket_ids), "files": len(wanted)}
+    errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in rejected]
+    return respond(request, DryRun(would_create=would, errors=errors, request_id=request_id_of(request.scope)))
 
 
 def _client_id(upload: Upload) -> str:

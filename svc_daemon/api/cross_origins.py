@@ -8,7 +8,7 @@ STORAGE_PREFIX = "/v1/storage/"
 
 _HEADERS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Range, X-Http-Status-Code-Override, X-Request-Id",
+    "Access-Control-Expose-Headers": "Range, Retry-After, X-Http-Status-Code-Override, X-Request-Id",
     "Cache-Control": "no-store",
 }
 

@@ -164,6 +164,9 @@ def _told_headers(error: ServiceError) -> list[Header]:
         headers.append((b"www-authenticate", b"Bearer"))
     if "retry_after_seconds" in error.details:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
+    if error.details.get("range"):
+        # Where a resumable upload goes on from: its clients read the header.
+        headers.append((b"range", error.details["range"].encode()))
     if "allowed_methods" in error.details:
         headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))
     return headers

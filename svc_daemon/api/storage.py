@@ -6,7 +6,7 @@ Pages of any origin may send here (`cross_origins`), since a browser uploads dir
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import refuse_encoding
+from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.api.presenting import context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import uploads as rules
@@ -17,6 +17,8 @@ _PREFLIGHT = {
     "Access-Control-Allow-Methods": "PUT, OPTIONS",
     "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
     "Access-Control-Max-Age": "3600",
+    # A public page may send to a service on a private address or on the reader's own machine.
+    "Access-Control-Allow-Private-Network": "true",
 }
 
 
@@ -29,7 +31,8 @@ async def put(request: Request) -> Response:
     refuse_encoding(request)
     upload = verbs.authorize(context, request.path_params["session_id"], request.path_params["token"])
     asked = rules.parse_range(request.headers.get("Content-Range"))
-    progress = await verbs.put_bytes(context, upload, asked, request.stream())
+    sending = verbs.Sending(asked, content_length(request), request.stream())
+    progress = await verbs.put_bytes(context, upload.id, sending)
     return _partial(request, progress) if progress.sha256 is None else _complete(request, progress)
 
 

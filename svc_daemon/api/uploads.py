@@ -27,6 +27,7 @@ from svc_daemon.operations.replays import Repeatable
 from svc_daemon.operations.views import view_source
 from svc_daemon.settings import Limits
 from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import headers
 from svc_daemon.wire import uploads as wire
@@ -52,19 +53,19 @@ async def create(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    progress = verbs.show_upload(context_of(request), caller(request), request.path_params["session_id"])
-    return _status(request, progress)
+    upload = _find(request, caller(request))
+    return _status(request, verbs.progress_of(context_of(request), upload))
 
 
 async def cancel(request: Request) -> Response:
-    key = caller(request, api_keys.FILE_CREATE)
-    return _status(request, await verbs.cancel_upload(context_of(request), key, request.path_params["session_id"]))
+    upload = _find(request, caller(request, api_keys.FILE_CREATE))
+    return _status(request, await verbs.cancel_upload(context_of(request), upload))
 
 
 async def finalize(request: Request) -> Response:
-    key = caller(request, api_keys.FILE_CREATE)
+    upload = _find(request, caller(request, api_keys.FILE_CREATE), to_change=True)
     await optional_body_of(request, wire.UploadFinalize)
-    outcome = await finalize_upload(context_of(request), key, request.path_params["session_id"])
+    outcome = await finalize_upload(context_of(request), upload)
     if outcome.source is None:
         raise ServiceError(ErrorCode.INTERNAL_ERROR)
     response = answer(request, SourceAnswer, view_source(outcome.source))
@@ -73,6 +74,12 @@ async def finalize(request: Request) -> Response:
         return response
     response.status_code = 201
     return response
+
+
+def _find(request: Request, key: Key, *, to_change: bool = False) -> Upload:
+    """The session that the path names; one of another bucket is `session_not_found`."""
+    bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
+    return verbs.find_upload(context_of(request), key, bucket, session_id, to_change=to_change)
 
 
 def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadCreate) -> Upload:

@@ -124,6 +124,21 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
     return Verdict(Step.TAKE, skip_bytes=received_bytes - first, take_bytes=end - received_bytes)
 
 
+def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:
+    """Raises `size_mismatch` for a body that is longer than its range, or one without a range that isn't the file.
+
+    `body_bytes` is its length as declared or counted. A body shorter than its range is fine: its prefix is kept.
+    """
+    first, end = _span(asked, size_bytes)
+    if body_bytes > end - first or (asked is None and body_bytes < size_bytes):
+        raise ServiceError(
+            ErrorCode.SIZE_MISMATCH,
+            f"The body has {body_bytes} bytes; {end - first} were announced.",
+            declared_bytes=end - first,
+            sent_bytes=body_bytes,
+        )
+
+
 def refuse_ended(state: str) -> None:
     """Raises `session_canceled` or `session_expired` for a session that takes nothing more."""
     if state == CANCELED:

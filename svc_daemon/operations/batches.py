@@ -1,7 +1,8 @@
 """Batches: create with a session per accepted file, finalize again and again, roll the status up from the files."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 from svc_daemon.core import batches as rules
 from svc_daemon.core import readiness
 from svc_daemon.core.batches import RollUp
-from svc_daemon.core.uploads import UPLOADED
-from svc_daemon.errors import ServiceError
+from svc_daemon.core.uploads import PENDING, UPLOADING
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.finalizing import Finalized, finalize_all
+from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete
 from svc_daemon.operations.ingest import admit
+from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
-from svc_daemon.operations.uploads import progress_of, reopen_upload
+from svc_daemon.operations.uploads import lifetime, progress_of
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import Batch, BatchMember
@@ -42,7 +44,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a finalize did: every file of the batch is in exactly one of the three."""
+    """What a finalize did: every file of the batch is in exactly one of the two."""
 
     status: str
     outcomes: tuple[Finalized, ...]
@@ -59,8 +61,7 @@ async def create_batch(
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
-            members = context.read(lambda connection: uploads.list_uploads(connection, earlier.body["batch_id"]))
-            return [await reopen_upload(context, upload.id) for upload in members], earlier
+            return await _reopen(context, batch.team_id, earlier.body["batch_id"]), earlier
         admit(context, batch.team_id, sum(upload.size_bytes for upload in wanted))
         body = {"batch_id": batch.id, "bucket_ids": list(batch.bucket_ids), "rejected": rejected}
 
@@ -74,76 +75,133 @@ async def create_batch(
         return list(wanted), await context.write(work)
 
 
-async def finalize_batch(context: Context, key: Key, batch_id: str, *, abandon: bool) -> Report:
-    """Make sources of the files whose bytes are there; with `abandon`, give up the rest so that the batch can end."""
-    batch = context.read(lambda connection: store.get_batch(connection, key.team_id, batch_id))
-    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
-    states = {upload.id: progress_of(context, upload).state for upload in members}
-    missing = [upload for upload in members if upload.status == uploads.OPEN and states[upload.id] != UPLOADED]
-    chosen = [upload for upload in members if upload not in missing]
-    outcomes, late = await _finalize_in_steps(context, chosen)
-    if abandon:
-        await _abandon(context, missing)
-    ended = [upload for upload in missing if abandon or states[upload.id] == "expired"]
-    lost = [Finalized(upload, error=_lost(abandon=abandon)) for upload in ended]
-    pending = [(upload, "blob_not_uploaded") for upload in missing if upload not in ended]
-    pending += [(upload, "time_budget_exhausted") for upload in late]
-    rolled, _ = show_batch(context, key, batch_id)[1:]
-    return Report(rolled.status, (*outcomes, *lost), tuple(pending))
+def find_batch(context: Context, key: Key, bucket: str, batch_id: str) -> Batch:
+    """The batch of this bucket, which must be active; raises NotFound."""
 
-
-def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp, list[Item]]:
-    """The batch, its status and its files, in one snapshot."""
-    now = context.clock.timestamp()
-
-    def work(connection: Connection) -> tuple[Batch, RollUp, list[Item]]:
-        batch = store.get_batch(connection, key.team_id, batch_id)
-        items = [_item(member, now) for member in store.list_members(connection, batch.id)]
-        states = [(item.state, item.ready) for item in items]
-        return batch, rules.roll_up(states, is_expired=now >= batch.expires_at), items
+    def work(connection: Connection) -> Batch:
+        found = get_usable_bucket(connection, key, bucket)
+        batch = _get_reachable(connection, key, batch_id)
+        if found.id not in batch.bucket_ids:
+            raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+        return batch
 
     return context.read(work)
 
 
-async def _finalize_in_steps(context: Context, chosen: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
+async def finalize_batch(context: Context, key: Key, batch: Batch, *, abandon: bool) -> Report:
+    """Make sources of the files whose bytes are there; with `abandon`, give up the rest so that the batch can end.
+
+    Raises `request_in_progress` while another finalize works on the same files, `storage_full`.
+    """
+    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
+    ready = [upload for upload in members if is_complete(context, upload)]
+    others = [upload for upload in members if upload not in ready]
+    if abandon:
+        await _abandon(context, others)
+    outcomes, late = await _finalize_in_steps(context, ready)
+    outcomes += await finalize_all(context, others)
+    outcomes.sort(key=lambda outcome: outcome.upload.position)
+    pending = [(outcome.upload, "blob_not_uploaded") for outcome in outcomes if outcome.is_pending]
+    pending += [(upload, "time_budget_exhausted") for upload in late]
+    rolled = show_batch(context, key, batch.id)[1]
+    ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
+    # Specification, Batch status: a finalize that leaves items pending reports partial, also where none is finalized.
+    return Report("partial" if pending else rolled.status, ended, tuple(pending))
+
+
+def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp, list[Item]]:
+    """The batch, its status and its files, in one snapshot; raises NotFound."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> tuple[Batch, RollUp, list[Item]]:
+        batch = _get_reachable(connection, key, batch_id)
+        items = [_item(member, now) for member in store.list_members(connection, batch.id)]
+        states = [(item.state, item.ready) for item in items]
+        return batch, rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
+
+    return context.read(work)
+
+
+def _get_reachable(connection: Connection, key: Key, batch_id: str) -> Batch:
+    """Raises NotFound; a key that is kept to some buckets sees the batches of these."""
+    batch = store.get_batch(connection, key.team_id, batch_id)
+    if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
+        raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+    return batch
+
+
+async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]:
+    """The sessions as a replay answers with them: those that expired unfinished get a new life and a new token."""
+    batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
+    if context.clock.timestamp() < batch.expires_at:
+        return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
+    _, ends_at = lifetime(context)
+
+    def work(connection: Connection) -> list[Upload]:
+        store.renew_batch(connection, batch_id, ends_at)
+        for upload in uploads.list_uploads(connection, batch_id):
+            uploads.renew_upload(connection, upload.id, ends_at, ends_at)
+        return uploads.list_uploads(connection, batch_id)
+
+    return await context.write(work)
+
+
+async def _finalize_in_steps(context: Context, ready: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
     """The outcomes, and what the time budget left over."""
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + FINALIZE_BUDGET_S
-    for start in range(0, len(chosen), STEP):
+    for start in range(0, len(ready), STEP):
         if context.clock.monotonic() > until_s:
-            return outcomes, list(chosen[start:])
-        outcomes += await finalize_all(context, chosen[start : start + STEP])
+            return outcomes, list(ready[start:])
+        outcomes += await finalize_all(context, ready[start : start + STEP])
     return outcomes, []
 
 
-async def _abandon(context: Context, missing: Iterable[Upload]) -> None:
-    given_up = list(missing)
+async def _abandon(context: Context, missing: Sequence[Upload]) -> None:
+    """Cancel those that still lack bytes; whoever sends some just now is stopped."""
+    async with AsyncExitStack() as held:
+        for upload in missing:
+            if upload.status == uploads.OPEN:
+                await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
+        lacking = [upload for upload in missing if _lacks_bytes(context, upload)]
 
-    def work(connection: Connection) -> None:
-        for upload in given_up:
-            uploads.finish_upload(connection, upload.id, uploads.CANCELED)
+        def work(connection: Connection) -> list[str]:
+            return [upload.id for upload in lacking if uploads.finish_upload(connection, upload.id, uploads.CANCELED)]
 
-    await context.write(work)
-    for upload in given_up:
-        context.parts.delete(upload.id)
+        await context.parts.delete(*await context.write(work))
 
 
-def _lost(*, abandon: bool) -> ServiceError:
-    return ServiceError(ErrorCode.SESSION_CANCELED if abandon else ErrorCode.SESSION_EXPIRED)
+def _lacks_bytes(context: Context, upload: Upload) -> bool:
+    return progress_of(context, upload).state in (PENDING, UPLOADING)
 
 
 def _item(member: BatchMember, now: str) -> Item:
     """The file's state: its session's until it is finalized, then its source's."""
-    if member.upload_status == uploads.OPEN:
-        state = rules.GIVEN_UP if now >= member.expires_at else rules.PENDING
-        return Item(member, state, ready=False, error=None)
     if member.upload_status != uploads.FINALIZED:
-        return Item(member, rules.GIVEN_UP, ready=False, error=_parsed(member.upload_error))
+        return _unfinished(member, is_over=now >= member.expires_at)
     if member.source_status is None:
-        return Item(member, rules.DELETED, ready=False, error=None)
+        return Item(member, rules.DELETED, ready=False, error=_told(ErrorCode.SOURCE_NOT_FOUND))
     places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
     ready = readiness.is_ready(member.source_status, places)
     return Item(member, member.source_status, ready=ready, error=_parsed(member.source_error))
+
+
+def _unfinished(member: BatchMember, *, is_over: bool) -> Item:
+    if member.upload_status == uploads.FAILED:
+        return Item(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
+    if member.upload_status == uploads.CANCELED:
+        return Item(member, rules.GIVEN_UP, ready=False, error=_told(ErrorCode.SESSION_CANCELED))
+    if member.upload_status == uploads.EXPIRED or is_over:
+        return Item(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
+    return Item(member, rules.PENDING, ready=False, error=None)
+
+
+def _told(code: ErrorCode) -> dict[str, Any]:
+    error = ServiceError(code)
+    return {"code": str(code), "message": error.message, "retryable": error.rule.retryable}
+
+
+_EXPIRED = _told(ErrorCode.SESSION_EXPIRED)
 
 
 def _parsed(error: str | None) -> dict[str, Any] | None:

@@ -6,20 +6,19 @@ the session finalized and answers with the same source.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, media_types, readiness
 from svc_daemon.core import uploads as rules
-from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import add_source
-from svc_daemon.operations.uploads import progress_of
+from svc_daemon.operations.uploads import Progress, checked_hash, get_session, progress_of
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
-from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, find_source, get_source
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
@@ -28,86 +27,122 @@ from svc_daemon.wire.tasks import INDEXING
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """What a finalize made of one session: a source, now or before, or an error that another try won't cure."""
+    """What a finalize made of one session: a source, now or before, or an error.
+
+    With `blob_not_uploaded` or `checksum_mismatch` the session goes on, and the bytes can be sent; after any other
+    error another try won't help.
+    """
 
     upload: Upload
     source: Source | None = None
     error: ServiceError | None = None
     replayed: bool = False
 
+    @property
+    def is_pending(self) -> bool:
+        return self.error is not None and self.error.code in (ErrorCode.BLOB_NOT_UPLOADED, ErrorCode.CHECKSUM_MISMATCH)
 
-async def finalize_upload(context: Context, key: Key, upload_id: str) -> Finalized:
+
+async def finalize_upload(context: Context, upload: Upload) -> Finalized:
     """The session's source; raises `blob_not_uploaded` (retryable) while bytes are missing, and the session's end."""
-    upload = context.read(lambda connection: store.get_upload(connection, key.team_id, upload_id))
-    if upload.status == store.OPEN:
-        refuse_unfinished(context, upload)
     outcome = (await finalize_all(context, [upload]))[0]
     if outcome.error is not None:
         raise outcome.error
     return outcome
 
 
-def refuse_unfinished(context: Context, upload: Upload) -> None:
-    """Raises unless all bytes of the open session are there."""
-    progress = progress_of(context, upload)
-    rules.refuse_ended(progress.state)
-    if progress.state != rules.UPLOADED:
-        raise ServiceError(
-            ErrorCode.BLOB_NOT_UPLOADED,
-            f"{progress.received_bytes} of {upload.size_bytes} bytes have arrived.",
-            received_bytes=progress.received_bytes,
-            size_bytes=upload.size_bytes,
-        )
-
-
 async def finalize_all(context: Context, uploads: Sequence[Upload]) -> list[Finalized]:
-    """Finalize sessions whose bytes are there; ended ones are replayed. In the order given."""
+    """Finalize the sessions whose bytes are there; ended ones are replayed, the others told. In the order given.
+
+    Raises `request_in_progress` when somebody else finalizes one of them just now, `storage_full`.
+    """
     async with AsyncExitStack() as held:
+        ready = {upload.id for upload in uploads if is_complete(context, upload)}
         for upload in uploads:
-            # No chunk may come in between the hash and the second name.
-            await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        made = await asyncio.gather(*(_prepare(context, upload) for upload in uploads))
+            # A chunk must not come in between the hash and the second name; but whoever sends one is not turned away.
+            if upload.id in ready:
+                await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
+        # Whoever held one of them before may have ended it.
+        now = context.read(lambda connection: [get_session(connection, upload.id) for upload in uploads])
+        made = await _prepare_all(context, now, ready)
         try:
-            outcomes = await context.write(lambda connection: [_commit(connection, context, *pair) for pair in made])
+            outcomes = await context.write(lambda connection: [_commit(connection, context, one) for one in made])
         except asyncio.CancelledError:
             # The commit may come all the same; if it doesn't, the next start removes the blobs.
             raise
         except BaseException:
-            _drop_blobs(context, [source for _, source in made if source])
+            _drop_blobs(context, made)
             raise
-    _drop_blobs(context, _unused(made, outcomes))
-    for outcome in outcomes:
-        context.parts.delete(outcome.upload.id)
+        kept = {outcome.source.id for outcome in outcomes if outcome.source}
+        _drop_blobs(context, [one for one in made if one.source and one.source.id not in kept])
+        await context.parts.delete(*(one.upload.id for one in made if one.source))
     context.wakes.indexing.set()
     context.wakes.sweeping.set()
     return outcomes
 
 
-async def _prepare(context: Context, upload: Upload) -> tuple[Upload, Source | None]:
-    """The source that an open session is to become, its blob in place; None for a session that has ended."""
+def is_complete(context: Context, upload: Upload) -> bool:
+    """Whether the session is open and all its bytes are there."""
+    return upload.status == store.OPEN and progress_of(context, upload).state == rules.UPLOADED
+
+
+async def _prepare_all(context: Context, uploads: Sequence[Upload], ready: Collection[str]) -> list[Finalized]:
+    """What each is to become; where one goes wrong, none of them leaves a blob."""
+    preparing = (_prepare(context, upload, is_held=upload.id in ready) for upload in uploads)
+    prepared = await asyncio.gather(*preparing, return_exceptions=True)
+    made = [one for one in prepared if isinstance(one, Finalized)]
+    for one in prepared:
+        if isinstance(one, BaseException):
+            _drop_blobs(context, made)
+            raise one
+    return made
+
+
+async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finalized:
+    """The source that an open session is to become, its blob in place; neither source nor error for an ended one."""
     if upload.status != store.OPEN:
-        return upload, None
-    sha256 = await context.parts.hash(upload.id)
-    head = await context.parts.head(upload.id)
-    source = _new_source(context, upload, sha256, head)
+        return Finalized(upload)
+    progress = progress_of(context, upload)
+    if progress.state == rules.EXPIRED:
+        return Finalized(upload, error=ServiceError(ErrorCode.SESSION_EXPIRED))
+    if progress.state != rules.UPLOADED or not is_held:
+        return Finalized(upload, error=_incomplete(progress))
+    try:
+        sha256 = await checked_hash(context, upload)
+    except StorageError:
+        raise
+    except ServiceError as error:
+        return Finalized(upload, error=error)
+    source = _new_source(context, upload, sha256, await context.parts.head(upload.id))
     await context.parts.link(upload.id, source.id)
-    return upload, source
+    return Finalized(upload, source)
 
 
-def _commit(connection: Connection, context: Context, upload: Upload, source: Source | None) -> Finalized:
+def _incomplete(progress: Progress) -> ServiceError:
+    return ServiceError(
+        ErrorCode.BLOB_NOT_UPLOADED,
+        f"{progress.received_bytes} of {progress.upload.size_bytes} bytes have arrived.",
+        received_bytes=progress.received_bytes,
+        size_bytes=progress.upload.size_bytes,
+    )
+
+
+def _commit(connection: Connection, context: Context, made: Finalized) -> Finalized:
     """Source and session together; what can't be is written down on the session, so that nobody tries again."""
-    now = store.get_upload(connection, upload.team_id, upload.id)
-    if now.status != store.OPEN or source is None:
+    if made.error is not None:
+        return made
+    now = get_session(connection, made.upload.id)
+    if now.status != store.OPEN or made.source is None:
         return _replay(connection, now)
     try:
-        _check_places(connection, source)
+        _check_places(connection, made.source)
     except ServiceError as error:
         told = {"code": str(error.code), "message": error.message, "retryable": error.rule.retryable}
-        store.finish_upload(connection, upload.id, store.FAILED, error=told)
-        return Finalized(upload, error=error)
-    store.finish_upload(connection, upload.id, store.FINALIZED, source_id=source.id)
-    add_source(connection, context, source)
-    return Finalized(upload, source)
+        store.finish_upload(connection, now.id, store.FAILED, error=told)
+        return Finalized(now, error=error)
+    store.finish_upload(connection, now.id, store.FINALIZED, source_id=made.source.id)
+    add_source(connection, context, made.source)
+    return made
 
 
 def _replay(connection: Connection, upload: Upload) -> Finalized:
@@ -136,16 +171,12 @@ def _check_places(connection: Connection, source: Source) -> None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"The source {source.replaces!r} is no longer in the bucket.")
 
 
-def _unused(made: Sequence[tuple[Upload, Source | None]], outcomes: Sequence[Finalized]) -> list[Source]:
-    kept = {outcome.source.id for outcome in outcomes if outcome.source}
-    return [source for _, source in made if source and source.id not in kept]
-
-
-def _drop_blobs(context: Context, sources: Sequence[Source]) -> None:
+def _drop_blobs(context: Context, made: Sequence[Finalized]) -> None:
     """Blobs that no row will own; after a failed sync nobody knows, and the next start decides."""
     if not context.database.is_broken:
-        for source in sources:
-            context.blobs.delete(source.id)
+        for one in made:
+            if one.source is not None:
+                context.blobs.delete(one.source.id)
 
 
 def _new_source(context: Context, upload: Upload, sha256: str, head: bytes) -> Source:

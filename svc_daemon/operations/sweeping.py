@@ -18,8 +18,6 @@ from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
 
-#: How long after its expiry a session's bytes are kept, seconds.
-EXPIRY_GRACE_S = 60
 #: Rows of one step: they share one commit.
 STEP_LIMIT = 100
 
@@ -47,14 +45,13 @@ async def forget_old_keys(context: Context) -> int:
 
 
 async def expire_uploads(context: Context) -> int:
-    """Drop the bytes of sessions that have expired. Returns how many; fewer than a step means all."""
-    # A chunk that is just being taken moves the expiry when it is done.
-    before = context.clock.timestamp(-EXPIRY_GRACE_S)
-    expired = context.read(lambda connection: uploads.list_expired_uploads(connection, before, STEP_LIMIT))
+    """Drop the bytes of sessions that have expired. Returns how many were found; fewer than a step means all."""
+    now = context.clock.timestamp()
+    expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     for upload in expired:
-        async with context.writers.hold(upload.id, lets_go=False):
-            if await context.write(partial(uploads.finish_upload, upload_id=upload.id, status=uploads.EXPIRED)):
-                context.parts.delete(upload.id)
+        # A chunk that is just being taken may move the expiry; the next round sees.
+        if not context.writers.is_held(upload.id):
+            await _expire(context, upload.id, now)
     return len(expired)
 
 
@@ -108,12 +105,18 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
     return 1
 
 
+async def _expire(context: Context, upload_id: str, now: str) -> None:
+    async with context.writers.hold(upload_id, lets_go=False):
+        # A replay may have given it a new life since it was listed.
+        if await context.write(partial(uploads.expire_upload, upload_id=upload_id, now=now)):
+            await context.parts.delete(upload_id)
+
+
 async def _remove_lost_parts(context: Context) -> int:
     """Parts whose session has ended: a kill came between the end and the removal."""
     open_ids = await context.read_aside(uploads.list_open_ids)
     lost = [upload_id for upload_id in await asyncio.to_thread(_part_ids, context) if upload_id not in open_ids]
-    for upload_id in lost:
-        context.parts.delete(upload_id)
+    await context.parts.delete(*lost)
     return len(lost)
 
 

@@ -1,6 +1,7 @@
-"""Upload sessions: create, take bytes, finalize, cancel. What may happen when is decided by `core.uploads`.
+"""Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads`.
 
-One request at a time writes to a session (`writers`); what was acknowledged is on the disk.
+One request at a time works on a session (`writers`), and looks at it anew once it holds it: whoever held it before may
+have ended it. What was acknowledged is on the disk.
 """
 
 from collections.abc import AsyncIterator
@@ -12,16 +13,17 @@ from svc_daemon.core.uploads import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import admit
+from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.store import uploads as store
 from svc_daemon.store.keys import Key
 from svc_daemon.store.parts import PartWriter
-from svc_daemon.store.sources import find_source
+from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 
 #: An accepted chunk writes the new expiry only when it moves by this much, so that small chunks cost no commit.
-EXTEND_STEP_S = 600
+EXTEND_STEP_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,17 @@ class Progress:
     received_bytes: int
     #: Of all bytes, hex, once they are there.
     sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A body on its way, and what its sender says of it."""
+
+    #: None where there is no Content-Range: the body is the whole file.
+    asked: ContentRange | None
+    #: The Content-Length; None where the body comes in chunks.
+    body_bytes: int | None
+    chunks: AsyncIterator[bytes]
 
 
 async def create_upload(context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
@@ -49,15 +62,16 @@ async def create_upload(context: Context, request: Repeatable, wanted: Upload) -
 
 async def reopen_upload(context: Context, upload_id: str) -> Upload:
     """The session as a replay answers with it: one that expired unfinished is given a new life and a new token."""
-    now = context.clock.timestamp()
-    found = context.read(lambda connection: store.find_upload(connection, upload_id))
-    if found is None:
-        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
-    if found.status not in (store.OPEN, store.EXPIRED) or now < found.expires_at:
+    found = context.read(lambda connection: get_session(connection, upload_id))
+    if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found
-    expires_at, ends_at = lifetime(context)
-    await context.write(lambda connection: store.renew_upload(connection, upload_id, expires_at, ends_at))
-    return replace(found, status=store.OPEN, generation=found.generation + 1, expires_at=expires_at, ends_at=ends_at)
+    lives = lifetime(context)
+
+    def work(connection: Connection) -> Upload:
+        store.renew_upload(connection, upload_id, *lives)
+        return get_session(connection, upload_id)
+
+    return await context.write(work)
 
 
 def lifetime(context: Context) -> tuple[str, str]:
@@ -70,9 +84,26 @@ def upload_token(context: Context, upload: Upload) -> str:
     return rules.token(context.secret, upload.id, upload.generation)
 
 
-def show_upload(context: Context, key: Key, upload_id: str) -> Progress:
-    """How far a session of the key's team is; raises NotFound."""
-    return progress_of(context, context.read(lambda connection: store.get_upload(connection, key.team_id, upload_id)))
+def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_change: bool = False) -> Upload:
+    """The session of this bucket; raises NotFound. Archived buckets do unless the session is `to_change`."""
+    get = get_usable_bucket if to_change else get_reachable_bucket
+
+    def work(connection: Connection) -> Upload:
+        found = get(connection, key, bucket)
+        upload = store.get_upload(connection, key.team_id, upload_id)
+        if found.id not in upload.bucket_ids:
+            raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
+        return upload
+
+    return context.read(work)
+
+
+def get_session(connection: Connection, upload_id: str) -> Upload:
+    """By id alone, for those who were let in; raises NotFound."""
+    upload = store.find_upload(connection, upload_id)
+    if upload is None:
+        raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
+    return upload
 
 
 def progress_of(context: Context, upload: Upload) -> Progress:
@@ -86,72 +117,70 @@ def progress_of(context: Context, upload: Upload) -> Progress:
 
 def authorize(context: Context, upload_id: str, token: str) -> Upload:
     """The session whose token this is; anything else is `session_not_found`."""
-    upload = context.read(lambda connection: store.find_upload(connection, upload_id))
+    upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, "There is no such upload session.")
     return upload
 
 
-async def put_bytes(
-    context: Context, upload: Upload, asked: ContentRange | None, chunks: AsyncIterator[bytes]
-) -> Progress:
+async def put_bytes(context: Context, upload_id: str, sending: Sending) -> Progress:
     """Take a chunk, or tell how far the session is; what is told as received is durable.
 
-    Raises what `core.uploads.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `storage_full`.
+    Raises what `core.uploads.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress` where
+    another request has taken over, `storage_full`.
     """
-    async with context.writers.hold(upload.id):
+    async with context.writers.hold(upload_id):
+        upload = context.look(lambda connection: get_session(connection, upload_id))
+        await context.parts.settle(upload_id)
         before = progress_of(context, upload)
-        verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, asked)
+        verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, sending.asked)
         if verdict.step is Step.TELL:
             return before
         if verdict.step is Step.DONE:
-            return replace(before, sha256=await _sha256(context, upload))
-        sha256 = await _append(context, upload, verdict, chunks)
-    after = progress_of(context, upload)
-    await _extend(context, upload)
-    if after.state != rules.UPLOADED:
-        return after
-    return replace(after, sha256=await _checked_hash(context, upload, sha256))
+            return await _finished(context, upload, None)
+        # Before it is taken, so that a chunk that is cut off counts too.
+        await _extend(context, upload)
+        return await _finished(context, upload, await _append(context, upload, verdict, sending))
 
 
-async def cancel_upload(context: Context, key: Key, upload_id: str) -> Progress:
+async def cancel_upload(context: Context, upload: Upload) -> Progress:
     """End the session and drop its bytes; one that has ended stays as it is."""
-    upload = context.read(lambda connection: store.get_upload(connection, key.team_id, upload_id))
     async with context.writers.hold(upload.id, lets_go=False):
         if await context.write(lambda connection: store.finish_upload(connection, upload.id, store.CANCELED)):
-            context.parts.delete(upload.id)
-    return show_upload(context, key, upload_id)
+            await context.parts.delete(upload.id)
+        return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
-async def _append(context: Context, upload: Upload, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> str | None:
+async def _append(context: Context, upload: Upload, verdict: rules.Verdict, sending: Sending) -> str | None:
     """Store the body behind what is there; the hash when it is the whole file."""
+    if sending.body_bytes is not None:
+        rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
     writer = await context.parts.open(upload.id)
     try:
-        await _fill(writer, upload, verdict, chunks)
+        sent_bytes = await _fill(writer, verdict, sending.chunks)
+        if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
+            await writer.drop()
     finally:
         # Also when the client is gone: what came is kept, so that it need not be sent again.
         try:
             await writer.sync()
         finally:
             writer.close()
+    rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
     is_whole = writer.start_bytes == 0 and writer.appended_bytes == upload.size_bytes
     return writer.hash.hexdigest() if is_whole else None
 
 
-async def _fill(writer: PartWriter, upload: Upload, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> None:
-    """Append the part of the body that is new; raises `size_mismatch` for a body that says more than it declared."""
-    skip, room = verdict.skip_bytes, verdict.take_bytes
+async def _fill(writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> int:
+    """Append the part of the body that is new, and stop behind its range; the bytes that came."""
+    end_bytes = verdict.skip_bytes + verdict.take_bytes
+    sent_bytes = 0
     async for chunk in chunks:
-        new = chunk[skip:]
-        skip = max(skip - len(chunk), 0)
-        if len(new) > room:
-            raise ServiceError(
-                ErrorCode.SIZE_MISMATCH,
-                "The body is longer than its range.",
-                declared_bytes=upload.size_bytes,
-            )
-        await writer.append(new)
-        room -= len(new)
+        await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
+        sent_bytes += len(chunk)
+        if sent_bytes > end_bytes:
+            break
+    return sent_bytes
 
 
 async def _extend(context: Context, upload: Upload) -> None:
@@ -161,18 +190,23 @@ async def _extend(context: Context, upload: Upload) -> None:
         await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
 
 
-async def _sha256(context: Context, upload: Upload) -> str:
-    if upload.status != store.FINALIZED:
-        return await context.parts.hash(upload.id)
-    source = context.read(lambda connection: find_source(connection, upload.team_id, upload.source_id or ""))
-    return source.sha256 if source else ""
+async def _finished(context: Context, upload: Upload, sha256: str | None) -> Progress:
+    """How far the session is now, with the hash once all bytes are there."""
+    progress = progress_of(context, upload)
+    if progress.state == rules.FINALIZED:
+        made = context.read(lambda connection: get_source(connection, upload.team_id, upload.source_id or ""))
+        return replace(progress, sha256=made.sha256)
+    # The time may have run out while the last chunk came; its bytes were taken all the same.
+    if progress.received_bytes < upload.size_bytes:
+        return progress
+    return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload, sha256))
 
 
-async def _checked_hash(context: Context, upload: Upload, sha256: str | None) -> str:
-    """The hash of the finished bytes; wrong ones are dropped, so that they can be sent again."""
+async def checked_hash(context: Context, upload: Upload, sha256: str | None = None) -> str:
+    """The hash of the finished bytes; raises `checksum_mismatch`, and wrong ones are dropped, to be sent again."""
     actual = sha256 or await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
-        context.parts.delete(upload.id)
+        await context.parts.delete(upload.id)
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=actual)
     return actual
 

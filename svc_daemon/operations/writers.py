@@ -49,10 +49,18 @@ class Writers:
             async with patience:
                 yield
         except TimeoutError as error:
-            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, "Another request has taken this session over.") from error
+            if not patience.expired():
+                raise
+            raise ServiceError(
+                ErrorCode.REQUEST_IN_PROGRESS, "Another request has taken this session over.", retry_after_seconds=1
+            ) from error
         finally:
             del self._holders[session_id]
             holder.gone.set()
+
+    def is_held(self, session_id: str) -> bool:
+        """Whether a request works on the session now."""
+        return session_id in self._holders
 
     async def _take_over(self, session_id: str) -> None:
         until_s = asyncio.get_running_loop().time() + TAKEOVER_S

@@ -32,7 +32,7 @@ class BatchMember:
     upload_id: str
     client_file_id: str
     bucket_ids: tuple[str, ...]
-    #: The session's: `open`, `finalized`, `canceled` or `failed`.
+    #: The session's, as `store.uploads` has it.
     upload_status: str
     #: When an open session ends.
     expires_at: str
@@ -68,6 +68,13 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> Batch:
     if row is None:
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
     return Batch.from_row(row)
+
+
+def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
+    """A replay found it expired."""
+    connection.execute(
+        "UPDATE batches SET expires_at = :expires_at WHERE id = :id", {"id": batch_id, "expires_at": expires_at}
+    )
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:

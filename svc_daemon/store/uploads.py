@@ -123,7 +123,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """A replay found it expired: the same session with a new life and a new token."""
+    """The same session with a new life and a new token; one that was finalized or canceled stays as it is."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
@@ -152,11 +152,20 @@ def finish_upload(
     return cursor.rowcount == 1
 
 
-def list_expired_uploads(connection: Connection, before: str, limit: int) -> list[Upload]:
-    """Open sessions that expired before `before`, longest ago first: their bytes can go."""
+def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
+    """End an open session whose time is over; False when it lives on, or had ended already."""
+    cursor = connection.execute(
+        "UPDATE uploads SET status = 'expired' WHERE id = :id AND status = 'open' AND expires_at <= :now",
+        {"id": upload_id, "now": now},
+    )
+    return cursor.rowcount == 1
+
+
+def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[Upload]:
+    """Open sessions whose time is over, longest ago first: their bytes can go."""
     rows = connection.execute(
-        "SELECT * FROM uploads WHERE status = 'open' AND expires_at < :before ORDER BY expires_at LIMIT :limit",
-        {"before": before, "limit": limit},
+        "SELECT * FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at LIMIT :limit",
+        {"now": now, "limit": limit},
     ).fetchall()
     return [Upload.from_row(row) for row in rows]
 

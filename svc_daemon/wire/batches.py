@@ -22,6 +22,8 @@ class ManifestItem(RequestBody):
     sha256: str | None = None
     replaces: str | None = None
     mapping: str | None = None
+    #: Refused: only imports and pages are called back.
+    webhook: Any = None
 
 
 class Manifest(RequestBody):
@@ -38,6 +40,8 @@ class BatchFile(RequestBody):
     filename: str
     content_type: str | None = None
     size_bytes: Annotated[int, Field(ge=0)]
+    #: Refused, as on an item of the manifest.
+    webhook: Any = None
 
 
 class BatchCreate(RequestBody):
@@ -46,6 +50,8 @@ class BatchCreate(RequestBody):
     manifest: Manifest
     files: list[BatchFile]
     dry_run: bool = False
+    #: Refused, as on an item of the manifest.
+    webhook: Any = None
 
 
 class BatchTarget(BaseModel):
