@@ -78,6 +78,8 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc bucket archive --base-url")
             return ;;
+        "svc bucket rm --timeout")
+            return ;;
         "svc bucket rm --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc bucket rm --base-url")
@@ -216,7 +218,7 @@ _svc() {
         "svc bucket create") commands="" flags="--name --description --meta --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source") commands="ls show text retry attach detach rm" flags="--help" ;;
         "svc source ls") commands="" flags="--bucket --status --type --tag --title --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source show") commands="" flags="--verify --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -51,6 +51,7 @@ from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
+from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -236,6 +237,7 @@ async def _working(process: Process) -> AsyncIterator[None]:
         IndexingWorker(process.context, process.extractor),
         SyncingWorker(process.context),
         SweepingWorker(process.context),
+        CascadingWorker(process.context),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     try:

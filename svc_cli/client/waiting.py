@@ -1,4 +1,4 @@
-"""Waiting until sources are ready: what is asked how often, and when to stop.
+"""Waiting until sources are ready or a task has ended: what is asked how often, and when to stop.
 
 A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
 at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
@@ -26,6 +26,12 @@ class SourceReader(Protocol):
     def source(self, source_id: str) -> Json: ...
 
     def sources(self, bucket: str, **filters: str) -> Iterable[Json]: ...
+
+
+class TaskReader(Protocol):
+    """The part of the client that waiting for a task needs."""
+
+    def task(self, task_id: str) -> Json: ...
 
 
 class Watch:
@@ -77,6 +83,30 @@ def wait_until_settled(
             raise _timed_out(watch, timeout_s or 0)
         pause_s = FIRST_PAUSE_S if watch.settled_count > before else min(LONGEST_PAUSE_S, pause_s * 1.5)
         sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
+
+
+def wait_for_task(
+    client: TaskReader,
+    task_id: str,
+    timeout_s: float | None,
+    on_change: Callable[[int], None],
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Json:
+    """The task once it has ended; `on_change` is told how much of it is done. Raises WaitTimedOut."""
+    deadline_s = None if timeout_s is None else clock() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while not (task := client.task(task_id)).get("finished_at"):
+        on_change(task["progress"]["chunks_done"])
+        if deadline_s is not None and clock() >= deadline_s:
+            raise WaitTimedOut(
+                f"The task {task_id} is not at its end after {timeout_s:g} s; the work goes on.",
+                details={"task_id": task_id},
+            )
+        sleep(pause_s)
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
+    on_change(task["progress"]["chunks_done"])
+    return task
 
 
 def _look(client: SourceReader, watch: Watch) -> None:

@@ -4,9 +4,19 @@ from typing import Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_metadata
+from svc_cli.client.waiting import wait_for_task
+from svc_cli.commands.options import (
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+    parse_metadata,
+)
 from svc_cli.commands.status import BUCKET_HEADS, bucket_row
 from svc_cli.console import Console
+from svc_cli.exits import Exit
 from svc_cli.render import fields, table
 
 app = new_app("List, create, show, archive and delete buckets.")
@@ -112,16 +122,44 @@ def rm(
     force: Annotated[
         bool, typer.Option("--force", help="Really delete it, and the sources that have no other bucket.")
     ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when it is gone. Exit 3 when some of it is left.")
+    ] = False,
+    timeout: TimeoutOption = None,
     dry_run: DryRunOption = False,
-) -> None:
+) -> Exit:
     """Delete a bucket and every source that is in no other one."""
-    with call.client() as client:
-        answer = client.bucket(bucket) if dry_run else client.delete_bucket(bucket, force=force)
-    if dry_run:
-        total = answer["counts"]["total"]
-        call.console.show(
-            {**answer, "dry_run": True}, lambda: f"would delete {answer['slug']} and up to {total} sources"
-        )
-        return
-    deletion = answer.get("deletion") or {}
-    call.console.show(answer, lambda: f"deleting {answer['slug']}: {deletion.get('total', 0)} sources")
+    timeout_s = parse_duration(timeout)
+    with call.client() as client, call.progress() as progress:
+        if dry_run:
+            return _would_delete(call.console, client.bucket(bucket))
+        answer = client.delete_bucket(bucket, force=force)
+        if wait:
+            progress.begin("deleting", answer["deletion"]["total"])
+            answer |= _outcome(wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update))
+    call.console.show(answer, lambda: _deleted(answer))
+    if answer["status"] == "deleting":
+        call.console.next_step(f"svc bucket show {answer['slug']}")
+    return Exit.FAILED if answer.get("error") else Exit.DONE
+
+
+def _would_delete(console: Console, bucket: Json) -> Exit:
+    total = bucket["counts"]["total"]
+    console.show({**bucket, "dry_run": True}, lambda: f"would delete {bucket['slug']} and up to {total} sources")
+    return Exit.DONE
+
+
+def _outcome(task: Json) -> Json:
+    """What the end of the task changes in the answer of the deletion."""
+    if task["status"] == "failed":
+        return {"status": "active", "deletion": task["deletion"], "error": task["error"]}
+    return {"status": "deleted", "deletion": task["deletion"]}
+
+
+def _deleted(answer: Json) -> str:
+    deletion = answer["deletion"]
+    if answer["status"] == "deleting":
+        return f"deleting {answer['slug']}: {deletion['total']} sources; no search finds them any more"
+    if answer["status"] == "active":
+        return f"{answer['slug']} is back: {answer['error']['message']}"
+    return f"deleted {answer['slug']}: {deletion['deleted']} sources, {deletion['detached']} stay in other buckets"

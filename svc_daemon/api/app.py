@@ -78,6 +78,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
              body=bucket.BucketUpdate, errors=(*NO_BUCKET, *FIELDS, E.DELETE_IN_PROGRESS)),
+    Endpoint("DELETE", B, buckets.delete, "Delete a bucket and the sources that have no other",
+             {200: bucket.BucketDeleted}, query={"force": "true: really."},
+             errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
 
     Endpoint("POST", B + "/files", files.upload, "Upload a file", S_ANY,
              form=FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),

@@ -23,7 +23,9 @@ from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.refusals import refusal
 from svc_daemon.core.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
+from svc_daemon.operations.cascades import delete_bucket
 from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.views import view_deletion
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.sources import DryRun
 
@@ -88,6 +90,16 @@ async def update(request: Request) -> Response:
         check_metadata(change.metadata, context_of(request).limits)
     bucket = await verbs.change_bucket(context_of(request), key, request.path_params["bucket"], change)
     return answer(request, wire.BucketAnswer, bucket)
+
+
+async def delete(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_DELETE)
+    force = flag("force", request.query_params.get("force"))
+    bucket, cascade = await delete_bucket(context_of(request), key, request.path_params["bucket"], force=force)
+    told = wire.BucketDeleted(
+        id=bucket.id, slug=bucket.slug, deletion=view_deletion(cascade), request_id=request_id_of(request.scope)
+    )
+    return respond(request, told)
 
 
 def _checked(request: Request, fields: wire.BucketFields) -> wire.BucketFields:

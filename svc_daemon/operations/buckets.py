@@ -75,8 +75,8 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 
 
 async def list_reachable_buckets(context: Context, key: Key, *, include_archived: bool) -> list[wire.Bucket]:
-    """Every bucket that the key may reach, oldest first; archived ones only when asked for."""
-    statuses = ("active", "deleting", "archived") if include_archived else ("active", "deleting")
+    """Every bucket that the key may reach, oldest first; archived ones only when asked for, deleting ones never."""
+    statuses = ("active", "archived") if include_archived else ("active",)
 
     def work(connection: Connection) -> list[wire.Bucket]:
         found = list_buckets(connection, key.team_id, statuses)

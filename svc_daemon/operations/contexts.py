@@ -26,6 +26,7 @@ class Wakes:
     indexing: asyncio.Event = field(default_factory=asyncio.Event)
     syncing: asyncio.Event = field(default_factory=asyncio.Event)
     sweeping: asyncio.Event = field(default_factory=asyncio.Event)
+    cascading: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
-from svc_daemon.store.memberships import delete_membership
+from svc_daemon.store.memberships import delete_membership, delete_memberships
 from svc_daemon.store.sources import Source, delete_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_tombstone
@@ -73,8 +73,7 @@ def give_places(
 def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
     """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
     now = context.clock.timestamp()
-    for bucket_id in source.places:
-        delete_membership(connection, source.id, bucket_id)
+    delete_memberships(connection, source.id)
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now)

@@ -30,7 +30,7 @@ from svc_daemon.store.tasks import (
     update_progress,
 )
 from svc_daemon.wire.codes import SourceErrorCode
-from svc_daemon.wire.tasks import INDEXING
+from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,7 @@ async def release_expired(context: Context, now_s: float) -> int:
         return 0
     released = await context.write(work)
     context.wakes.indexing.set()
+    context.wakes.cascading.set()
     return released
 
 
@@ -205,6 +206,10 @@ def _indexed(source: Source, extraction: Extraction, now: str) -> Source:
 
 def _release(connection: Connection, context: Context, task: Task) -> None:
     """The worker is gone with its reasons: what is known is that the attempt did not end."""
+    if task.type == CASCADE:
+        # No document of its can be at fault: it goes on where it stopped, however often that happens.
+        park_task(connection, task)
+        return
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is None:
         finish_task(connection, task, "canceled", context.clock.timestamp())

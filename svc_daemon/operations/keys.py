@@ -6,6 +6,7 @@ from svc_daemon.core import api_keys
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
+from svc_daemon.store.cascades import find_cascade
 from svc_daemon.store.keys import Key, find_key
 from svc_daemon.store.sources import Source, find_source, get_source
 from svc_daemon.store.tasks import Task, get_task
@@ -56,12 +57,15 @@ def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     """An active bucket; an archived or deleting one counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status != "active":
-        raise NotFound(
-            ErrorCode.BUCKET_NOT_FOUND,
-            f"The bucket {bucket!r} is {found.status}.",
-            bucket=bucket,
-            status=found.status,
-        )
+        raise _not_usable(found, bucket)
+    return found
+
+
+def get_lasting_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+    """An active or archived bucket; one that is being deleted counts as missing."""
+    found = get_reachable_bucket(connection, key, bucket)
+    if found.status == "deleting":
+        raise _not_usable(found, bucket)
     return found
 
 
@@ -74,14 +78,23 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
 
 
 def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
-    """Raises NotFound; a key that is kept to some buckets sees the tasks of the sources there."""
+    """Raises NotFound; a key that is kept to some buckets sees the tasks of these and of the sources there."""
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None:
+        return task
+    cascade = find_cascade(connection, task.id)
+    if cascade is not None and cascade.bucket_id in key.buckets:
         return task
     source = find_source(connection, key.team_id, task.source_id or "")
     if source is None or not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
     return task
+
+
+def _not_usable(found: Bucket, bucket: str) -> NotFound:
+    return NotFound(
+        ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket!r} is {found.status}.", bucket=bucket, status=found.status
+    )
 
 
 def _no_bucket(bucket: str) -> NotFound:

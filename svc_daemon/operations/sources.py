@@ -12,7 +12,7 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, get_usable_bucket
+from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, get_usable_bucket
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.buckets import Bucket, touch_buckets_of
@@ -52,7 +52,7 @@ async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFi
     """The bucket and those of its members that pass the filter, in one snapshot."""
 
     def work(connection: Connection) -> tuple[Bucket, list[Source]]:
-        found = get_reachable_bucket(connection, key, bucket)
+        found = get_lasting_bucket(connection, key, bucket)
         return found, list_sources(connection, key.team_id, found.id, chosen)
 
     return await context.read_aside(work)

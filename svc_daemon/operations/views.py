@@ -1,7 +1,10 @@
 """Stored records as the contract shows them. Here, not in `api`, since stored answers hold them too."""
 
+from dataclasses import replace
+
 from svc_daemon.core import readiness
 from svc_daemon.store.buckets import Bucket, Census
+from svc_daemon.store.cascades import Cascade
 from svc_daemon.store.sources import Source
 from svc_daemon.store.tasks import Task
 from svc_daemon.wire import buckets, sources, tasks
@@ -44,6 +47,9 @@ def view_member(source: Source, bucket_id: str) -> sources.SourceMember:
 
 
 def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
+    if bucket.status == readiness.DELETING:
+        # What it still holds is neither listed nor found any more.
+        census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,
         teamId=bucket.team_id,
@@ -76,12 +82,25 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
     )
 
 
-def view_task(task: Task) -> tasks.Task:
+def view_deletion(cascade: Cascade) -> buckets.Deletion:
+    return buckets.Deletion(
+        task_id=cascade.task_id,
+        total=cascade.total,
+        deleted=cascade.deleted,
+        detached=cascade.detached,
+        failed=cascade.failed,
+    )
+
+
+def view_task(task: Task, cascade: Cascade | None = None) -> tasks.Task:
+    """`cascade` is that of a bucket's deletion."""
     return tasks.Task(
         id=task.id,
         type=task.type,
         status=task.status,
         source_id=task.source_id,
+        bucket_id=cascade.bucket_id if cascade else None,
+        deletion=view_deletion(cascade) if cascade else None,
         attempt=task.attempt,
         max_attempts=task.max_attempts,
         progress=tasks.TaskProgress(stage=task.stage, chunks_done=task.chunks_done, chunks_total=task.chunks_total),

@@ -124,6 +124,29 @@ def update_bucket(connection: Connection, bucket: Bucket) -> None:
     )
 
 
+def mark_deleting(connection: Connection, bucket: Bucket, updated_at: str) -> None:
+    """From the commit on nobody finds the bucket or what is in it alone."""
+    connection.execute(
+        "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"
+        " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
+        {"id": bucket.id, "team_id": bucket.team_id, "updated_at": updated_at},
+    )
+
+
+def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
+    """Its deletion did not succeed: the bucket is active again, with what is left in it, and says why."""
+    connection.execute(
+        "UPDATE buckets SET status = 'active', last_delete_error = :reason, revision = revision + 1,"
+        " updated_at = :updated_at WHERE id = :id AND status = 'deleting'",
+        {"id": bucket_id, "reason": reason, "updated_at": updated_at},
+    )
+
+
+def delete_bucket(connection: Connection, bucket_id: str) -> None:
+    """Remove the row of a bucket that is being deleted; its memberships must be gone. The slug is free again."""
+    connection.execute("DELETE FROM buckets WHERE id = :id AND status = 'deleting'", {"id": bucket_id})
+
+
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
     """Move the revision on: its membership, or what a listing of it shows, has changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})

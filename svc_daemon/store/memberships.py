@@ -52,6 +52,32 @@ def delete_membership(connection: Connection, source_id: str, bucket_id: str) ->
     return cursor.rowcount == 1
 
 
+def delete_memberships(connection: Connection, source_id: str) -> None:
+    """All of the source's, also in a bucket that is being deleted."""
+    rows = connection.execute(
+        "DELETE FROM memberships WHERE source_id = :source_id RETURNING bucket_id", {"source_id": source_id}
+    ).fetchall()
+    for row in rows:
+        touch_bucket(connection, row["bucket_id"])
+
+
+def count_members(connection: Connection, bucket_id: str) -> int:
+    row = connection.execute(
+        "SELECT COUNT(*) AS members FROM memberships WHERE bucket_id = :bucket_id", {"bucket_id": bucket_id}
+    ).fetchone()
+    return int(row["members"])
+
+
+def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[str]:
+    """Ids of the bucket's members behind `after_id`, in order, whatever their state."""
+    rows = connection.execute(
+        "SELECT source_id FROM memberships WHERE bucket_id = :bucket_id AND source_id > :after_id"
+        " ORDER BY source_id LIMIT :limit",
+        {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
+    ).fetchall()
+    return [row["source_id"] for row in rows]
+
+
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
     """The source is indexed: its memberships may be synced."""
     connection.execute(
@@ -101,6 +127,15 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",
         {"source_id": source_id},
+    )
+
+
+def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
+    """The bucket is back: the index is told of its indexed members again, for it may have forgotten them."""
+    connection.execute(
+        "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
+        " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
+        {"bucket_id": bucket_id, "due_at": due_at},
     )
 
 

@@ -27,6 +27,12 @@ def m002_uploads_batches(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
+@state()
+def m004_cascades(db: sqlite_utils.Database) -> None:
+    for statement in _FOURTH.split(";\n\n"):
+        db.execute(statement)
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date; raises StorageError for a newer database."""
     db = sqlite_utils.Database(connection)
@@ -232,3 +238,27 @@ CREATE TABLE uploads (
 CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
 
 CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open'"""
+
+#: From the commit on that puts a bucket on `deleting`, a source's places are the others.
+_FOURTH = """\
+CREATE TABLE cascades (
+  task_id TEXT PRIMARY KEY REFERENCES tasks (id),
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  bucket_id TEXT NOT NULL,
+  after_id TEXT NOT NULL,
+  total BIGINT NOT NULL,
+  deleted BIGINT NOT NULL,
+  detached BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  reason TEXT
+) WITHOUT ROWID;
+
+CREATE INDEX cascades_of_bucket ON cascades (bucket_id);
+
+DROP VIEW source_views;
+
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""

@@ -78,13 +78,15 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
     return row["id"] if row else None
 
 
-def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: float) -> Task | None:
+def claim_task(
+    connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
+) -> Task | None:
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
-        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = 'extract', chunks_done = 0"
+        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0"
         " WHERE id = :id AND status = 'queued' RETURNING *",
-        {"id": task_id, "now": now, "lease_until_s": lease_until_s},
+        {"id": task_id, "now": now, "lease_until_s": lease_until_s, "stage": stage},
     ).fetchall()
     return Task.from_row(rows[0]) if rows else None
 
@@ -171,11 +173,12 @@ def list_expired(connection: Connection, now_s: float) -> list[Task]:
     return [Task.from_row(row) for row in rows]
 
 
-def next_attempt_due(connection: Connection) -> str | None:
-    """When the earliest task that pauses is due; None when none pauses."""
+def next_attempt_due(connection: Connection, task_type: str) -> str | None:
+    """When the earliest task of the type that pauses is due; None when none pauses."""
     row = connection.execute(
-        "SELECT MIN(next_attempt_at) AS due FROM tasks"
-        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at IS NOT NULL"
+        "SELECT MIN(next_attempt_at) AS due FROM tasks WHERE finished_at IS NULL AND status = 'queued'"
+        " AND type = :type AND next_attempt_at IS NOT NULL",
+        {"type": task_type},
     ).fetchone()
     due: str | None = row["due"]
     return due

@@ -4,6 +4,7 @@ How many bytes are there is not stored: the size on the disk says it (`store.par
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from sqlite3 import Connection, Row
 from typing import Any
@@ -168,6 +169,25 @@ def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[U
         {"now": now, "limit": limit},
     ).fetchall()
     return [Upload.from_row(row) for row in rows]
+
+
+def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[Upload]:
+    """Open sessions into the bucket behind `after_id`, in order."""
+    rows = connection.execute(
+        "SELECT * FROM uploads WHERE status = 'open' AND id > :after_id"
+        " AND EXISTS (SELECT 1 FROM json_each(uploads.bucket_ids) WHERE value = :bucket_id)"
+        " ORDER BY id LIMIT :limit",
+        {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
+    ).fetchall()
+    return [Upload.from_row(row) for row in rows]
+
+
+def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[str]) -> None:
+    """The open session goes on into these buckets."""
+    connection.execute(
+        "UPDATE uploads SET bucket_ids = :bucket_ids WHERE id = :id AND status = 'open'",
+        {"id": upload_id, "bucket_ids": json.dumps(bucket_ids)},
+    )
 
 
 def list_open_ids(connection: Connection) -> set[str]:

@@ -111,6 +111,32 @@ class BucketPutAnswer(BucketAnswer):
     created: bool
 
 
+class Deletion(BaseModel):
+    """How far a bucket's deletion is. The three counts make `total` once it has ended."""
+
+    #: The task that tells the end.
+    task_id: str
+    #: Members when it was asked for.
+    total: int
+    #: Sources that had no other bucket, and are gone.
+    deleted: int
+    #: Sources that stay in another bucket.
+    detached: int
+    #: Sources that could not be deleted; the bucket is active again then, and says why.
+    failed: int
+
+
+class BucketDeleted(BaseModel):
+    """The bucket and what is in it alone are out of reach from this answer on; a task removes them."""
+
+    id: str
+    slug: str
+    object: Literal["bucket"] = "bucket"
+    status: Literal["deleting"] = "deleting"
+    deletion: Deletion
+    request_id: str
+
+
 class BucketList(BaseModel):
     team_id: str
     buckets: list[Bucket]

@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from svc_daemon.wire.buckets import Deletion
 from svc_daemon.wire.sources import SourceError
 
 INDEXING = "provider_file_search_indexing"
@@ -12,8 +13,9 @@ REBUILD = "store_rebuild"
 
 
 class TaskProgress(BaseModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; null before the first.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`, `delete` of a bucket; null before the first.
     stage: str | None
+    #: Of a bucket's deletion, these are members.
     chunks_done: int
     chunks_total: int | None
 
@@ -25,6 +27,10 @@ class Task(BaseModel):
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str
     source_id: str | None
+    #: The bucket that is deleted.
+    bucket_id: str | None = None
+    #: How far a bucket's deletion is.
+    deletion: Deletion | None = None
     attempt: int
     max_attempts: int
     progress: TaskProgress

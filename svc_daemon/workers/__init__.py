@@ -1,10 +1,11 @@
-"""The only loops: indexing, bucket sync, sweeping. Each waits for its event or its earliest due time, works, repeats.
+"""The only loops: indexing, bucket sync, sweeping, cascades. Each waits for its event or its due time, works, repeats.
 
 When a worker wakes:
 
     indexing   a source was created, retried or requeued; a slot became free; a pause ended; a lease ran out
     syncing    an indexing completed; a source was attached or detached; a pause ended; a lease ran out
     sweeping   something was deleted or replaced; the look-round time (`sweeping.ROUND_S`) has passed
+    cascading  the deletion of a bucket was asked for; a pause ended; a lease ran out
 
 State is in the database, never in a loop: a worker that dies is replaced by the next start.
 """

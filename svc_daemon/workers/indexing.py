@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 from collections import deque
+from functools import partial
 
 from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
@@ -33,6 +34,7 @@ from svc_daemon.store.sources import Source, find_source
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
+from svc_daemon.wire.tasks import INDEXING
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class IndexingWorker:
                 continue
             if claim is not None:
                 return claim
-            due_at = self._context.read(next_attempt_due)
+            due_at = self._context.read(partial(next_attempt_due, task_type=INDEXING))
             await wait(self._context.wakes.indexing, due_at, self._context.clock)
 
     async def _claim(self) -> IndexingClaim | None:

@@ -42,6 +42,7 @@ from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
+from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -49,7 +50,7 @@ from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
-Worker = IndexingWorker | SyncingWorker | SweepingWorker
+Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
@@ -159,15 +160,16 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        for event in (wakes.indexing, wakes.syncing, wakes.sweeping):
+        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading):
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
-        """Run these workers (`indexing`, `syncing`, `sweeping`), or all of them."""
+        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`), or all of them."""
         makers: dict[str, Callable[[], Worker]] = {
             "indexing": partial(IndexingWorker, self.context, self._extractor),
             "syncing": partial(SyncingWorker, self.context),
             "sweeping": partial(SweepingWorker, self.context),
+            "cascading": partial(CascadingWorker, self.context),
         }
         for name in names or makers:
             self.loop.run(self._start(makers[name]))

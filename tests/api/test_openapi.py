@@ -119,6 +119,7 @@ def test_real_answers_are_of_the_models_of_their_rows(working: Daemon) -> None:
         ("GET", "/v1/search", {"params": {"q": "quay"}}),
         ("DELETE", f"{b}/sources/{{source_id}}", {}),
         ("DELETE", s, {}),
+        ("DELETE", b, {"params": {"force": "true"}}),
     ]
     for method, path, options in calls:
         filled = path.replace("{bucket}", "inbox").replace("{source_id}", source_id).replace("{task_id}", task_id)

@@ -147,6 +147,16 @@ def test_deleting_a_bucket_passes_the_services_answer_on(here: RunSvc) -> None:
     assert here("bucket", "show", "handbook").exit == 0
 
 
+def test_deleting_a_bucket_can_be_waited_for(here: RunSvc) -> None:
+    here("bucket", "create", "doomed")
+    here("upload", "-", "--title", "doomed.txt", "-b", "doomed", stdin=b"Doomed words.")
+    ended = here("bucket", "rm", "doomed", "--force", "--wait", "--json")
+    assert (ended.exit, ended.json["status"], ended.json["deletion"]["deleted"]) == (0, "deleted", 1)
+    assert here("bucket", "show", "doomed").exit == 5
+    here("bucket", "create", "doomed")
+    _words(here("bucket", "rm", "doomed", "--force"), "deleting doomed", "0 sources")
+
+
 def test_the_key_in_use_is_told_to_scripts_and_masked_for_people(
     here: RunSvc, shared_installation: Installation
 ) -> None:

@@ -105,7 +105,7 @@ def test_fish_offers_what_may_stand_there(line: str, offered: list[str]) -> None
         (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
         (("svc", "upload", ""), ["FILES"]),
         (("svc", "upload", "--title", ""), ["FILES"]),
-        (("svc", "bucket", "rm", "-"), ["--force", "--dry-run"]),
+        (("svc", "bucket", "rm", "-"), ["--force", "--wait"]),
     ],
 )
 def test_zsh_offers_what_may_stand_there(words: tuple[str, ...], offered: list[str]) -> None:

@@ -183,15 +183,15 @@ def test_leases_run_out_at_their_time(connection: Connection) -> None:
 
 
 def test_the_earliest_pause_is_told(connection: Connection) -> None:
-    assert next_attempt_due(connection) is None
+    assert next_attempt_due(connection, INDEXING) is None
     for name, due_at in (("1", LATER), ("2", NOW)):
         add_task(connection, name, source_id=f"src_{name}")
         task = claim_task(connection, f"task_{name}", NOW, 10.0)
         assert task is not None
         retry_task(connection, task, due_at, ERROR)
-    assert next_attempt_due(connection) == NOW
+    assert next_attempt_due(connection, INDEXING) == NOW
     cancel_tasks(connection, "src_2", NOW)
-    assert next_attempt_due(connection) == LATER
+    assert next_attempt_due(connection, INDEXING) == LATER
 
 
 def test_open_tasks_are_counted_by_status(connection: Connection) -> None:

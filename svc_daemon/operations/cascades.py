@@ -1,0 +1,271 @@
+"""Deleting a bucket: out of reach at once, then emptied by a task in steps, then gone.
+
+    active, archived -> deleting      one transaction: the bucket is marked, its cascade queued
+    deleting -> (no row)              every member was deleted, or stays in another bucket
+    deleting -> active                some could not be deleted: `lastDeleteError` says why, the same call runs again
+
+From the first commit on the bucket is no place of any source (the view of sources leaves it out), so no search and no
+listing has what is in it alone, however far the task is. A step is one transaction and writes down how far it came: a
+kill costs nothing but the step that it hit. No member can join a bucket that is being deleted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+
+from svc_daemon.core import ids, retries
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.deletion import leave_bucket, remove_source
+from svc_daemon.operations.keys import get_reachable_bucket
+from svc_daemon.store import buckets, memberships, uploads
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import find_source
+from svc_daemon.store.tasks import (
+    Task,
+    claim_task,
+    create_task,
+    extend_lease,
+    find_waiting,
+    finish_task,
+    is_held,
+    park_task,
+    retry_task,
+    update_progress,
+)
+from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.uploads import Upload
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.tasks import CASCADE
+
+#: Members of one step: some 20 ms of the writer's time, so that others' writes go on in between.
+STEP_LIMIT = 200
+#: What a task that deletes is doing, as its progress tells.
+STAGE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeClaim:
+    """A cascade that this worker holds, as it stood at the claim."""
+
+    task: Task
+    cascade: Cascade
+
+
+async def delete_bucket(context: Context, key: Key, bucket: str, *, force: bool) -> tuple[Bucket, Cascade]:
+    """Put the bucket out of reach and queue the removal of what is in it alone.
+
+    Raises `bucket_not_found`, `force_required`, and `delete_in_progress` while an earlier call's cascade runs.
+    """
+
+    def work(connection: Connection) -> tuple[Bucket, Cascade]:
+        found = get_reachable_bucket(connection, key, bucket)
+        _refuse(connection, found, force=force)
+        buckets.mark_deleting(connection, found, context.clock.timestamp())
+        return found, _queue(connection, context, found)
+
+    deletion = await context.write(work)
+    context.wakes.cascading.set()
+    return deletion
+
+
+async def claim_cascade(context: Context) -> CascadeClaim | None:
+    """Claim the oldest waiting cascade of the first team that has one."""
+    now = context.clock.timestamp()
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+
+    def find(connection: Connection) -> str | None:
+        waiting = (find_waiting(connection, team_id, CASCADE, now) for team_id in list_team_ids(connection))
+        return next((task_id for task_id in waiting if task_id), None)
+
+    def claim(connection: Connection) -> CascadeClaim | None:
+        task_id = find(connection)
+        task = claim_task(connection, task_id, now, lease_until_s, STAGE) if task_id else None
+        cascade = find_cascade(connection, task.id) if task else None
+        return CascadeClaim(task, cascade) if task and cascade else None
+
+    # A look costs no commit, a claim does.
+    return await context.write(claim) if context.read(find) else None
+
+
+def next_members(context: Context, claim: CascadeClaim) -> list[str]:
+    """Ids of members whose turn it is; empty when all had theirs, or when the claim is stale."""
+
+    def work(connection: Connection) -> list[str]:
+        now = _held(connection, claim)
+        return memberships.list_member_ids(connection, now.bucket_id, now.after_id, STEP_LIMIT) if now else []
+
+    return context.read(work)
+
+
+async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequence[str]) -> None:
+    """One step: what is in no other bucket is deleted, the rest leaves this one. A stale claim changes nothing."""
+
+    def work(connection: Connection) -> None:
+        now = _held(connection, claim)
+        if now is None:
+            return
+        gone = [_remove(connection, context, now, source_id) for source_id in source_ids]
+        counted = replace(now, deleted=now.deleted + sum(gone), detached=now.detached + len(gone) - sum(gone))
+        _note(connection, context, claim, replace(counted, after_id=source_ids[-1]))
+
+    await context.write(work)
+    context.wakes.sweeping.set()
+    context.wakes.syncing.set()
+
+
+async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
+    """This one can't be deleted: it keeps its place, and the cascade goes on behind it."""
+
+    def work(connection: Connection) -> None:
+        now = _held(connection, claim)
+        if now is not None:
+            skipped = replace(now, failed=now.failed + 1, after_id=source_id, reason=reason)
+            _note(connection, context, claim, skipped)
+
+    await context.write(work)
+
+
+async def end_uploads(context: Context, claim: CascadeClaim) -> None:
+    """Sessions into this bucket alone end; those into others besides go on without it."""
+    bucket_id, after_id = claim.cascade.bucket_id, ""
+    while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
+        for upload in found:
+            await _end_upload(context, upload, bucket_id)
+        after_id = found[-1].id
+
+
+async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
+    """Every member had its turn: the bucket is gone, or back where some of them are left."""
+
+    def work(connection: Connection) -> None:
+        now = _held(connection, claim)
+        if now is None:
+            return
+        left = memberships.count_members(connection, now.bucket_id)
+        # Whoever was deleted by another request meanwhile is deleted too.
+        ended = replace(now, failed=left, deleted=now.total - now.detached - left)
+        _note(connection, context, claim, ended)
+        if left:
+            _restore(connection, context, claim.task, ended)
+            return
+        buckets.delete_bucket(connection, now.bucket_id)
+        finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
+
+    await context.write(work)
+    context.wakes.syncing.set()
+
+
+async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
+    """The attempt went wrong as a whole: once more after a pause, or, after the last, the bucket is back."""
+
+    def work(connection: Connection) -> None:
+        now = _held(connection, claim)
+        if now is None:
+            return
+        if not retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
+            pause_s = retries.pause_s(claim.task.attempt, jitter)
+            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _as_error(reason))
+            return
+        left = memberships.count_members(connection, now.bucket_id)
+        ended = replace(now, failed=left, deleted=now.total - now.detached - left, reason=reason)
+        _note(connection, context, claim, ended)
+        _restore(connection, context, claim.task, ended)
+
+    await context.write(work)
+    context.wakes.cascading.set()
+    context.wakes.syncing.set()
+
+
+async def park_cascade(context: Context, claim: CascadeClaim) -> None:
+    """The process stops: the next start goes on where this one is, without a lost attempt."""
+    await context.write(lambda connection: park_task(connection, claim.task))
+
+
+def _refuse(connection: Connection, found: Bucket, *, force: bool) -> None:
+    if not force:
+        raise ServiceError(
+            ErrorCode.FORCE_REQUIRED,
+            f"Deleting {found.slug!r} deletes the sources that have no other bucket; say so with force=true.",
+            member_count=memberships.count_members(connection, found.id),
+        )
+    running = find_running_cascade(connection, found.id)
+    if running is not None:
+        raise ServiceError(
+            ErrorCode.DELETE_IN_PROGRESS,
+            f"The bucket {found.slug!r} is being deleted.",
+            task_id=running.task_id,
+            retry_after_seconds=1,
+        )
+
+
+def _queue(connection: Connection, context: Context, bucket: Bucket) -> Cascade:
+    task = Task(
+        id=context.ids.make(ids.TASK),
+        team_id=bucket.team_id,
+        type=CASCADE,
+        source_id=None,
+        max_attempts=context.limits.task_attempts,
+        created_at=context.clock.timestamp(),
+    )
+    total = memberships.count_members(connection, bucket.id)
+    cascade = Cascade(task_id=task.id, team_id=bucket.team_id, bucket_id=bucket.id, total=total)
+    create_task(connection, task)
+    create_cascade(connection, cascade)
+    return cascade
+
+
+def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
+    """The cascade as it stands now, if the claim still holds."""
+    return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
+
+
+def _remove(connection: Connection, context: Context, cascade: Cascade, source_id: str) -> bool:
+    """True when the source is deleted, False when it only leaves the bucket."""
+    source = find_source(connection, cascade.team_id, source_id)
+    if source is None:
+        return True
+    if source.places:
+        leave_bucket(connection, source, cascade.bucket_id)
+        return False
+    remove_source(connection, context, source)
+    return True
+
+
+def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
+    update_cascade(connection, claim.task, cascade)
+    done = cascade.deleted + cascade.detached + cascade.failed
+    update_progress(connection, claim.task, STAGE, done, cascade.total)
+    extend_lease(connection, claim.task, context.clock.monotonic() + context.limits.lease_seconds)
+
+
+def _restore(connection: Connection, context: Context, task: Task, cascade: Cascade) -> None:
+    now = context.clock.timestamp()
+    told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
+    buckets.restore_bucket(connection, cascade.bucket_id, told, now)
+    memberships.renew_syncs(connection, cascade.bucket_id, now)
+    finish_task(connection, task, "failed", now, _as_error(told))
+
+
+def _as_error(message: str) -> dict[str, object]:
+    return {"code": str(ErrorCode.INTERNAL_ERROR), "message": message, "retryable": True}
+
+
+async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
+    others = [other for other in upload.bucket_ids if other != bucket_id]
+    if others:
+        await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
+        return
+    told = {"code": str(ErrorCode.BUCKET_NOT_FOUND), "message": "The bucket was deleted.", "retryable": False}
+    try:
+        async with context.writers.hold(upload.id, lets_go=False):
+            if await context.write(
+                lambda connection: uploads.finish_upload(connection, upload.id, uploads.FAILED, error=told)
+            ):
+                context.parts.delete(upload.id)
+    except ServiceError as error:
+        if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
+            raise
+        # It is being finalized, and that ends it: its bucket is gone.

@@ -1,0 +1,77 @@
+"""Cascades: what a bucket's deletion has done so far. One row per task of that type; the task says whether it runs."""
+
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+
+from svc_daemon.store.tasks import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cascade:
+    """One deletion of one bucket."""
+
+    task_id: str
+    team_id: str
+    bucket_id: str
+    #: Members up to this id have had their turn; empty before the first.
+    after_id: str = ""
+    #: Members when the deletion was asked for.
+    total: int
+    #: Members that had no other bucket.
+    deleted: int = 0
+    #: Members that stay in another bucket.
+    detached: int = 0
+    #: Members that could not be deleted.
+    failed: int = 0
+    #: The last reason for a failure, a sentence.
+    reason: str | None = None
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Cascade":
+        return cls(**dict(row))
+
+
+def create_cascade(connection: Connection, cascade: Cascade) -> None:
+    connection.execute(
+        "INSERT INTO cascades (task_id, team_id, bucket_id, after_id, total, deleted, detached, failed)"
+        " VALUES (:task_id, :team_id, :bucket_id, '', :total, 0, 0, 0)",
+        {
+            "task_id": cascade.task_id,
+            "team_id": cascade.team_id,
+            "bucket_id": cascade.bucket_id,
+            "total": cascade.total,
+        },
+    )
+
+
+def find_cascade(connection: Connection, task_id: str) -> Cascade | None:
+    row = connection.execute("SELECT * FROM cascades WHERE task_id = :task_id", {"task_id": task_id}).fetchone()
+    return Cascade.from_row(row) if row else None
+
+
+def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | None:
+    """The bucket's deletion that has not ended."""
+    row = connection.execute(
+        "SELECT c.* FROM cascades c JOIN tasks t ON t.id = c.task_id"
+        " WHERE c.bucket_id = :bucket_id AND t.finished_at IS NULL",
+        {"bucket_id": bucket_id},
+    ).fetchone()
+    return Cascade.from_row(row) if row else None
+
+
+def update_cascade(connection: Connection, task: Task, cascade: Cascade) -> None:
+    """Write how far it is, on the task too; a stale claim of the task changes nothing."""
+    held = {"id": task.id, "token": task.token}
+    connection.execute(
+        "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"
+        " reason = :reason WHERE task_id = :id"
+        " AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = :id AND t.token = :token AND t.status = 'running')",
+        held
+        | {
+            "after_id": cascade.after_id,
+            "deleted": cascade.deleted,
+            "detached": cascade.detached,
+            "failed": cascade.failed,
+            "reason": cascade.reason,
+        },
+    )

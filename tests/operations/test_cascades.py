@@ -1,0 +1,130 @@
+"""The steps of deleting a bucket: out of reach at once, emptied in steps, gone or back."""
+
+from typing import Any
+
+import pytest
+
+from svc_daemon.operations import cascades
+from svc_daemon.operations.cascades import CascadeClaim
+from svc_daemon.operations.indexing import release_expired
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon
+
+FORCE = {"force": "true"}
+
+
+def delete(daemon: Daemon, bucket: str = "inbox") -> str:
+    """The id of the task that empties the bucket."""
+    answer = body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}", params=FORCE))
+    return str(answer["deletion"]["task_id"])
+
+
+def claim(daemon: Daemon) -> CascadeClaim:
+    found = daemon.loop.run(cascades.claim_cascade(daemon.context))
+    assert found is not None
+    return found
+
+
+def task(daemon: Daemon, task_id: str) -> dict[str, Any]:
+    return body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))
+
+
+def remove(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
+    daemon.loop.run(cascades.remove_members(daemon.context, held, source_ids))
+
+
+def test_a_step_deletes_what_is_nowhere_else_and_detaches_the_rest(daemon: Daemon) -> None:
+    lone, shared = daemon.add_source(), daemon.add_source()
+    daemon.make_bucket("second")
+    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": shared}))
+    task_id = delete(daemon)
+    held = claim(daemon)
+    assert cascades.next_members(daemon.context, held) == [lone, shared]
+    remove(daemon, held, lone, shared)
+    assert cascades.next_members(daemon.context, held) == []
+    daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+    details_of(daemon.ask("GET", f"/v1/sources/{lone}"), "source_not_found")
+    assert daemon.source(shared)["bucket_ids"] == [daemon.make_bucket("second")]
+    ended = task(daemon, task_id)
+    assert ended["status"] == "succeeded"
+    assert ended["deletion"] == {"task_id": task_id, "total": 2, "deleted": 1, "detached": 1, "failed": 0}
+    assert (daemon.count("cascades"), daemon.count("tombstones"), daemon.count("detachments")) == (1, 1, 1)
+
+
+def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_it(daemon: Daemon) -> None:
+    first, second = daemon.add_source(), daemon.add_source()
+    task_id = delete(daemon)
+    stale = claim(daemon)
+    remove(daemon, stale, first)
+    daemon.advance(3600)
+    assert daemon.loop.run(release_expired(daemon.context, daemon.context.clock.monotonic())) == 1
+    assert task(daemon, task_id)["status"] == "queued"
+    fresh = claim(daemon)
+    remove(daemon, stale, second)
+    daemon.loop.run(cascades.finish_cascade(daemon.context, stale))
+    assert (daemon.count("sources"), task(daemon, task_id)["status"]) == (1, "running")
+    assert cascades.next_members(daemon.context, stale) == []
+    assert cascades.next_members(daemon.context, fresh) == [second]
+
+
+def test_kills_without_number_cost_a_cascade_no_attempt(daemon: Daemon) -> None:
+    daemon.add_source()
+    delete(daemon)
+    for _ in range(10):
+        assert claim(daemon).task.attempt == 1
+        daemon.loop.run(release_expired(daemon.context, float("inf")))
+    assert daemon.ask("GET", "/v1/buckets/inbox").json()["status"] == "deleting"
+
+
+def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_bucket_back(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    task_id = delete(daemon)
+    for _ in range(3):
+        held = claim(daemon)
+        daemon.loop.run(cascades.give_back_cascade(daemon.context, held, "the disk is full", 0.0))
+        daemon.advance(100)
+    ended = task(daemon, task_id)
+    assert (ended["status"], ended["attempt"]) == ("failed", 3)
+    bucket = daemon.ask("GET", "/v1/buckets/inbox").json()
+    assert bucket["status"] == "active"
+    assert bucket["lastDeleteError"] == "1 of 1 sources could not be deleted: the disk is full"
+    assert daemon.source(source_id)["bucket_ids"] == [bucket["id"]]
+
+
+def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    daemon.make_bucket("second")
+    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    tasks = [delete(daemon), delete(daemon, "second")]
+    for _ in tasks:
+        held = claim(daemon)
+        for step in iter(lambda: cascades.next_members(daemon.context, held), []):  # noqa: B023
+            remove(daemon, held, *step)
+        daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+    assert [task(daemon, task_id)["deletion"]["deleted"] for task_id in tasks] == [1, 1]
+    assert (daemon.count("sources"), daemon.count("buckets")) == (0, 0)
+
+
+@pytest.mark.parametrize("slug", ["inbox", "second"])
+def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daemon, slug: str) -> None:
+    ids = {name: daemon.make_bucket(name) for name in ("inbox", "second")}
+    fields = {"filename": "a.txt", "size_bytes": 3}
+    lone, both = (
+        body_of(daemon.ask("POST", f"/v1/buckets/{slug}/uploads", json=fields), 201) for _ in ("lone", "both")
+    )
+    daemon.write(
+        lambda c: (
+            c.execute(
+                "UPDATE uploads SET bucket_ids = ? WHERE id = ?",
+                (f'["{ids["inbox"]}", "{ids["second"]}"]', both["session_id"]),
+            ).rowcount
+        )
+    )
+    for session in (lone, both):
+        daemon.ask("PUT", session["upload_url"], content=b"ab", headers={"Content-Range": "bytes 0-1/3"})
+    delete(daemon, slug)
+    daemon.loop.run(cascades.end_uploads(daemon.context, claim(daemon)))
+    put: dict[str, Any] = {"content": b"c", "headers": {"Content-Range": "bytes 2-2/3"}}
+    details_of(daemon.ask("PUT", lone["upload_url"], **put), "session_canceled")
+    body_of(daemon.ask("PUT", both["upload_url"], **put))
+    assert [path.name for path in daemon.files.parts.iterdir()] == [both["session_id"]]
