@@ -142,17 +142,8 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
-        if now is None:
-            return
-        left = memberships.count_members(connection, now.bucket_id)
-        # Whoever was deleted by another request meanwhile is deleted too.
-        ended = replace(now, failed=left, deleted=now.total - now.detached - left)
-        _note(connection, context, claim, ended)
-        if left:
-            _restore(connection, context, claim.task, ended)
-            return
-        buckets.delete_bucket(connection, now.bucket_id)
-        finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
+        if now is not None:
+            _end(connection, context, claim, now)
 
     await context.write(work)
     context.wakes.syncing.set()
@@ -169,10 +160,7 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
             pause_s = retries.pause_s(claim.task.attempt, jitter)
             retry_task(connection, claim.task, context.clock.timestamp(pause_s), _as_error(reason))
             return
-        left = memberships.count_members(connection, now.bucket_id)
-        ended = replace(now, failed=left, deleted=now.total - now.detached - left, reason=reason)
-        _note(connection, context, claim, ended)
-        _restore(connection, context, claim.task, ended)
+        _end(connection, context, claim, replace(now, reason=reason))
 
     await context.write(work)
     context.wakes.cascading.set()
@@ -241,6 +229,18 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
     extend_lease(connection, claim.task, context.clock.monotonic() + context.limits.lease_seconds)
 
 
+def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
+    left = memberships.count_members(connection, cascade.bucket_id)
+    # Whoever was deleted by another request meanwhile is deleted too.
+    ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
+    _note(connection, context, claim, ended)
+    if left:
+        _restore(connection, context, claim.task, ended)
+        return
+    buckets.delete_bucket(connection, cascade.bucket_id)
+    finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
+
+
 def _restore(connection: Connection, context: Context, task: Task, cascade: Cascade) -> None:
     now = context.clock.timestamp()
     told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
@@ -264,7 +264,7 @@ async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
             if await context.write(
                 lambda connection: uploads.finish_upload(connection, upload.id, uploads.FAILED, error=told)
             ):
-                context.parts.delete(upload.id)
+                await context.parts.delete(upload.id)
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
