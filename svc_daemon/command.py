@@ -62,6 +62,8 @@ def _run(settings: Settings) -> None:
         _fail(str(error), EXIT_LOCKED)
     except AddressTaken as error:
         _fail(str(error), EXIT_ADDRESS)
+    except SettingError as error:
+        _fail(str(error), EXIT_USAGE)
     except ServiceError as error:
         _fail(error.message, EXIT_FAILED)
 

@@ -59,7 +59,7 @@ class DataFiles:
 
     @property
     def secret(self) -> Path:
-        """The installation's random secret (0600): upload tokens are derived from it."""
+        """The installation's random secret (0600): upload tokens and webhook secrets are derived from it."""
         return self.root / "secret"
 
     @property

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from math import inf
 
 import uvicorn
@@ -30,12 +31,15 @@ from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
 from svc_daemon.api.protocols import server_config
 from svc_daemon.core import ids
+from svc_daemon.core.addresses import AddressPolicy, AllowedNetwork, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
+from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
@@ -52,6 +56,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -86,13 +91,15 @@ class Process:
 
 
 def serve(settings: Settings) -> None:
-    """Run the daemon until SIGTERM or SIGINT; raises DirectoryLocked, AddressTaken, StorageError."""
+    """Run the daemon until SIGTERM or SIGINT; raises SettingError, DirectoryLocked, AddressTaken, StorageError."""
+    allowed = parse_allowed(settings.fetch_allow)
     os.umask(0o077)
     files = DataFiles(settings.data_dir)
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
         start_logging(files.log, settings.log_level)
-        asyncio.run(_serve(settings, files, listener))
+        fetcher = Fetcher(_fetch_policy(allowed, listener), _fetch_limits(settings.limits))
+        asyncio.run(_serve(settings, files, listener, fetcher))
 
 
 def make_folders(files: DataFiles) -> None:
@@ -143,11 +150,11 @@ def bind(settings: Settings) -> Iterator[socket.socket]:
         yield listener
 
 
-async def _serve(settings: Settings, files: DataFiles, listener: socket.socket) -> None:
+async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, fetcher: Fetcher) -> None:
     broken = asyncio.Event()
     hear_broken = _from_any_thread(broken)
     async with contextlib.AsyncExitStack() as stack:
-        process = await _open_process(stack, settings, files, hear_broken)
+        process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
         app = create_app(_hardening(settings, process.context), _lifespan(process))
         server = _Server(
@@ -178,7 +185,11 @@ def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
 
 
 async def _open_process(
-    stack: contextlib.AsyncExitStack, settings: Settings, files: DataFiles, hear_broken: Callable[[Exception], None]
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    files: DataFiles,
+    fetcher: Fetcher,
+    hear_broken: Callable[[Exception], None],
 ) -> Process:
     """Open everything and repair what a kill left; `stack` closes it in reverse."""
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
@@ -196,6 +207,7 @@ async def _open_process(
         blobs=blobs,
         parts=Parts(files.parts, blobs, hear_broken),
         provider=provider,
+        fetcher=fetcher,
         clock=clock,
         ids=make_ids,
         limits=settings.limits,
@@ -238,6 +250,7 @@ async def _working(process: Process) -> AsyncIterator[None]:
         SyncingWorker(process.context),
         SweepingWorker(process.context),
         CascadingWorker(process.context),
+        DeliveringWorker(process.context),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     try:
@@ -315,6 +328,21 @@ def _client_limits(limits: Limits) -> ClientLimits:
         head_s=limits.header_seconds,
         body_bytes_per_s=limits.body_bytes_per_second,
         body_total_s=limits.body_seconds,
+    )
+
+
+def _fetch_policy(allowed: tuple[AllowedNetwork, ...], listener: socket.socket) -> AddressPolicy:
+    """What the operator allows, but never this daemon itself."""
+    host, port = listener.getsockname()[:2]
+    return AddressPolicy(allowed, own=(ip_address(host), port))
+
+
+def _fetch_limits(limits: Limits) -> FetchLimits:
+    return FetchLimits(
+        file_bytes=limits.file_bytes,
+        fetch_s=limits.fetch_seconds,
+        post_s=limits.webhook_seconds,
+        redirects=limits.redirects,
     )
 
 

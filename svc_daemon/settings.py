@@ -72,6 +72,16 @@ class Limits:
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Documents read at the same time.
     extract_children: int = field(default=2, metadata={"unit": "documents"})
+    #: Whole time of fetching a URL, redirects included.
+    fetch_seconds: int = field(default=30, metadata={"unit": "seconds"})
+    #: Redirects followed from one URL. 0 is none.
+    redirects: int = field(default=5, metadata={"unit": "redirects", "least": 0})
+    #: Whole time of one call of a webhook; Standard Webhooks recommends 15 to 30.
+    webhook_seconds: int = field(default=15, metadata={"unit": "seconds"})
+    #: How long after a failed call of a webhook the one retry follows.
+    webhook_retry_seconds: int = field(default=5, metadata={"unit": "seconds"})
+    #: How long the old secret stays valid when webhooks get a new one.
+    webhook_rotation_hours: int = field(default=24, metadata={"unit": "hours", "most": 876_000})
     #: Headers must have arrived after this long.
     header_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: A body must keep this pace after its first ten seconds.
@@ -108,6 +118,8 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may drive this daemon; none by default.
     allowed_origins: tuple[str, ...] = ()
+    #: Networks that are fetched from although the policy refuses them, as `core.addresses` reads them.
+    fetch_allow: str = ""
     #: Least severe level that is logged.
     log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
@@ -122,6 +134,7 @@ class Settings:
             port=port,
             allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS"),
             allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
+            fetch_allow=environ.get("SVC_FETCH_ALLOW", ""),
             log_level=_log_level(environ),
             limits=Limits.from_environ(environ),
         )

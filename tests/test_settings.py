@@ -11,7 +11,7 @@ from svc_daemon.settings import DEFAULT_PORT, LARGEST, Limits, SettingError, Set
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
-MAY_BE_ZERO = {"creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes"}
+MAY_BE_ZERO = {"creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes", "redirects"}
 NO_NUMBERS = ["-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"]
 NO_NUMBERS += [str(LARGEST * 10), "9" * 5000]
 #: What the specification and the contract say.

@@ -6,13 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from svc_daemon.api import batches, buckets, files, searches, services, sources, storage, tasks, uploads
+from svc_daemon.api import batches, buckets, files, imports, searches, services, sources, storage, tasks, uploads
 from svc_daemon.api.cross_origins import STORAGE_PREFIX
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
+from svc_daemon.wire import imports as importing
 from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
 from svc_daemon.wire import sources as source
@@ -49,6 +50,7 @@ FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
 GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
+URL = (*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
@@ -84,6 +86,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
     Endpoint("POST", B + "/files", files.upload, "Upload a file", S_ANY,
              form=FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
+    Endpoint("POST", B + "/files/import", imports.import_file, "Import a file from a URL", S_ANY,
+             body=importing.UrlImport, query=DRY, repeatable=True, errors=(*URL, *BYTES, E.URL_IS_WEB_PAGE)),
+    Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
+             body=importing.UrlImport, query=DRY, repeatable=True,
+             errors=(*URL, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
              body=uploading.UploadCreate, query=DRY, repeatable=True,
              errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),

@@ -99,7 +99,7 @@ async def retry(request: Request) -> Response:
 async def content(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    path = context_of(request).blobs.path(source.id)
+    path = context_of(request).blobs.path(source.blob_name)
     return StoredBytes(
         path,
         media_type=source.content_type,

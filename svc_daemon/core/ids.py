@@ -13,6 +13,8 @@ TASK = "task"
 UPLOAD = "upl"
 BATCH = "bat"
 KEY = "key"
+EVENT = "evt"
+BLOB = "blob"
 REQUEST = "req"
 INSTALLATION = "ins"
 

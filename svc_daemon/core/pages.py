@@ -1,10 +1,16 @@
-"""Whether a fetched URL is a web page or a file, and the error that sends it to the other door."""
+"""Whether a fetched URL is a web page or a file, the error for the other door, and what a page is called."""
+
+import html
+import re
 
 from svc_daemon.core.media_types import detect
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_PAGE_NAMES = (".html", ".htm", ".xhtml")
+#: The element's start is found and its text ends at the next tag: its content is text alone.
+_TITLE = re.compile(r"<title\b[^>]{0,200}>([^<]+)<", re.IGNORECASE)
 
 
 def is_web_page(head: bytes, declared: str = "", filename: str = "") -> bool:
@@ -35,3 +41,16 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
             "The URL is a file. Send it to files/import, or have it read as a page with force: true.",
             suggested_endpoint=f"/v1/buckets/{bucket}/files/import",
         )
+
+
+def page_title(head: bytes, max_characters: int) -> str | None:
+    """What the page's first bytes call it, in one line; None where they don't."""
+    match = _TITLE.search(head.decode("utf-8", "replace"))
+    words = html.unescape(match[1]).split() if match else []
+    title = "".join(character for character in " ".join(words) if character.isprintable())
+    return title[:max_characters].strip() or None
+
+
+def page_file_name(name: str) -> str:
+    """The name under which a page is kept: `index.php` is source code as a file, and a page as what it made."""
+    return name if name.lower().endswith(_PAGE_NAMES) else f"{name[:240]}.html"

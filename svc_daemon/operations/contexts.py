@@ -9,6 +9,7 @@ from typing import TypeVar
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
+from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.writers import Writers
 from svc_daemon.provider.contract import SearchProvider
@@ -27,6 +28,7 @@ class Wakes:
     syncing: asyncio.Event = field(default_factory=asyncio.Event)
     sweeping: asyncio.Event = field(default_factory=asyncio.Event)
     cascading: asyncio.Event = field(default_factory=asyncio.Event)
+    delivering: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +39,14 @@ class Context:
     blobs: Blobs
     parts: Parts
     provider: SearchProvider
+    fetcher: Fetcher
     clock: Clock
     ids: Ids
     limits: Limits
     gates: Gates
     writers: Writers
     wakes: Wakes
-    #: The installation's own, 32 random bytes: upload tokens are derived from it.
+    #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
     secret: bytes
 
     async def write(self, work: Callable[[Connection], T]) -> T:

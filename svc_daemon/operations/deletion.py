@@ -76,7 +76,7 @@ def remove_source(connection: Connection, context: Context, source: Source, repl
     delete_memberships(connection, source.id)
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
-    create_tombstone(connection, source.team_id, source.id, replaced_by, now)
+    create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
 
 
 def _refuse_out_of_reach(key: Key, source: Source) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from svc_daemon.core import readiness, retries
 from svc_daemon.core.documents import Extraction
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.buckets import find_bucket, touch_buckets_of
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.memberships import schedule_syncs
@@ -119,6 +120,7 @@ async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure
 
     await context.write(work)
     context.wakes.indexing.set()
+    context.wakes.delivering.set()
 
 
 async def park_indexing(context: Context, claim: IndexingClaim) -> None:
@@ -160,6 +162,7 @@ async def release_expired(context: Context, now_s: float) -> int:
     released = await context.write(work)
     context.wakes.indexing.set()
     context.wakes.cascading.set()
+    context.wakes.delivering.set()
     return released
 
 
@@ -225,6 +228,7 @@ def _give_back(
         final = _final(failure, task)
         finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
         _move(connection, context, source, readiness.FAILED, final.as_error())
+        record_event(connection, context, replace(source, status=readiness.FAILED, error=final.as_error()))
         return
     pause_s = retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())

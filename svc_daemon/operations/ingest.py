@@ -5,9 +5,10 @@ is refused leaves no row, no blob and no key behind.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from svc_daemon.core import api_keys, ids, readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
@@ -25,6 +26,8 @@ from svc_daemon.store.sources import Source, create_source, get_source, list_rep
 from svc_daemon.store.tasks import Task, create_task
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +97,22 @@ async def _take_in(
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
     admit(context, request.key.team_id, staged.size_bytes)
-    source = _new_source(context, request.key, bucket, upload, staged)
-    await staged.keep(source.id)
+    source = new_source(context, request.key, bucket, upload, staged)
+    return await keep_source(
+        context, staged, source, lambda connection: commit_source(connection, context, request, bucket, source)
+    )
+
+
+async def keep_source(context: Context, staged: StagedFile, source: Source, commit: Callable[[Connection], T]) -> T:
+    """Make the bytes durable, then run `commit`, which stores the rows; without it, the blob goes again."""
+    await staged.keep(source.blob_name)
     try:
-        outcome = await context.write(lambda connection: _commit(connection, context, request, bucket, source))
+        outcome = await context.write(commit)
     except asyncio.CancelledError:
         # The commit may come all the same; if it doesn't, the next start removes the blob.
         raise
     except BaseException:
-        _discard_blob(context, source.id)
+        _discard_blob(context, source.blob_name)
         raise
     context.wakes.indexing.set()
     if source.replaces is not None:
@@ -110,13 +120,15 @@ async def _take_in(
     return outcome
 
 
-def _discard_blob(context: Context, source_id: str) -> None:
+def _discard_blob(context: Context, name: str) -> None:
     """Nothing was committed, so the blob has no owner; but after a failed sync nobody knows what will be found."""
     if not context.database.is_broken:
-        context.blobs.delete(source_id)
+        context.blobs.delete(name)
 
 
-def _commit(connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source) -> Outcome:
+def commit_source(
+    connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source
+) -> Outcome:
     """The source, its membership, its task, and the stored answer: all of them or none."""
     get_usable_bucket(connection, request.key, bucket.id)
     check_replaces(connection, request.key, bucket, source.replaces)
@@ -161,7 +173,8 @@ def _supersede(connection: Connection, context: Context, source: Source) -> None
             give_places(connection, context, other, source.places, source.id)
 
 
-def _new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:
+def new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:
+    """The row that a file in the bucket begins as."""
     now = context.clock.timestamp()
     return Source(
         id=context.ids.make(ids.SOURCE),

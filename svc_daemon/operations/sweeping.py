@@ -58,10 +58,10 @@ async def expire_uploads(context: Context) -> int:
 async def remove_orphans(context: Context) -> int:
     """Remove staged files and blobs that no row owns. Only at boot: while uploads run, a blob comes before its row."""
     leftovers = await asyncio.to_thread(context.blobs.clear_staging)
-    known = await context.read_aside(sources.list_all_ids)
-    orphans = [source_id for source_id in await asyncio.to_thread(_blob_ids, context) if source_id not in known]
-    for source_id in orphans:
-        context.blobs.delete(source_id)
+    known = await context.read_aside(sources.list_all_blobs)
+    orphans = [name for name in await asyncio.to_thread(_blob_names, context) if name not in known]
+    for name in orphans:
+        context.blobs.delete(name)
     return leftovers + len(orphans) + await _remove_lost_parts(context)
 
 
@@ -123,7 +123,7 @@ async def _remove_lost_parts(context: Context) -> int:
 def _clear(context: Context, stone: Tombstone) -> bool:
     """False where the disk or the index refused: tried again later, and no hindrance to the others."""
     try:
-        context.blobs.delete(stone.source_id)
+        context.blobs.delete(stone.blob_name)
         context.provider.delete_document(stone.team_id, stone.source_id)
     except (OSError, ProviderError) as error:
         log.warning("clearing %s was refused: %s", stone.source_id, error)
@@ -135,7 +135,7 @@ def _part_ids(context: Context) -> list[str]:
     return list(context.parts.list_ids())
 
 
-def _blob_ids(context: Context) -> list[str]:
+def _blob_names(context: Context) -> list[str]:
     return list(context.blobs.list_ids())
 
 

@@ -15,6 +15,7 @@ from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.webhooks import record_event
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
 from svc_daemon.store.buckets import touch_bucket
@@ -61,9 +62,11 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
         for sync in syncs:
             if memberships.activate_membership(connection, sync.claim):
                 _swap(connection, context, sync)
+                _tell(connection, context, sync)
 
     await context.write(work)
     context.wakes.sweeping.set()
+    context.wakes.delivering.set()
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
@@ -117,6 +120,15 @@ async def clean_detachments(context: Context) -> int:
     return len(told)
 
 
+def _tell(connection: Connection, context: Context, sync: Sync) -> None:
+    """Whoever waits for the source hears of it once this was the last of its buckets."""
+    if sync.source.webhook is None:
+        return
+    source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
+    if source is not None and source.ready:
+        record_event(connection, context, source)
+
+
 def _swap(connection: Connection, context: Context, sync: Sync) -> None:
     """What this source replaces leaves the bucket, in each bucket that they share as it becomes active there."""
     source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
@@ -148,7 +160,9 @@ async def _rename_buckets(context: Context, detachment: Detachment) -> list[str]
         return []
     places = list(source.places)
     try:
-        await asyncio.to_thread(context.provider.set_buckets, team_id, source_id, source.generation, places)
+        await asyncio.to_thread(
+            context.provider.set_buckets, team_id, source_id, source.generation, source.searched_places
+        )
     except DocumentMissing:
         # Not indexed yet, or being indexed anew: that will write the buckets of its time.
         return places

@@ -27,6 +27,8 @@ def view_source(source: Source) -> sources.Source:
         metadata=source.metadata,
         mapping=source.mapping,
         source_url=source.source_url,
+        **(source.fetched or {}),
+        **(source.qa or {}),
         bucket_ids=list(source.places),
         replaces=source.replaces,
         error=sources.SourceError(**source.error) if source.error else None,

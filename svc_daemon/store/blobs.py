@@ -1,4 +1,4 @@
-"""Blobs: the stored bytes of each source, one file named by the source's id.
+"""Blobs: the stored bytes of each source, one file named by the source's id, or by one of its own after a refresh.
 
 The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
 writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. Killed

@@ -28,6 +28,12 @@ def m002_uploads_batches(db: sqlite_utils.Database) -> None:
 
 
 @state()
+def m003_urls_webhooks(db: sqlite_utils.Database) -> None:
+    for statement in _THIRD.split(";\n\n"):
+        db.execute(statement)
+
+
+@state()
 def m004_cascades(db: sqlite_utils.Database) -> None:
     for statement in _FOURTH.split(";\n\n"):
         db.execute(statement)
@@ -238,6 +244,55 @@ CREATE TABLE uploads (
 CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
 
 CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open'"""
+
+_THIRD = """\
+ALTER TABLE sources ADD COLUMN blob TEXT;
+
+ALTER TABLE sources ADD COLUMN url_key TEXT;
+
+ALTER TABLE sources ADD COLUMN fetched TEXT;
+
+ALTER TABLE sources ADD COLUMN qa TEXT;
+
+ALTER TABLE sources ADD COLUMN webhook TEXT;
+
+ALTER TABLE tombstones ADD COLUMN blob TEXT;
+
+CREATE UNIQUE INDEX sources_of_url ON sources (team_id, url_key) WHERE url_key IS NOT NULL;
+
+CREATE TABLE deliveries (
+  id TEXT PRIMARY KEY,
+  team_id TEXT NOT NULL REFERENCES teams (id),
+  source_id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  url TEXT NOT NULL,
+  body TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed')),
+  tries_left BIGINT NOT NULL,
+  due_at TEXT,
+  created_at TEXT NOT NULL,
+  UNIQUE (source_id, event)
+) WITHOUT ROWID;
+
+CREATE INDEX deliveries_of_team ON deliveries (team_id, id);
+
+CREATE INDEX deliveries_due ON deliveries (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE delivery_attempts (
+  delivery_id TEXT NOT NULL REFERENCES deliveries (id),
+  attempt BIGINT NOT NULL,
+  started_at TEXT NOT NULL,
+  duration_ms BIGINT NOT NULL,
+  http_status BIGINT,
+  error TEXT,
+  PRIMARY KEY (delivery_id, attempt)
+) WITHOUT ROWID;
+
+CREATE TABLE webhook_secrets (
+  team_id TEXT PRIMARY KEY REFERENCES teams (id),
+  generation BIGINT NOT NULL,
+  rotated_at TEXT NOT NULL
+) WITHOUT ROWID"""
 
 #: From the commit on that puts a bucket on `deleting`, a source's places are the others.
 _FOURTH = """\

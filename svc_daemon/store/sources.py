@@ -34,6 +34,16 @@ class Source:
     #: The sync mapping that owns it.
     mapping: str | None = None
     source_url: str | None = None
+    #: The same text for every spelling of its URL; a team has one page under each.
+    url_key: str | None = None
+    #: What the host said at the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    fetched: dict[str, Any] | None = None
+    #: `question`, `answer` and `alternate_questions` of a Q and A.
+    qa: dict[str, Any] | None = None
+    #: `url` and `metadata` of whom to tell when it is ready or failed.
+    webhook: dict[str, Any] | None = None
+    #: Name of its bytes, where that is not its id: they came with a refresh.
+    blob: str | None = None
     #: The source whose place it takes when it becomes ready.
     replaces: str | None = None
     task_id: str | None = None
@@ -52,12 +62,21 @@ class Source:
     @classmethod
     def from_row(cls, row: Row) -> "Source":
         values = dict(row)
-        for name in ("metadata", "error", "extraction"):
+        for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
             values[name] = json.loads(values[name]) if values[name] else None
         for name in ("tags", "warnings"):
             values[name] = tuple(json.loads(values[name]))
         values["places"] = _places(values["places"])
         return cls(**values)
+
+    @property
+    def blob_name(self) -> str:
+        return self.blob or self.id
+
+    @property
+    def searched_places(self) -> list[str]:
+        """The buckets in which a search finds it: a Q and A is a member that is found outside of buckets only."""
+        return [] if self.type == readiness.QA else list(self.places)
 
     @property
     def sync_status(self) -> str:
@@ -90,9 +109,11 @@ class SourceFilter:
 def create_source(connection: Connection, source: Source) -> None:
     connection.execute(
         "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
-        " tags, metadata, mapping, source_url, replaces, task_id, warnings, created_at, updated_at)"
+        " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, task_id, warnings, created_at,"
+        " updated_at)"
         " VALUES (:id, :team_id, :type, :status, :generation, :title, :filename, :content_type, :size_bytes, :sha256,"
-        " :tags, :metadata, :mapping, :source_url, :replaces, :task_id, '[]', :created_at, :updated_at)",
+        " :tags, :metadata, :mapping, :source_url, :url_key, :fetched, :qa, :webhook, :replaces, :task_id, '[]',"
+        " :created_at, :updated_at)",
         {
             "id": source.id,
             "team_id": source.team_id,
@@ -108,6 +129,10 @@ def create_source(connection: Connection, source: Source) -> None:
             "metadata": json.dumps(source.metadata),
             "mapping": source.mapping,
             "source_url": source.source_url,
+            "url_key": source.url_key,
+            "fetched": _json(source.fetched),
+            "qa": _json(source.qa),
+            "webhook": _json(source.webhook),
             "replaces": source.replaces,
             "task_id": source.task_id,
             "created_at": source.created_at,
@@ -216,13 +241,39 @@ def update_state(connection: Connection, source: Source) -> None:
             "generation": source.generation,
             "task_id": source.task_id,
             "content_type": source.content_type,
-            "error": json.dumps(source.error) if source.error else None,
+            "error": _json(source.error),
             "warnings": json.dumps(source.warnings),
-            "extraction": json.dumps(source.extraction) if source.extraction else None,
+            "extraction": _json(source.extraction),
             "replaces": source.replaces,
             "updated_at": source.updated_at,
         },
     )
+
+
+def update_content(connection: Connection, source: Source) -> None:
+    """Write what a refresh moves: the bytes, and what the host said of them."""
+    connection.execute(
+        "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
+        " fetched = :fetched WHERE id = :id AND team_id = :team_id",
+        {
+            "id": source.id,
+            "team_id": source.team_id,
+            "blob": source.blob,
+            "content_type": source.content_type,
+            "size_bytes": source.size_bytes,
+            "sha256": source.sha256,
+            "fetched": _json(source.fetched),
+        },
+    )
+
+
+def find_page(connection: Connection, team_id: str, url_key: str) -> str | None:
+    """The id of the team's page of this URL."""
+    row = connection.execute(
+        "SELECT id FROM sources WHERE team_id = :team_id AND url_key = :url_key",
+        {"team_id": team_id, "url_key": url_key},
+    ).fetchone()
+    return row["id"] if row else None
 
 
 def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
@@ -241,8 +292,17 @@ def list_active_generations(connection: Connection, team_id: str) -> dict[str, i
 
 
 def list_all_ids(connection: Connection) -> set[str]:
-    """Every team's source ids: for the sweeper, which compares them with the blobs."""
+    """Every team's source ids: for the sweeper, which compares them with the index."""
     return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
+
+
+def list_all_blobs(connection: Connection) -> set[str]:
+    """The names of every source's bytes."""
+    return {row["name"] for row in connection.execute("SELECT COALESCE(blob, id) AS name FROM sources").fetchall()}
+
+
+def _json(value: dict[str, Any] | None) -> str | None:
+    return json.dumps(value) if value else None
 
 
 def _places(text: str | None) -> dict[str, str]:

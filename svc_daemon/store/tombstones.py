@@ -8,16 +8,33 @@ from sqlite3 import Connection
 class Tombstone:
     source_id: str
     team_id: str
+    #: Name of the bytes, where that is not the source's id.
+    blob: str | None = None
+
+    @property
+    def blob_name(self) -> str:
+        return self.blob or self.source_id
 
 
 def create_tombstone(
-    connection: Connection, team_id: str, source_id: str, replaced_by: str | None, created_at: str
+    connection: Connection,
+    team_id: str,
+    source_id: str,
+    replaced_by: str | None,
+    created_at: str,
+    blob: str | None = None,
 ) -> None:
     connection.execute(
-        "INSERT INTO tombstones (source_id, team_id, replaced_by, created_at)"
-        " VALUES (:source_id, :team_id, :replaced_by, :created_at)"
+        "INSERT INTO tombstones (source_id, team_id, blob, replaced_by, created_at)"
+        " VALUES (:source_id, :team_id, :blob, :replaced_by, :created_at)"
         " ON CONFLICT (source_id) DO UPDATE SET replaced_by = excluded.replaced_by",
-        {"source_id": source_id, "team_id": team_id, "replaced_by": replaced_by, "created_at": created_at},
+        {
+            "source_id": source_id,
+            "team_id": team_id,
+            "blob": blob,
+            "replaced_by": replaced_by,
+            "created_at": created_at,
+        },
     )
 
 
@@ -36,7 +53,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 def list_to_clean(connection: Connection, limit: int) -> list[Tombstone]:
     rows = connection.execute(
-        "SELECT source_id, team_id FROM tombstones WHERE cleaned_at IS NULL ORDER BY source_id LIMIT :limit",
+        "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL ORDER BY source_id LIMIT :limit",
         {"limit": limit},
     ).fetchall()
     return [Tombstone(**dict(row)) for row in rows]

@@ -60,6 +60,17 @@ class Source(BaseModel):
     #: The sync mapping that owns the source, where one does.
     mapping: str | None
     source_url: str | None
+    #: Behind all redirects; this and the next four are of what was fetched from a URL.
+    final_url: str | None = None
+    http_status: int | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    #: When the host last answered, whether anything had changed or not.
+    fetched_at: str | None = None
+    #: This and the next two are of a Q and A.
+    question: str | None = None
+    answer: str | None = None
+    alternate_questions: list[str] | None = None
     bucket_ids: list[str]
     #: The source whose place this one takes when it becomes ready.
     replaces: str | None
@@ -72,6 +83,13 @@ class Source(BaseModel):
 
 class SourceAnswer(Source):
     request_id: str
+
+
+class SourceRefreshed(SourceAnswer):
+    """A source after a refresh."""
+
+    #: Whether the content was another, which is being indexed now.
+    changed: bool
 
 
 class SourceVerified(SourceAnswer):

@@ -135,7 +135,7 @@ class IndexingWorker:
     async def _extract(self, claim: IndexingClaim) -> Extraction:
         source = claim.source
         return await self._extractor.extract(
-            self._context.blobs.path(source.id),
+            self._context.blobs.path(source.blob_name),
             filename=source.filename,
             content_type=source.content_type,
             chunking=ChunkingOptions(**claim.chunking) if claim.chunking else ChunkingOptions(),
@@ -151,7 +151,7 @@ class IndexingWorker:
             chunks=extraction.chunks,
         )
         provider = self._context.provider
-        provider.put_document(source.team_id, document, list(source.places))
+        provider.put_document(source.team_id, document, source.searched_places)
         now = self._find(source)
         if now is not None and now.title != source.title:
             # It was changed since the claim, when the index had nothing to change yet.

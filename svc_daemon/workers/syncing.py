@@ -67,4 +67,4 @@ class SyncingWorker:
 
     def _set_buckets(self, sync: Sync) -> None:
         source = sync.source
-        self._context.provider.set_buckets(source.team_id, source.id, source.generation, list(source.places))
+        self._context.provider.set_buckets(source.team_id, source.id, source.generation, source.searched_places)

@@ -26,10 +26,13 @@ from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
 from svc_daemon.core import api_keys, ids
+from svc_daemon.core.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.extract.cages import Extractor
+from svc_daemon.fetch.downloads import FetchLimits
+from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation, prepare_secret
@@ -43,6 +46,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
 from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
@@ -50,10 +54,12 @@ from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
-Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker
+Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker | DeliveringWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
+#: Where the servers of the tests are.
+LOOPBACK = "127.0.0.0/8"
 #: What stands in most uploads of the tests.
 NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
 
@@ -92,8 +98,11 @@ class Loop:
 class Daemon:
     """One data directory, opened, and the app that serves it."""
 
-    def __init__(self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED) -> None:
+    def __init__(
+        self, loop: Loop, folder: Path, extractor: Extractor, limits: Limits = UNLIMITED, fetch_allow: str = LOOPBACK
+    ) -> None:
         self.loop = loop
+        self._fetch_allow = fetch_allow
         self.files = DataFiles(folder)
         self.limits = limits
         self._extractor = extractor
@@ -118,6 +127,7 @@ class Daemon:
             blobs=blobs,
             parts=Parts(self.files.parts, blobs),
             provider=self.provider,
+            fetcher=self._fetcher(),
             clock=clock,
             ids=make_ids,
             limits=self.limits,
@@ -130,6 +140,12 @@ class Daemon:
         self.key = self.files.admin_key.read_text().strip()
         self.team_id = self.read(_first_team)
         await self._serve(make_ids)
+
+    def _fetcher(self) -> Fetcher:
+        limits = FetchLimits(
+            file_bytes=self.limits.file_bytes, fetch_s=self.limits.fetch_seconds, post_s=self.limits.webhook_seconds
+        )
+        return Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
 
     async def _serve(self, make_ids: Ids) -> None:
         hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules(exempt=is_storage_path))
@@ -160,16 +176,17 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading):
+        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering):
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
-        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`), or all of them."""
+        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`, `delivering`), or all of them."""
         makers: dict[str, Callable[[], Worker]] = {
             "indexing": partial(IndexingWorker, self.context, self._extractor),
             "syncing": partial(SyncingWorker, self.context),
             "sweeping": partial(SweepingWorker, self.context),
             "cascading": partial(CascadingWorker, self.context),
+            "delivering": partial(DeliveringWorker, self.context),
         }
         for name in names or makers:
             self.loop.run(self._start(makers[name]))

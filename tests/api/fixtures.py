@@ -7,7 +7,7 @@ import pytest
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.settings import Limits
-from tests.api.daemons import UNLIMITED, Daemon, Loop
+from tests.api.daemons import LOOPBACK, UNLIMITED, Daemon, Loop
 
 MakeDaemon = Callable[..., Daemon]
 
@@ -32,8 +32,8 @@ def make_daemon(loop: Loop, extractor: Extractor, tmp_path: Path) -> Iterator[Ma
     """Open data directories by name; each is closed at the end of the test unless the test has."""
     made: list[Daemon] = []
 
-    def make(name: str = "data", limits: Limits = UNLIMITED) -> Daemon:
-        made.append(Daemon(loop, tmp_path / name, extractor, limits))
+    def make(name: str = "data", limits: Limits = UNLIMITED, fetch_allow: str = LOOPBACK) -> Daemon:
+        made.append(Daemon(loop, tmp_path / name, extractor, limits, fetch_allow))
         return made[-1]
 
     yield make

@@ -1,0 +1,169 @@
+"""Webhooks: events are written where they happen, calls are made by `workers.delivering`, and both can be looked at.
+
+An event's row is written in the very transaction in which its source becomes ready or failed, so that no kill parts the
+two. A call is written down after it was made: killed in between, it is made again with the same id.
+"""
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from sqlite3 import Connection
+
+from svc_daemon.core import ids, readiness, webhooks
+from svc_daemon.core.times import from_text, to_text
+from svc_daemon.core.webhook_signatures import signed_headers
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store import deliveries as store
+from svc_daemon.store.deliveries import Attempt, Delivery, DeliveryFilter
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import Source
+from svc_daemon.store.webhook_secrets import SecretGeneration, find_generation, rotate_secret
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What a team's calls are signed with."""
+
+    current: str
+    #: The one before, while it is still valid.
+    previous: str | None
+    #: Until when the previous one signs too.
+    previous_expires_at: str | None
+    #: When the current one came; None for a team that never rotated.
+    rotated_at: str | None
+
+    @property
+    def valid(self) -> list[str]:
+        """Newest first."""
+        return [self.current, *([self.previous] if self.previous else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A delivery and its calls."""
+
+    delivery: Delivery
+    attempts: Sequence[Attempt]
+
+
+def record_event(connection: Connection, context: Context, source: Source) -> None:
+    """Have the source's webhook called, if it has one and is ready or failed; for each of the two once."""
+    if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
+        return
+    event = webhooks.READY if source.ready else webhooks.FAILED
+    event_id, now = context.ids.make(ids.EVENT), context.clock.timestamp()
+    body = webhooks.event_body(event, event_id, now, source.webhook["metadata"], _event_data(source))
+    delivery = Delivery(
+        id=event_id,
+        team_id=source.team_id,
+        source_id=source.id,
+        event=event,
+        url=source.webhook["url"],
+        body=json.dumps(body, ensure_ascii=False),
+        due_at=now,
+        created_at=now,
+    )
+    store.create_delivery(connection, delivery)
+
+
+async def deliver(context: Context, delivery: Delivery) -> None:
+    """Make one call and write down what came of it."""
+    secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
+    started_s, started_at = context.clock.monotonic(), context.clock.now()
+    body = delivery.body.encode()
+    headers = {"Content-Type": "application/json", **signed_headers(secrets.valid, delivery.id, started_at, body)}
+    status, failure = None, None
+    try:
+        status = await context.fetcher.post(delivery.url, body, headers)
+    except ServiceError as error:
+        failure = {"code": str(error.code), "message": error.message, "reason": error.details.get("reason")}
+    attempt = Attempt(
+        delivery_id=delivery.id,
+        started_at=to_text(started_at),
+        duration_ms=round((context.clock.monotonic() - started_s) * 1000),
+        http_status=status,
+        error=failure,
+    )
+    await _finish(context, delivery, attempt)
+
+
+async def resend(context: Context, key: Key, delivery_id: str) -> Logged:
+    """Make one more call due now, whatever became of the others; raises NotFound."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> Logged:
+        delivery = store.get_delivery(connection, key.team_id, delivery_id)
+        store.resend_delivery(connection, delivery.id, now)
+        due = replace(delivery, status=webhooks.PENDING, tries_left=1, due_at=now)
+        return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
+
+    logged = await context.write(work)
+    context.wakes.delivering.set()
+    return logged
+
+
+async def list_deliveries(context: Context, key: Key, chosen: DeliveryFilter) -> list[Logged]:
+    """The team's deliveries that pass the filter with their calls, in one snapshot."""
+
+    def work(connection: Connection) -> list[Logged]:
+        listed = store.list_deliveries(connection, key.team_id, chosen)
+        attempts = store.list_attempts(connection, [delivery.id for delivery in listed])
+        return [Logged(delivery, attempts.get(delivery.id, [])) for delivery in listed]
+
+    return await context.read_aside(work)
+
+
+def show_secrets(context: Context, key: Key) -> Secrets:
+    return context.look(lambda connection: _secrets(context, connection, key.team_id))
+
+
+async def rotate(context: Context, key: Key) -> Secrets:
+    """A new secret; the one before stays valid for a time, any older one doesn't."""
+    now = context.clock.timestamp()
+    found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
+    return _derive(context, key.team_id, found)
+
+
+async def _finish(context: Context, delivery: Delivery, attempt: Attempt) -> None:
+    standing = webhooks.judge_call(attempt.http_status, delivery.tries_left)
+    pause_s = context.limits.webhook_retry_seconds
+    due_at = context.clock.timestamp(pause_s) if standing.status == webhooks.PENDING else None
+
+    def work(connection: Connection) -> None:
+        store.create_attempt(connection, attempt)
+        store.move_delivery(connection, delivery, standing, due_at)
+
+    await context.write(work)
+    log.info("webhook %s for %s: %s", delivery.id, delivery.source_id, standing.status)
+
+
+def _event_data(source: Source) -> dict[str, object]:
+    return {
+        "id": source.id,
+        "status": source.status,
+        "ready": source.ready,
+        "bucket_sync_status": source.sync_status,
+        "type": source.type,
+        "source_url": source.source_url,
+        **({"error": source.error} if source.error else {}),
+    }
+
+
+def _secrets(context: Context, connection: Connection, team_id: str) -> Secrets:
+    return _derive(context, team_id, find_generation(connection, team_id))
+
+
+def _derive(context: Context, team_id: str, found: SecretGeneration) -> Secrets:
+    current = webhooks.team_secret(context.secret, team_id, found.generation)
+    if found.rotated_at is None:
+        return Secrets(current, None, None, None)
+    expires_at = to_text(from_text(found.rotated_at) + timedelta(hours=context.limits.webhook_rotation_hours))
+    if expires_at <= context.clock.timestamp():
+        return Secrets(current, None, None, found.rotated_at)
+    previous = webhooks.team_secret(context.secret, team_id, found.generation - 1)
+    return Secrets(current, previous, expires_at, found.rotated_at)

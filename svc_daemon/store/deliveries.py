@@ -1,0 +1,190 @@
+"""Deliveries: each event that somebody wants to be told, and every call that was made for it.
+
+A source has one delivery of each event, however often it becomes ready again. What is pending has a due time.
+"""
+
+import json
+from dataclasses import dataclass
+from sqlite3 import Connection, Row
+from typing import Any
+
+from svc_daemon.core import webhooks
+from svc_daemon.core.webhooks import Standing
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One event on its way to one address."""
+
+    #: The event's, the same in every call.
+    id: str
+    team_id: str
+    source_id: str
+    #: `source.ready` or `source.failed`.
+    event: str
+    url: str
+    #: JSON, exactly as it is sent and signed.
+    body: str
+    #: `pending`, `delivered` or `failed`.
+    status: str = webhooks.PENDING
+    tries_left: int = webhooks.TRIES
+    #: When the next call may be made; None when none is to be.
+    due_at: str | None
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One call and what came of it."""
+
+    delivery_id: str
+    started_at: str
+    duration_ms: int
+    #: None where there was no answer.
+    http_status: int | None
+    #: `code`, `message` and `reason` where there was no answer.
+    error: dict[str, Any] | None
+    #: From 1; given when it is stored.
+    attempt: int = 0
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Attempt":
+        values = dict(row)
+        values["error"] = json.loads(values["error"]) if values["error"] else None
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryFilter:
+    """Which deliveries to list; None is any."""
+
+    status: str | None = None
+    source_id: str | None = None
+    #: Only those after this id.
+    after: str = ""
+    #: At most so many; -1 is all.
+    limit: int = -1
+
+
+def create_delivery(connection: Connection, delivery: Delivery) -> None:
+    """Changes nothing where the source has this event already."""
+    connection.execute(
+        "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
+        " VALUES (:id, :team_id, :source_id, :event, :url, :body, :status, :tries_left, :due_at, :created_at)"
+        " ON CONFLICT (source_id, event) DO NOTHING",
+        {
+            "id": delivery.id,
+            "team_id": delivery.team_id,
+            "source_id": delivery.source_id,
+            "event": delivery.event,
+            "url": delivery.url,
+            "body": delivery.body,
+            "status": delivery.status,
+            "tries_left": delivery.tries_left,
+            "due_at": delivery.due_at,
+            "created_at": delivery.created_at,
+        },
+    )
+
+
+def get_delivery(connection: Connection, team_id: str, delivery_id: str) -> Delivery:
+    """Raises NotFound."""
+    row = connection.execute(
+        "SELECT * FROM deliveries WHERE id = :id AND team_id = :team_id", {"id": delivery_id, "team_id": team_id}
+    ).fetchone()
+    if row is None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
+    return Delivery(**dict(row))
+
+
+def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter) -> list[Delivery]:
+    """Those of the team that pass the filter, oldest first."""
+    rows = connection.execute(
+        "SELECT * FROM deliveries WHERE team_id = :team_id AND id > :after"
+        " AND (:status IS NULL OR status = :status) AND (:source_id IS NULL OR source_id = :source_id)"
+        " ORDER BY id LIMIT :limit",
+        {
+            "team_id": team_id,
+            "after": chosen.after,
+            "status": chosen.status,
+            "source_id": chosen.source_id,
+            "limit": chosen.limit,
+        },
+    ).fetchall()
+    return [Delivery(**dict(row)) for row in rows]
+
+
+def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, list[Attempt]]:
+    """Every call of these deliveries, by delivery, oldest first."""
+    rows = connection.execute(
+        "SELECT * FROM delivery_attempts WHERE delivery_id IN (SELECT value FROM json_each(:ids))"
+        " ORDER BY delivery_id, attempt",
+        {"ids": json.dumps(delivery_ids)},
+    ).fetchall()
+    found: dict[str, list[Attempt]] = {}
+    for attempt in map(Attempt.from_row, rows):
+        found.setdefault(attempt.delivery_id, []).append(attempt)
+    return found
+
+
+def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[Delivery]:
+    """Deliveries whose turn has come and that are not `busy`, teams in turn, the longest due first."""
+    rows = connection.execute(
+        "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
+        "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
+        "   WHERE due_at <= :now AND id NOT IN (SELECT value FROM json_each(:busy))) AS waiting"
+        " ORDER BY turn, due_at LIMIT :limit",
+        {"now": now, "busy": json.dumps(busy), "limit": limit},
+    ).fetchall()
+    return [Delivery(**dict(row)) for row in rows]
+
+
+def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
+    """When the earliest call that is not `busy` is due; None when none waits."""
+    row = connection.execute(
+        "SELECT MIN(due_at) AS due FROM deliveries"
+        " WHERE due_at IS NOT NULL AND id NOT IN (SELECT value FROM json_each(:busy))",
+        {"busy": json.dumps(busy)},
+    ).fetchone()
+    due: str | None = row["due"]
+    return due
+
+
+def create_attempt(connection: Connection, attempt: Attempt) -> None:
+    connection.execute(
+        "INSERT INTO delivery_attempts (delivery_id, attempt, started_at, duration_ms, http_status, error)"
+        " SELECT :delivery_id, COALESCE(MAX(attempt), 0) + 1, :started_at, :duration_ms, :http_status, :error"
+        " FROM delivery_attempts WHERE delivery_id = :delivery_id",
+        {
+            "delivery_id": attempt.delivery_id,
+            "started_at": attempt.started_at,
+            "duration_ms": attempt.duration_ms,
+            "http_status": attempt.http_status,
+            "error": json.dumps(attempt.error) if attempt.error else None,
+        },
+    )
+
+
+def move_delivery(connection: Connection, delivery: Delivery, standing: Standing, due_at: str | None) -> None:
+    """Write where the delivery stands; one that was made due again since `delivery` was read stays so."""
+    connection.execute(
+        "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
+        " WHERE id = :id AND due_at = :was_due_at",
+        {
+            "id": delivery.id,
+            "status": standing.status,
+            "tries_left": standing.tries_left,
+            "due_at": due_at,
+            "was_due_at": delivery.due_at,
+        },
+    )
+
+
+def resend_delivery(connection: Connection, delivery_id: str, due_at: str) -> None:
+    """Make one more call due."""
+    connection.execute(
+        "UPDATE deliveries SET status = 'pending', tries_left = 1, due_at = :due_at WHERE id = :id",
+        {"id": delivery_id, "due_at": due_at},
+    )
