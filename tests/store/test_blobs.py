@@ -1,8 +1,10 @@
 """Blobs: durable in the right order, whole or not there at all, and nothing left behind by what failed."""
 
 import asyncio
+import errno
 import hashlib
 import os
+import resource
 import shutil
 import stat
 import threading
@@ -34,6 +36,15 @@ def blobs(files: DataFiles) -> Iterator[Blobs]:
     numbers = count()
     with ThreadPoolExecutor(4) as executor:
         yield Blobs(files, executor, lambda: f"staged{next(numbers)}")
+
+
+@pytest.fixture
+def small_files_only() -> Iterator[None]:
+    """The kernel cuts a write at this size, and refuses the next: what a full disk does too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SPILL_BYTES * 3 // 2, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> None:
@@ -181,6 +192,20 @@ def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
 
     _run(work)
     (files.root / "away").rename(files.root / failing)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
+    blobs: Blobs, files: DataFiles, small_files_only: None
+) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        with pytest.raises(StorageError) as refused:
+            await _fill(staged, _content(3 * SPILL_BYTES))
+        assert refused.value.details["errno"] == errno.EFBIG
+        await staged.discard()
+
+    _run(work)
     assert (_names(files.blobs), _names(files.staging)) == ([], [])
 
 
