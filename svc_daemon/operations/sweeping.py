@@ -8,11 +8,11 @@ import logging
 from functools import partial
 from sqlite3 import Connection
 
-from svc_daemon.core import readiness
+from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store import sources, teams, tombstones
+from svc_daemon.store import memberships, sources, tasks, teams, tombstones
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tombstones import Tombstone
 
@@ -42,6 +42,24 @@ async def forget_old_keys(context: Context) -> int:
     """Delete idempotency keys past their time."""
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
+
+
+async def recall_far_pauses(context: Context) -> int:
+    """End the pauses that no pause explains: the wall clock was moved back since. Returns how many."""
+    now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
+
+    def is_needed(connection: Connection) -> bool:
+        return tasks.has_attempts_after(connection, latest) or memberships.has_syncs_after(connection, latest)
+
+    def work(connection: Connection) -> int:
+        return tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
+
+    if not context.read(is_needed):
+        return 0
+    recalled = await context.write(work)
+    context.wakes.indexing.set()
+    context.wakes.syncing.set()
+    return recalled
 
 
 async def remove_orphans(context: Context) -> int:

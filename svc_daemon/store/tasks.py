@@ -181,6 +181,25 @@ def next_attempt_due(connection: Connection) -> str | None:
     return due
 
 
+def has_attempts_after(connection: Connection, latest: str) -> bool:
+    """Whether a task pauses beyond `latest`."""
+    row = connection.execute(
+        "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1",
+        {"latest": latest},
+    ).fetchone()
+    return row is not None
+
+
+def recall_attempts(connection: Connection, latest: str) -> int:
+    """End the pauses that go beyond `latest`."""
+    cursor = connection.execute(
+        "UPDATE tasks SET next_attempt_at = NULL"
+        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
+        {"latest": latest},
+    )
+    return cursor.rowcount
+
+
 def count_open(connection: Connection) -> dict[str, int]:
     """How many tasks are `queued` and `running`."""
     rows = connection.execute(

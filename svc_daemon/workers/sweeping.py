@@ -7,7 +7,13 @@ from contextlib import suppress
 
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.sweeping import STEP_LIMIT, clean_tombstones, forget_old_keys, reconcile_index
+from svc_daemon.operations.sweeping import (
+    STEP_LIMIT,
+    clean_tombstones,
+    forget_old_keys,
+    recall_far_pauses,
+    reconcile_index,
+)
 from svc_daemon.operations.syncing import release_expired_syncs
 
 log = logging.getLogger(__name__)
@@ -47,6 +53,7 @@ class SweepingWorker:
     async def _look_round(self, *, purge: bool) -> None:
         await self._step(_release_tasks)
         await self._step(_release_syncs)
+        await self._step(recall_far_pauses)
         if purge:
             await self._step(forget_old_keys)
 
