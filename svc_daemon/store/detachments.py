@@ -1,4 +1,4 @@
-"""Detachments: sources whose index rows may still name a bucket that they have left."""
+"""Detachments: sources whose index rows may still name a bucket that they have left, or an old title."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection

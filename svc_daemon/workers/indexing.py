@@ -151,8 +151,8 @@ class IndexingWorker:
         provider = self._context.provider
         provider.put_document(source.team_id, document, list(source.places))
         now = self._find(source)
-        if now is not None and now.title != source.title:
-            # It was changed since the claim, when the index had nothing to change yet.
+        if now is not None:
+            # It may have changed since the claim, or since an earlier one whose document a kill has left there.
             provider.set_title(source.team_id, source.id, now.title)
 
     def _undo(self, claim: IndexingClaim) -> None:
