@@ -8,7 +8,6 @@ from contextlib import suppress
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.sweeping import (
-    STEP_LIMIT,
     clean_tombstones,
     forget_old_keys,
     recall_far_pauses,
@@ -36,8 +35,7 @@ class SweepingWorker:
         rounds, due_s = 0, monotonic() + ROUND_S
         while True:
             self._context.wakes.sweeping.clear()
-            while await self._step(clean_tombstones) == STEP_LIMIT:
-                pass
+            await self._step(clean_tombstones)
             await self._wait_until(due_s)
             # Deletes without a pause must not put off the look-round.
             if monotonic() >= due_s:

@@ -4,6 +4,7 @@ from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
 from svc_daemon.operations.syncing import claim_syncs
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
@@ -56,6 +57,23 @@ def test_one_that_cannot_be_cleared_hinders_no_other(working: Daemon) -> None:
     assert working.count("tombstones") == 1
     assert working.loop.run(sweeping.clean_tombstones(working.context)) == 1
     assert (blobs(working), working.count("tombstones")) == (set(), 0)
+
+
+def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon) -> None:
+    for _ in range(sweeping.STEP_LIMIT + 3):
+        body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+    daemon.provider.fail("delete_document", BROKEN, times=sweeping.STEP_LIMIT + 1)
+    assert daemon.loop.run(sweeping.clean_tombstones(daemon.context)) == 2
+    assert daemon.count("tombstones") == sweeping.STEP_LIMIT + 1
+
+
+def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> None:
+    daemon.add_team()
+    last = max(daemon.read(list_team_ids))
+    daemon.provider.put_document(last, make_document("src_orphan", "quay"), [])
+    daemon.provider.fail("list_documents", BROKEN)
+    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 1
+    assert daemon.provider.get_document(last, "src_orphan") is None
 
 
 def test_documents_of_no_source_leave_the_index(working: Daemon) -> None:
