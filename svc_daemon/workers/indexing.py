@@ -76,6 +76,7 @@ class IndexingWorker:
             self._context.wakes.indexing.clear()
             try:
                 claim = await self._claim()
+                due_at = None if claim else self._context.read(next_attempt_due)
             except Exception:
                 # A full disk, say: it must not end the worker.
                 log.exception("claiming went wrong")
@@ -83,7 +84,6 @@ class IndexingWorker:
                 continue
             if claim is not None:
                 return claim
-            due_at = self._context.read(next_attempt_due)
             await wait(self._context.wakes.indexing, due_at, self._context.clock)
 
     async def _claim(self) -> IndexingClaim | None:

@@ -38,12 +38,13 @@ class SyncingWorker:
             self._context.wakes.syncing.clear()
             try:
                 busy = await self._sync_some()
+                due_at = self._context.read(next_sync_due)
             except Exception:
                 log.exception("bucket sync went wrong")
                 await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
             if not busy:
-                await wait(self._context.wakes.syncing, self._context.read(next_sync_due), self._context.clock)
+                await wait(self._context.wakes.syncing, due_at, self._context.clock)
 
     async def _sync_some(self) -> bool:
         """One round; False when there was nothing to do."""
