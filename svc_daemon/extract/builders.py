@@ -1,7 +1,6 @@
 """Putting a document together: its text, its blocks with their offsets, and the path of headings above each."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
@@ -108,10 +107,6 @@ class LineDocument:
             begun = None if blank else number if begun is None else begun
         if begun is not None:
             self.add(kind, begun, last)
-
-    def line_of(self, offset: int) -> int:
-        """Line (from 0) that holds a character."""
-        return bisect_right(self._starts, offset) - 1
 
     def finish(self, *, title: str | None = None, warnings: Iterable[str] = ()) -> Document:
         return Document(text=self.text, blocks=tuple(self._blocks), title=_title(title), warnings=tuple(warnings))
