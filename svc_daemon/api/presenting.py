@@ -1,5 +1,7 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -68,6 +70,11 @@ def respond(request: Request, model: BaseModel, status: int = 200) -> Response:
     """The model as JSON; the two fields of paging only where a page was asked for."""
     unasked = None if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
+
+
+async def respond_aside(request: Request, make: Callable[[], BaseModel]) -> Response:
+    """As `respond`, with the model made and written in a thread: ten thousand rows take a third of a second."""
+    return await asyncio.to_thread(lambda: respond(request, make()))
 
 
 def page_limit(request: Request) -> int | None:
