@@ -1,7 +1,9 @@
 """The composition root: puts the parts together, serves until a signal, and takes them apart again.
 
-lock the data directory  ->  open state, index, blobs  ->  repair what a kill left  ->  bind  ->  tell daemon.json
+lock the data directory  ->  bind  ->  open state, index, blobs  ->  repair what a kill left  ->  tell daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park what is in flight, close, exit 0
+
+Bound before anything is opened, so that a taken address is told at once; who connects meanwhile waits in the backlog.
 """
 
 import asyncio
