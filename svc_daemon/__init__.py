@@ -18,8 +18,8 @@ and a test holds this table:
                 errors               the table of codes
                   wire, paths, settings, logs
 
-A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`, httpcore
-in `fetch`. The command line, `svc_cli`, imports only `wire` and `paths`.
+A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
+httpcore in `fetch`. The command line, `svc_cli`, imports only `wire` and `paths`.
 
 The life of an upload
 ---------------------
