@@ -298,7 +298,8 @@ def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pyte
         (1000 * gigabyte, gigabyte, 256 * 1024**2): False,
         (1000 * gigabyte, gigabyte + 1, 256 * 1024**2): True,
         (1000 * gigabyte, 2 * gigabyte, 3 * gigabyte): False,
-        (gigabyte, 1, 0): False,
+        (10 * gigabyte, 100 * 1024**2, 1): False,
+        (gigabyte, 1, 0): True,
     }
     seen = {}
     for total, free, reserve in table:
