@@ -46,6 +46,7 @@ FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
 GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 BYTES = (E.EMPTY_FILE, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
+AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
@@ -95,7 +96,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(E.TASK_NOT_FOUND,)),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
-             body=searching.SearchRequest, errors=SEARCH),
+             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=SEARCH),
 )
