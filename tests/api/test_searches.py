@@ -269,4 +269,4 @@ def test_an_agent_that_does_not_exist_is_no_way_to_everything(filled: Daemon, ag
 
 
 def test_a_search_names_no_endless_list_of_buckets(filled: Daemon) -> None:
-    refused_field(filled.search("grey", buckets=["inbox"] * 201), "buckets")
+    assert refused_field(filled.search("grey", buckets=["inbox"] * 201)) == "buckets"
