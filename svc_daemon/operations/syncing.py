@@ -9,6 +9,7 @@ One worker alone tells the index about buckets, joined and left: two would overw
 import asyncio
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
@@ -104,12 +105,22 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Have the index forget the buckets that sources have left, and old titles. Returns of how many it has."""
-    detachments = context.read(lambda connection: list_detachments(connection, CLAIM_LIMIT))
-    told = [(each, words) for each in detachments if (words := await _tell_again(context, each)) is not None]
-    if not told:
-        return 0
+    """Have the index forget the buckets that some sources have left, and old titles. Returns of how many it has.
 
+    None left where that is 0: those that are refused are passed over, so that one team's damaged index is not in the
+    way of all the others.
+    """
+    after = ""
+    while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
+        after = noted[-1].source_id
+        told = [(each, words) for each in noted if (words := await _tell_again(context, each)) is not None]
+        if told:
+            await _forget_told(context, told)
+            return len(told)
+    return 0
+
+
+async def _forget_told(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
     def work(connection: Connection) -> None:
         for detachment, words in told:
             # It may have left another bucket since the index was told, or have another title.
@@ -117,7 +128,6 @@ async def clean_detachments(context: Context) -> int:
                 delete_detachment(connection, detachment.source_id)
 
     await context.write(work)
-    return len(told)
 
 
 def _swap(connection: Connection, context: Context, sync: Sync) -> None:

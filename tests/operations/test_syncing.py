@@ -138,6 +138,16 @@ def test_an_index_that_refuses_to_forget_hinders_no_other(working: Daemon) -> No
     assert (clean(working), working.count("detachments")) == (1, 0)
 
 
+def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon) -> None:
+    for _ in range(syncing.CLAIM_LIMIT + 2):
+        body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{daemon.add_source()}"))
+    daemon.provider.fail("set_title", BUSY, times=syncing.CLAIM_LIMIT + 1)
+    assert (clean(daemon), daemon.count("detachments")) == (1, syncing.CLAIM_LIMIT + 1)
+    while clean(daemon):
+        pass
+    assert daemon.count("detachments") == 0
+
+
 def test_a_title_that_was_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(working: Daemon) -> None:
     source_id = working.add_ready()
     working.stop()
