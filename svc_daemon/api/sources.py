@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, page_limit, respond_aside
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, flag, page_limit, respond_aside
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
@@ -86,6 +86,7 @@ async def update(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
+    flag("force", request.query_params.get("force"))
     await deletion.delete_everywhere(context_of(request), key, source_id)
     return answer(request, wire.Deleted, {"id": source_id})
 

@@ -82,7 +82,8 @@ def claim_task(connection: Connection, task_id: str, now: str, lease_until_s: fl
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
-        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = 'extract', chunks_done = 0"
+        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = 'extract', chunks_done = 0,"
+        " chunks_total = NULL"
         " WHERE id = :id AND status = 'queued' RETURNING *",
         {"id": task_id, "now": now, "lease_until_s": lease_until_s},
     ).fetchall()

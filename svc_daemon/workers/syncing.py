@@ -52,7 +52,9 @@ class SyncingWorker:
         done = [sync for sync in syncs if await self._tell_index(sync)]
         if done:
             await complete_syncs(self._context, done)
-        return bool(syncs) or await clean_detachments(self._context) > 0
+        # After each round, or a stream of syncs would keep them waiting for ever.
+        cleaned = await clean_detachments(self._context)
+        return bool(syncs) or cleaned > 0
 
     async def _tell_index(self, sync: Sync) -> bool:
         try:
