@@ -322,10 +322,9 @@ def _telling_storage() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        # A write by a reader is our own mistake, and no disk's.
-        if not _is_storage(error) or error.sqlite_errorname == "SQLITE_READONLY":
-            raise
-        raise StorageError("The disk failed a read; try again, and look at the log.") from error
+        if _is_named(error, "IOERR", "FULL", "CANTOPEN"):
+            raise StorageError("The disk failed a read; try again, and look at the log.") from error
+        raise
 
 
 def _translated(error: BaseException) -> BaseException:
