@@ -107,10 +107,22 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail(console, Interrupted("Interrupted."))
     except Exception as error:
-        bug = SvcError(
-            f"{type(error).__name__}: {error}", code="svc_bug", hint="`--debug` shows where; please report it."
-        )
-        return _fail(console, bug)
+        return _fail(console, _local_trouble(error) or _bug(error))
+
+
+def _local_trouble(error: Exception) -> UsageError | None:
+    """What a command line or this machine can bring about, as against a bug of ours."""
+    if isinstance(error, UnicodeEncodeError):
+        # Bytes that are no UTF-8 arrive from the system as lone surrogates, which nothing can be sent as.
+        odd = error.object[max(0, error.start - 40) : error.end + 40]
+        return UsageError(f"{odd!r} is not UTF-8 text.", hint="spell names, titles and words in UTF-8.")
+    if isinstance(error, OSError) and error.filename is not None:
+        return UsageError(f"{error.filename}: {error.strerror}.", code="svc_file_refused")
+    return None
+
+
+def _bug(error: Exception) -> SvcError:
+    return SvcError(f"{type(error).__name__}: {error}", code="svc_bug", hint="`--debug` shows where; please report it.")
 
 
 def _invoke(arguments: Sequence[str], console: Console) -> int:

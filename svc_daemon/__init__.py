@@ -11,14 +11,15 @@ and a test holds this table:
     server, command                  put the parts together; serve; stop
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
-          store, provider, extract   SQL and blobs; the search index; bytes to text. None of the three knows another
+          store, provider,           SQL and blobs; the search index; bytes to text; the one door to other hosts.
+          extract, fetch             None of the four knows another
             database                 one SQLite file: its readers and its single writer
               core                   pure decisions, no I/O, no clock
                 errors               the table of codes
                   wire, paths, settings, logs
 
-A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`. The
-command line, `svc_cli`, imports only `wire` and `paths`.
+A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
+httpcore in `fetch`. The command line, `svc_cli`, imports only `wire` and `paths`.
 
 The life of an upload
 ---------------------

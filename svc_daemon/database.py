@@ -18,14 +18,14 @@ there after the restart: the log may have taken it before its fsync failed.
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from svc_daemon.errors import StorageError
+from svc_daemon.errors import ShuttingDown, StorageError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -96,10 +96,10 @@ class Database:
         """Queue `work` for the writer; the future is resolved after the commit that holds it."""
         future: Future[T] = Future()
         with self._submit_lock:  # nothing may be queued behind the mark that ends the writer
-            if self._closed or self._broken is not None:
-                raise StorageError(
-                    "The database is closed for writing; the service must be restarted."
-                ) from self._broken
+            if self._broken is not None:
+                raise StorageError("The database takes no writes; the service must be restarted.") from self._broken
+            if self._closed:
+                raise ShuttingDown
             self._queue.put((work, future))
         return future
 
@@ -113,12 +113,13 @@ class Database:
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
             self._check_readable()
-            reader.connection.execute("BEGIN")
-            try:
-                return work(reader.connection)
-            finally:
-                if reader.connection.in_transaction:
-                    reader.connection.execute("COMMIT")
+            with _telling_storage():
+                reader.connection.execute("BEGIN")
+                try:
+                    return work(reader.connection)
+                finally:
+                    if reader.connection.in_transaction:
+                        reader.connection.execute("COMMIT")
 
     def look(self, work: Work[T]) -> T:
         """Run `work`, which must be a single statement, without a transaction around it: that is a snapshot by itself.
@@ -129,7 +130,8 @@ class Database:
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
             self._check_readable()
-            return work(reader.connection)
+            with _telling_storage():
+                return work(reader.connection)
 
     def close(self) -> None:
         """Finish what is queued, interrupt reads, then close every connection. Safe to call twice."""
@@ -147,7 +149,7 @@ class Database:
 
     def _check_readable(self) -> None:
         if self._reads_ended:
-            raise StorageError("The database is closed; the service is stopping.")
+            raise ShuttingDown
 
     def _reader(self) -> _Reader:
         reader: _Reader | None = getattr(self._local, "reader", None)
@@ -312,6 +314,17 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
     return cause or sqlite3.OperationalError(str(error))
+
+
+@contextmanager
+def _telling_storage() -> Iterator[None]:
+    """A disk that fails a read is told as such."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if _is_named(error, "IOERR", "FULL", "CANTOPEN"):
+            raise StorageError("The disk failed a read; try again, and look at the log.") from error
+        raise
 
 
 def _translated(error: BaseException) -> BaseException:

@@ -3,6 +3,7 @@
 ServiceError            anything a caller is told, by its code
  ├─ NotFound            `get_…` found no row that the caller may see
  └─ StorageError        the disk refused: full, or an I/O error
+         └─ ShuttingDown    the stores are closed already
 """
 
 from dataclasses import dataclass
@@ -109,3 +110,10 @@ class StorageError(ServiceError):
 
     def __init__(self, message: str | None = None, **details: Any) -> None:
         super().__init__(E.STORAGE_FULL, message, **details)
+
+
+class ShuttingDown(StorageError):
+    """The service is stopping, and what was asked came too late for this run of it."""
+
+    def __init__(self) -> None:
+        ServiceError.__init__(self, E.SHUTTING_DOWN)

@@ -1,7 +1,9 @@
 """The composition root: puts the parts together, serves until a signal, and takes them apart again.
 
-lock the data directory  ->  open state, index, blobs  ->  repair what a kill left  ->  bind  ->  tell daemon.json
+lock the data directory  ->  bind  ->  open state, index, blobs  ->  repair what a kill left  ->  tell daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park what is in flight, close, exit 0
+
+Bound before anything is opened, so that a taken address is told at once; who connects meanwhile waits in the backlog.
 """
 
 import asyncio
@@ -156,7 +158,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     async with contextlib.AsyncExitStack() as stack:
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(_hardening(settings, process.context), _lifespan(process))
+        app = create_app(_hardening(settings, process.context), _lifespan(process, hear_broken))
         server = _Server(
             server_config(
                 app,
@@ -171,14 +173,14 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
         await _run_until_stopped(server, listener, broken)
     log.info("stopped")
     if broken.is_set():
-        raise StorageError("The disk failed while writing; see the log, then start the service again.")
+        raise StorageError("The service could not go on; see the log, then start it again.")
 
 
 def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
     loop = asyncio.get_running_loop()
 
     def hear(error: Exception) -> None:
-        log.critical("the disk failed; nothing more is written: %s", error)
+        log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
         loop.call_soon_threadsafe(event.set)
 
     return hear
@@ -230,20 +232,22 @@ async def _repair(context: Context) -> None:
         log.info("after an unclean stop: %d leases released, %d leftover files removed", released, removed)
 
 
-def _lifespan(process: Process) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
+def _lifespan(
+    process: Process, hear_broken: Callable[[Exception], None]
+) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.context = process.context
         app.state.installation_id = process.installation_id
         app.state.started_s = process.context.clock.monotonic()
-        async with _working(process):
+        async with _working(process, hear_broken):
             yield
 
     return lifespan
 
 
 @contextlib.asynccontextmanager
-async def _working(process: Process) -> AsyncIterator[None]:
+async def _working(process: Process, hear_broken: Callable[[Exception], None]) -> AsyncIterator[None]:
     """Run the workers; at the end they park what is in flight."""
     workers = (
         IndexingWorker(process.context, process.extractor),
@@ -253,12 +257,20 @@ async def _working(process: Process) -> AsyncIterator[None]:
         DeliveringWorker(process.context),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
+    for worker in running:
+        # A queue without its worker would stand still in silence: better a restart.
+        worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
     try:
         yield
     finally:
         for worker in running:
             worker.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+
+def _end_of(worker: asyncio.Task[None]) -> Exception:
+    error = worker.exception()
+    return error if isinstance(error, Exception) else RuntimeError("a worker has ended")
 
 
 async def _run_until_stopped(server: uvicorn.Server, listener: socket.socket, broken: asyncio.Event) -> None:

@@ -35,7 +35,3 @@ class Gate:
     def stop(self) -> None:
         """Turn everybody away, now and later."""
         self._stopped.set()
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped.is_set()

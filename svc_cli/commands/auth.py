@@ -11,6 +11,7 @@ from svc_cli.client.api import Client
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import reach
 from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, origin_of
+from svc_cli.daemon_probes import Health
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
@@ -26,9 +27,7 @@ def login(
     ] = None,
 ) -> None:
     """Store a key for the service in force, after asking the service whether it is good."""
-    destination, health, _ = reach(
-        call.settings, call.console, base_url=call.flags.base_url, autostart=not call.flags.no_autostart
-    )
+    destination, health = _reach(call)
     key = _read(call, key_file, destination.origin)
     with Client(destination.base_url, key) as client:
         team = client.buckets().get("team_id")
@@ -41,7 +40,7 @@ def login(
 @command(app, "logout")
 def logout(call: Invocation) -> Exit:
     """Forget the stored key of the service in force."""
-    url = call.settings.get("base_url", call.flags.base_url) or reach(call.settings, call.console)[0].base_url
+    url = call.settings.get("base_url", call.flags.base_url) or _reach(call)[0].base_url
     origin = origin_of(url)
     removed = CredentialFile(call.settings.environ).forget(origin)
     said = f"forgot the key for {origin}" if removed else f"no key was stored for {origin}"
@@ -85,12 +84,17 @@ def _text(call: Invocation, facts: dict[str, Any]) -> str:
 @command(app, "token")
 def token(call: Invocation) -> None:
     """Print the key in use, for scripts: curl -H "Authorization: Bearer $(svc auth token)" …"""
-    destination: Destination = reach(
-        call.settings, call.console, base_url=call.flags.base_url, autostart=not call.flags.no_autostart
-    )[0]
+    destination, _ = _reach(call)
     credential = find_key(call.settings.environ, destination)
     value = {"token": credential.key, "source": credential.source, "base_url": destination.base_url}
     call.console.show(value, lambda: credential.key)
+
+
+def _reach(call: Invocation) -> tuple[Destination, Health]:
+    """Who is in force, without asking whether it takes a key."""
+    autostart = not call.flags.no_autostart
+    destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)
+    return destination, health
 
 
 def _read(call: Invocation, key_file: str | None, origin: str) -> str:

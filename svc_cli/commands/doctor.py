@@ -19,8 +19,9 @@ from svc_daemon.wire.versions import API_RANGE, VERSION
 
 app = new_app()
 
-#: The daemon refuses creates below this much free disk.
+#: The daemon refuses creates below this much free disk, or below 2 % of it, 1 GB at most, where that is more.
 LEAST_FREE_BYTES = 256 * 1024**2
+MOST_RESERVED_BYTES = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,16 @@ def _folders(call: Invocation) -> Iterator[Finding]:
         if not os.access(owner, os.W_OK):
             yield Finding(f"{name} folder", "failed", f"{folder} can't be written", f"make {owner} yours.")
             continue
-        free = shutil.disk_usage(owner).free
-        state = "ok" if free > LEAST_FREE_BYTES else "failed"
-        hint = None if state == "ok" else "free some disk space: uploads are refused below 256 MB."
-        yield Finding(f"{name} folder", state, f"{folder}, {size(free)} free", hint)
+        usage = shutil.disk_usage(owner)
+        least = least_free_bytes(usage.total)
+        state = "ok" if usage.free > least else "failed"
+        hint = None if state == "ok" else f"free some disk space: uploads are refused below {size(least)}."
+        yield Finding(f"{name} folder", state, f"{folder}, {size(usage.free)} free", hint)
+
+
+def least_free_bytes(total_bytes: int) -> int:
+    """What the daemon keeps free of a disk of this size, unless its own limit says otherwise."""
+    return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
 def _existing(folder: Path) -> Path:

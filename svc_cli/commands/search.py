@@ -1,6 +1,8 @@
 """`svc search`: what the buckets know, with file, page or line."""
 
+import re
 import textwrap
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -59,32 +61,51 @@ def render_page(console: Console, page: dict[str, Any]) -> str:
     """Results as blocks: a line that says where, and the passage under it."""
     if not page["data"]:
         return "nothing found."
-    blocks = [_block(console, number, result) for number, result in enumerate(page["data"], 1)]
+    stems = _stems(page["query"])
+    blocks = [_block(console, number, result, stems) for number, result in enumerate(page["data"], 1)]
     more = "\n\nthere is more: -k shows up to 50." if page.get("has_more") else ""
     return "\n\n".join(blocks) + more
 
 
-def _block(console: Console, number: int, result: dict[str, Any]) -> str:
+def _block(console: Console, number: int, result: dict[str, Any], stems: set[str]) -> str:
     title = clean(result["title"] or result["filename"])
     place = place_of(result["location"])
     headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
     head = f"{number}. {console.paint(title, 'bold')}{f', {place}' if place else ''}"
     facts = console.paint(f"  {result['score']:.2f}  {result['source_id']}", "dim")
     lines = [head + facts, *([f"   {console.paint(headings, 'cyan')}"] if headings else [])]
-    lines += [f"   {line}" for line in _passage(console, result["text"])]
+    lines += [f"   {line}" for line in _passage(console, result["text"], stems)]
     if result.get("explain"):
         lines.append("   " + console.paint(_explanation(result["explain"]), "dim"))
     return "\n".join(lines)
 
 
-def _passage(console: Console, text: str) -> list[str]:
-    """The first lines of a passage, folded to the width of the terminal."""
+def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
+    """The lines of a passage that hold most words of the query, folded to the width of the terminal."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
-    flat = " ".join(clean(text).split())
-    lines = textwrap.wrap(flat, columns, break_long_words=True)
+    lines = textwrap.wrap(" ".join(clean(text).split()), columns, break_long_words=True)
     if len(lines) <= PASSAGE_LINES:
         return lines
-    return [*lines[: PASSAGE_LINES - 1], cut(f"{lines[PASSAGE_LINES - 1]}…", columns)]
+    start = best_window(lines, stems, PASSAGE_LINES)
+    shown = lines[start : start + PASSAGE_LINES]
+    if start:
+        shown[0] = cut(f"… {shown[0]}", columns)
+    if start + PASSAGE_LINES < len(lines):
+        shown[-1] = cut(f"{shown[-1]}…", columns)
+    return shown
+
+
+def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
+    """Where the first window of so many lines begins that holds as many of the stems as any."""
+    found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
+    counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
+    return counts.index(max(counts))
+
+
+def _stems(query: str) -> set[str]:
+    """The query's words without their endings, so that `replaced` is seen in `replaces`."""
+    words = re.findall(r"\w{3,}", query.casefold())
+    return {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
 
 
 def _explanation(explain: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from svc_cli.errors import ApiError, Interrupted, SvcError
 from svc_cli.progress import Progress
 from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Holdings, Wishes, deliver
-from svc_cli.uploads.selections import Candidate
+from svc_cli.uploads.selections import Candidate, is_utf8
 from svc_cli.uploads.summaries import Item
 
 #: Up to so many titles are looked up one by one; beyond, the bucket is listed once.
@@ -92,9 +92,8 @@ def look(client: Client, bucket: str, titles: Sequence[str]) -> Holdings:
     """What the bucket holds under these titles; an absent bucket holds nothing."""
     try:
         if len(titles) <= FEW_TITLES:
-            pages = [
-                page for title in titles for page in client.source_pages(bucket, {"status": "all", "title": title})
-            ]
+            asked = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
+            pages = [page for query in asked for page in client.source_pages(bucket, query)]
         else:
             pages = list(client.source_pages(bucket, {"status": "all"}))
     except ApiError as error:

@@ -8,7 +8,7 @@ import glob
 import os
 import stat
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
@@ -107,6 +107,28 @@ def _add(selection: Selection, path: Path, policy: FolderPolicy) -> None:
 
 
 def _walk(selection: Selection, folder: Path, above: IgnoreRules, policy: FolderPolicy) -> None:
+    """Everything below a folder, in order; with a stack of its own, since a tree may be deeper than Python's."""
+    levels = [_look_into(selection, folder, above)]
+    while levels:
+        entry, rules = next(levels[-1], (None, above))
+        if entry is None:
+            levels.pop()
+            continue
+        path = Path(entry.path)
+        is_folder = entry.is_dir(follow_symlinks=False)
+        reason = _reason_to_skip(entry, path, rules, policy)
+        if reason:
+            selection.skips.append(Skip(title_of(path) + ("/" if is_folder else ""), reason))
+        elif is_folder:
+            levels.append(_look_into(selection, path, rules))
+        else:
+            selection.candidates.append(Candidate(path, title_of(path), is_named=False))
+
+
+def _look_into(
+    selection: Selection, folder: Path, above: IgnoreRules
+) -> Iterator[tuple["os.DirEntry[str]", IgnoreRules]]:
+    """The entries of one folder by name, with the rules that hold in it."""
     # Rules are matched on absolute paths: `docs`, `./docs` and `.` are one folder.
     rules = above.inside(folder.absolute())
     try:
@@ -114,16 +136,7 @@ def _walk(selection: Selection, folder: Path, above: IgnoreRules, policy: Folder
     except OSError as error:
         selection.skips.append(Skip(f"{title_of(folder)}/", f"can't be read: {error.strerror}"))
         return
-    for entry in entries:
-        path = folder / entry.name
-        reason = _reason_to_skip(entry, path, rules, policy)
-        if reason:
-            name = title_of(path) + ("/" if entry.is_dir(follow_symlinks=False) else "")
-            selection.skips.append(Skip(name, reason))
-        elif entry.is_dir(follow_symlinks=False):
-            _walk(selection, path, rules, policy)
-        else:
-            selection.candidates.append(Candidate(path, title_of(path), is_named=False))
+    yield from ((entry, rules) for entry in entries)
 
 
 def _reason_to_skip(entry: "os.DirEntry[str]", path: Path, rules: IgnoreRules, policy: FolderPolicy) -> str | None:
@@ -140,7 +153,10 @@ def _reason_to_skip(entry: "os.DirEntry[str]", path: Path, rules: IgnoreRules, p
 
 
 def _reason_to_skip_file(entry: "os.DirEntry[str]", path: Path, policy: FolderPolicy) -> str | None:
-    facts = entry.stat(follow_symlinks=False)
+    try:
+        facts = entry.stat(follow_symlinks=False)
+    except OSError as error:  # gone since the folder was listed, or its path is too long
+        return f"can't be read: {error.strerror}"
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
     if facts.st_size == 0:

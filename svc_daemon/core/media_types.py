@@ -242,7 +242,7 @@ def find_format(content_type: str) -> Format | None:
 
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
-    """Media type of a file from its bytes (all, or the first 64 KB and more), name and declared type."""
+    """Media type of a file from its bytes (all, or the first 8 KB and more), name and declared type."""
     return _content_type(data) or _text_type(data, filename, declared)
 
 
@@ -328,8 +328,9 @@ def _member_names(data: bytes) -> Iterable[str]:
     try:
         with ZipFile(BytesIO(data)) as archive:
             return archive.namelist()
-    except (BadZipFile, NotImplementedError):
-        # Only the beginning is here, or the archive is broken: its local headers still say what it was.
+    except (BadZipFile, NotImplementedError, UnicodeDecodeError):
+        # Only the beginning is here, or the archive is broken (a name of it may say that it is UTF-8, and not be): its
+        # local headers still say what it was.
         return _local_names(data[:_HEAD_BYTES])
 
 

@@ -3,6 +3,8 @@
 #: The first pause, in seconds; each further one is four times as long.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
+#: Whatever is due later than this was made due by a wall clock that has been moved back since.
+FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
 #: From this attempt on the pause is the longest. A sync is tried without end, and a power without end overflows.
 _LONGEST_FROM = 4
 

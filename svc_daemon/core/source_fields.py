@@ -50,14 +50,14 @@ def check_metadata(metadata: Any, limits: Limits) -> dict[str, Any]:
     return metadata
 
 
-def check_title(title: str, limits: Limits) -> str:
-    """Not blank, not longer than the limit, no control characters; raises `invalid_request`."""
+def check_title(title: str, limits: Limits, path: str = "title") -> str:
+    """Not blank, not longer than the limit, no control characters; raises `invalid_request` naming `path`."""
     if not title.strip():
-        raise refusal("title", "must not be blank.")
+        raise refusal(path, "must not be blank.")
     if len(title) > limits.title_characters:
-        raise refusal("title", f"has {len(title)} characters; the limit is {limits.title_characters}.")
+        raise refusal(path, f"has {len(title)} characters; the limit is {limits.title_characters}.")
     if any(ord(character) < 32 or ord(character) == 127 for character in title):
-        raise refusal("title", "has control characters.")
+        raise refusal(path, "has control characters.")
     return title
 
 

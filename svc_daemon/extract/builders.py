@@ -1,14 +1,17 @@
 """Putting a document together: its text, its blocks with their offsets, and the path of headings above each."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from svc_daemon.core.documents import Block, Document
 
 #: A longer heading is no heading; the path is repeated with every chunk below it.
 HEADING_CHARACTERS = 200
+#: What is longer names nothing: a title may be the first paragraph of a file that has no other.
+TITLE_CHARACTERS = 1000
+#: Runs of pages that a sentence names; a document of a thousand gaps is not told all of them.
+RUNS_NAMED = 50
 
 #: Controls, lone surrogates and non-characters, which neither databases nor JSON readers take.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
@@ -23,6 +26,18 @@ def fit(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` with every run of white space as one space."""
     return " ".join(text.split())
+
+
+def pages_named(numbers: Sequence[int]) -> str:
+    """`Page 4`, or `Pages 1-3, 7` for 1, 2, 3, 7; the numbers ascend."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    named = ", ".join("-".join(map(str, run)) for run in runs[:RUNS_NAMED])
+    return f"Page{'s' if len(numbers) > 1 else ''} {named}{' and more' if len(runs) > RUNS_NAMED else ''}"
 
 
 class HeadingPath:
@@ -93,12 +108,8 @@ class LineDocument:
         if begun is not None:
             self.add(kind, begun, last)
 
-    def line_of(self, offset: int) -> int:
-        """Line (from 0) that holds a character."""
-        return bisect_right(self._starts, offset) - 1
-
     def finish(self, *, title: str | None = None, warnings: Iterable[str] = ()) -> Document:
-        return Document(text=self.text, blocks=tuple(self._blocks), title=title, warnings=tuple(warnings))
+        return Document(text=self.text, blocks=tuple(self._blocks), title=_title(title), warnings=tuple(warnings))
 
 
 class FlowDocument:
@@ -169,7 +180,7 @@ class FlowDocument:
         return Document(
             text="".join(self._parts),
             blocks=tuple(self._blocks),
-            title=one_line(fit(title)) or None if title else None,
+            title=_title(title),
             pages=pages,
             pages_without_text=tuple(pages_without_text),
             language=language,
@@ -187,3 +198,7 @@ class FlowDocument:
         self._parts.append(separator)
         self._last_kind = kind
         return self.size + len(separator)
+
+
+def _title(words: str | None) -> str | None:
+    return one_line(fit(words))[:TITLE_CHARACTERS].rstrip() or None if words else None

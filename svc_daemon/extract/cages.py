@@ -149,12 +149,15 @@ class _Server:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         rest = b""
-        with suppress(OSError):
-            while received := await loop.sock_recv(self._control, 65536):
-                *lines, rest = (rest + received).split(b"\n")
-                for line in lines:
-                    self._settle(json.loads(line))
-        self._fail_jobs()
+        try:
+            with suppress(OSError):
+                while received := await loop.sock_recv(self._control, 65536):
+                    *lines, rest = (rest + received).split(b"\n")
+                    for line in lines:
+                        self._settle(json.loads(line))
+        finally:
+            # Whatever ended the listening, nobody may wait for an outcome that no one hears.
+            self._fail_jobs()
         _log.warning("The extraction server ended. %s", _last_words(self._scratch))
 
     def _settle(self, outcome: Outcome) -> None:

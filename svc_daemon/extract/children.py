@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ from svc_daemon.core.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.documents import Document
 from svc_daemon.core.media_types import detect
 from svc_daemon.extract import failures
+from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
@@ -141,18 +142,7 @@ def with_warnings(document: Document) -> Document:
     """The document with a sentence that names its pages without text, where it has some."""
     if not document.pages_without_text:
         return document
-    count, pages = len(document.pages_without_text), _ranges(document.pages_without_text)
-    what = f"Page {pages} has" if count == 1 else f"Pages {pages} have"
-    sentence = f"{what} no text and can't be found; scanned images need text recognition first."
+    has = "has" if len(document.pages_without_text) == 1 else "have"
+    pages = pages_named(document.pages_without_text)
+    sentence = f"{pages} {has} no text and can't be found; scanned images need text recognition first."
     return replace(document, warnings=(*document.warnings, sentence))
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """`1-3, 7` for 1, 2, 3, 7."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -39,12 +39,6 @@ def require(key: Key, capability: str) -> None:
         )
 
 
-def require_any(key: Key, capabilities: tuple[str, ...]) -> None:
-    """Raises `forbidden_project_key`, naming the first, unless the key has one of them."""
-    if not set(capabilities) & set(key.capabilities):
-        require(key, capabilities[0])
-
-
 def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     """By id or slug, whatever its status; raises NotFound also where the key is kept from it."""
     found = get_bucket(connection, key.team_id, bucket)

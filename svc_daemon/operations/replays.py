@@ -55,18 +55,24 @@ def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
-    """Store the answer in the transaction of its effect; without a key there is nothing to store."""
+    """Store the answer in the transaction of its effect; without a key there is nothing to store.
+
+    Raises `request_in_progress` where the key has been answered since it was looked up: the effect is rolled back, and
+    the retry replays.
+    """
     if request.idempotency_key is None:
         return
     answer = StoredAnswer(claim=request.claim, body=body)
-    create_answer(connection, request.key.id, request.idempotency_key, answer, context.clock.timestamp())
+    now, oldest = context.clock.timestamp(), _oldest(context)
+    if not create_answer(connection, request.key.id, request.idempotency_key, answer, created_at=now, oldest=oldest):
+        raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
 
 
 def _find_outcome(context: Context, request: Repeatable) -> Outcome | None:
     key = request.idempotency_key
     if key is None:
         return None
-    oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
+    oldest = _oldest(context)
     stored = context.look(lambda connection: find_answer(connection, request.key.id, key, oldest))
     verdict = idempotency.judge(stored.claim if stored else None, request.claim)
     if verdict is Verdict.CONFLICT:
@@ -74,3 +80,8 @@ def _find_outcome(context: Context, request: Repeatable) -> Outcome | None:
     if stored is None or verdict is Verdict.NEW:
         return None
     return Outcome(body=stored.body, replayed=True)
+
+
+def _oldest(context: Context) -> str:
+    """Answers from before this moment are forgotten."""
+    return context.clock.timestamp(-86400 * context.limits.idempotency_days)

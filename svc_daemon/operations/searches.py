@@ -15,8 +15,9 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core.filters import check_filter, passes
+from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.core.refusals import refusal
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery
@@ -105,8 +106,17 @@ def _check(context: Context, request: SearchRequest) -> None:
             f"The search names {len(request.source_ids)} sources; search a bucket instead.",
             max_source_ids=limits.search_sources,
         )
+    if request.buckets is not None and len(request.buckets) > limits.search_sources:
+        raise refusal("buckets", f"names {len(request.buckets)} buckets; the limit is {limits.search_sources}.")
     if request.filters is not None:
         check_filter(request.filters)
+    _check_agent(request.agent)
+
+
+def _check_agent(model: str | None) -> None:
+    """The default agent searches every active bucket, as no agent does; no other exists, and none may stand for all."""
+    if model is not None and (agent_id := agent_of(model)) != DEFAULT_AGENT:
+        raise NotFound(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {agent_id!r}.", agent_id=agent_id)
 
 
 def _find_scope(connection: Connection, key: Key, request: SearchRequest) -> Scope:

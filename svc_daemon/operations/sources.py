@@ -16,6 +16,7 @@ from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source,
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.buckets import Bucket, touch_buckets_of
+from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
 from svc_daemon.store.sources import (
@@ -59,12 +60,16 @@ async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFi
 
 
 async def describe_source(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
-    """Write the fields that were sent (already checked). A new title is in the index before it is in the state."""
+    """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
+
+    The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
+    """
     source = show_source(context, key, source_id)
     if not change:
         return source
     has_new_title = change.get("title", source.title) != source.title
     if has_new_title:
+        await context.write(lambda connection: create_detachment(connection, key.team_id, source_id))
         await _retitle(context, source, change["title"])
 
     def work(connection: Connection) -> Source:
@@ -72,12 +77,15 @@ async def describe_source(context: Context, key: Key, source_id: str, change: di
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
         touch_buckets_of(connection, source_id)
+        if has_new_title:
+            create_detachment(connection, key.team_id, source_id)
         return changed
 
     changed = await context.write(work)
     if has_new_title:
         # The index may have got the document in between, under its old title.
         await _retitle(context, source, changed.title)
+        context.wakes.syncing.set()
     return changed
 
 

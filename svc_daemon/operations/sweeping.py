@@ -8,11 +8,11 @@ import logging
 from functools import partial
 from sqlite3 import Connection
 
-from svc_daemon.core import readiness
+from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store import sources, teams, tombstones, uploads
+from svc_daemon.store import memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.tombstones import Tombstone
 
@@ -23,18 +23,28 @@ STEP_LIMIT = 100
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Unlink the blobs and clear the index of deleted sources. Returns of how many; fewer than a step means all."""
-    listed = context.read(lambda connection: tombstones.list_to_clean(connection, STEP_LIMIT))
-    stones = await asyncio.to_thread(lambda: [stone for stone in listed if _clear(context, stone)])
-    if not stones:
-        return 0
+    """Unlink the blobs and clear the index of all deleted sources. Returns of how many."""
+    count, after = 0, ""
+    # Past those that are refused: one team's damaged index must not be in the way of all the others.
+    while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
+        after = listed[-1].source_id
+        count += await _clean(context, listed)
+    return count
+
+
+async def _clean(context: Context, listed: list[Tombstone]) -> int:
+    tried = await asyncio.to_thread(lambda: [(stone, _clear(context, stone)) for stone in listed])
+    stones = [stone for stone, refusal in tried if refusal is None]
+    if refusals := [refusal for _, refusal in tried if refusal is not None]:
+        log.warning("clearing %d deleted sources was refused, tried again later: %s", len(refusals), refusals[0])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
         for stone in stones:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
-    await context.write(work)
+    if stones:
+        await context.write(work)
     return len(stones)
 
 
@@ -55,6 +65,24 @@ async def expire_uploads(context: Context) -> int:
     return len(expired)
 
 
+async def recall_far_pauses(context: Context) -> int:
+    """End the pauses that no pause explains: the wall clock was moved back since. Returns how many."""
+    now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
+
+    def is_needed(connection: Connection) -> bool:
+        return tasks.has_attempts_after(connection, latest) or memberships.has_syncs_after(connection, latest)
+
+    def work(connection: Connection) -> int:
+        return tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
+
+    if not context.read(is_needed):
+        return 0
+    recalled = await context.write(work)
+    context.wakes.indexing.set()
+    context.wakes.syncing.set()
+    return recalled
+
+
 async def remove_orphans(context: Context) -> int:
     """Remove staged files and blobs that no row owns. Only at boot: while uploads run, a blob comes before its row."""
     leftovers = await asyncio.to_thread(context.blobs.clear_staging)
@@ -73,14 +101,21 @@ async def reconcile_index(context: Context) -> int:
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
-        listed = await asyncio.to_thread(_list_generations, context, team_id)
-        active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
-        known = await context.read_aside(sources.list_all_ids)
-        for source_id in listed.keys() - known:
-            await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
-        missing = [source_id for source_id, generation in active.items() if listed.get(source_id) != generation]
-        found += len(listed.keys() - known) + await _reindex(context, team_id, missing)
+        try:
+            found += await _reconcile_team(context, team_id)
+        except ProviderError as error:
+            log.warning("the index of %s can't be held against the state: %s", team_id, error)
     return found
+
+
+async def _reconcile_team(context: Context, team_id: str) -> int:
+    listed = await asyncio.to_thread(_list_generations, context, team_id)
+    active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
+    orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
+    for source_id in orphans:
+        await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
+    missing = [source_id for source_id, generation in active.items() if listed.get(source_id) != generation]
+    return len(orphans) + await _reindex(context, team_id, missing)
 
 
 async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int:
@@ -120,15 +155,14 @@ async def _remove_lost_parts(context: Context) -> int:
     return len(lost)
 
 
-def _clear(context: Context, stone: Tombstone) -> bool:
-    """False where the disk or the index refused: tried again later, and no hindrance to the others."""
+def _clear(context: Context, stone: Tombstone) -> Exception | None:
+    """What the disk or the index refused, None where both are clear: no hindrance to the others."""
     try:
         context.blobs.delete(stone.blob_name)
         context.provider.delete_document(stone.team_id, stone.source_id)
     except (OSError, ProviderError) as error:
-        log.warning("clearing %s was refused: %s", stone.source_id, error)
-        return False
-    return True
+        return error
+    return None
 
 
 def _part_ids(context: Context) -> list[str]:

@@ -9,6 +9,7 @@ One worker alone tells the index about buckets, joined and left: two would overw
 import asyncio
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
@@ -24,6 +25,9 @@ from svc_daemon.store.memberships import SyncClaim
 from svc_daemon.store.sources import Source, find_source, update_state
 
 log = logging.getLogger(__name__)
+
+#: What the index is told of a source besides its content: its title and its buckets.
+_Words = tuple[str, list[str]]
 
 #: Memberships of one claim: they share two commits.
 CLAIM_LIMIT = 64
@@ -104,20 +108,29 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Have the index forget the buckets that sources have left. Returns of how many it has."""
-    detachments = context.read(lambda connection: list_detachments(connection, CLAIM_LIMIT))
-    told = [(each, places) for each in detachments if (places := await _rename_buckets(context, each)) is not None]
-    if not told:
-        return 0
+    """Have the index forget the buckets that some sources have left, and old titles. Returns of how many it has.
 
+    None left where that is 0: those that are refused are passed over, so that one team's damaged index is not in the
+    way of all the others.
+    """
+    after = ""
+    while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
+        after = noted[-1].source_id
+        told = [(each, words) for each in noted if (words := await _tell_again(context, each)) is not None]
+        if told:
+            await _forget_told(context, told)
+            return len(told)
+    return 0
+
+
+async def _forget_told(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
     def work(connection: Connection) -> None:
-        for detachment, places in told:
-            # It may have left another bucket since the index was told.
-            if _places(connection, detachment) == places:
+        for detachment, words in told:
+            # It may have left another bucket since the index was told, or have another title.
+            if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id)
 
     await context.write(work)
-    return len(told)
 
 
 def _tell(connection: Connection, context: Context, sync: Sync) -> None:
@@ -152,26 +165,29 @@ def _predecessors(connection: Connection, source: Source, bucket_id: str) -> lis
     return line
 
 
-async def _rename_buckets(context: Context, detachment: Detachment) -> list[str] | None:
-    """Tell the index where the source is now. Returns that, or None where the index refused: tried again later."""
+async def _tell_again(context: Context, detachment: Detachment) -> _Words | None:
+    """Tell the index the source's title and buckets. Returns them, or None where it refused: tried again later."""
     team_id, source_id = detachment.team_id, detachment.source_id
-    source = context.read(lambda connection: find_source(connection, team_id, source_id))
+    source = context.read(lambda connection: _find(connection, detachment))
+    words = _words(source)
     if source is None:
-        return []
-    places = list(source.places)
+        return words
+    provider = context.provider
     try:
-        await asyncio.to_thread(
-            context.provider.set_buckets, team_id, source_id, source.generation, source.searched_places
-        )
+        await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
+        await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # Not indexed yet, or being indexed anew: that will write the buckets of its time.
-        return places
+        # Not indexed yet, or being indexed anew: that will write the title and the buckets of its time.
+        return words
     except ProviderError as error:
-        log.warning("leaving a bucket was refused for %s: %s", source_id, error)
+        log.warning("the index took no change of %s: %s", source_id, error)
         return None
-    return places
+    return words
 
 
-def _places(connection: Connection, detachment: Detachment) -> list[str]:
-    source = find_source(connection, detachment.team_id, detachment.source_id)
-    return list(source.places) if source is not None else []
+def _find(connection: Connection, detachment: Detachment) -> Source | None:
+    return find_source(connection, detachment.team_id, detachment.source_id)
+
+
+def _words(source: Source | None) -> _Words:
+    return (source.title, list(source.places)) if source is not None else ("", [])

@@ -113,7 +113,9 @@ class Blobs:
         return len(leftovers)
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether more than the reserve is free: the given bytes, or 2 % of the disk but at most 1 GB of it."""
+        """Whether more than the reserve is free: the given bytes, or 2 % of the disk but at most 1 GB; 0 is off."""
+        if not reserve_bytes:
+            return True
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 

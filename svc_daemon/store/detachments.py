@@ -1,4 +1,4 @@
-"""Detachments: sources whose index rows may still name a bucket that they have left."""
+"""Detachments: sources whose index rows may still name a bucket that they have left, or an old title."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -17,9 +17,11 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
     )
 
 
-def list_detachments(connection: Connection, limit: int) -> list[Detachment]:
+def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
+    """Up to `limit` of them behind the source id `after`, in the order of the ids."""
     rows = connection.execute(
-        "SELECT source_id, team_id FROM detachments ORDER BY source_id LIMIT :limit", {"limit": limit}
+        "SELECT source_id, team_id FROM detachments WHERE source_id > :after ORDER BY source_id LIMIT :limit",
+        {"after": after, "limit": limit},
     ).fetchall()
     return [Detachment(**dict(row)) for row in rows]
 

@@ -29,13 +29,15 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
     return StoredAnswer(claim=Claim(route=row["route"], fingerprint=row["fingerprint"]), body=json.loads(row["answer"]))
 
 
-def create_answer(connection: Connection, key_id: str, key: str, answer: StoredAnswer, created_at: str) -> None:
-    """Store the answer; an expired row of the same key gives way."""
-    connection.execute(
+def create_answer(
+    connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
+) -> bool:
+    """Store the answer; a row of the same key from before `oldest` gives way. False where a live one stands."""
+    cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"
         " ON CONFLICT (key_id, key) DO UPDATE SET route = excluded.route, fingerprint = excluded.fingerprint,"
-        " answer = excluded.answer, created_at = excluded.created_at",
+        " answer = excluded.answer, created_at = excluded.created_at WHERE idempotency.created_at < :oldest",
         {
             "key_id": key_id,
             "key": key,
@@ -43,8 +45,10 @@ def create_answer(connection: Connection, key_id: str, key: str, answer: StoredA
             "fingerprint": answer.claim.fingerprint,
             "answer": json.dumps(answer.body),
             "created_at": created_at,
+            "oldest": oldest,
         },
     )
+    return cursor.rowcount == 1
 
 
 def delete_expired_answers(connection: Connection, oldest: str) -> int:

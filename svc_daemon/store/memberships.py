@@ -157,6 +157,20 @@ def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int
     return cursor.rowcount
 
 
+def has_syncs_after(connection: Connection, latest: str) -> bool:
+    """Whether a sync is due only after `latest`."""
+    row = connection.execute("SELECT 1 FROM memberships WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
+    return row is not None
+
+
+def recall_syncs(connection: Connection, now: str, latest: str) -> int:
+    """Make due at once what would be due after `latest`."""
+    cursor = connection.execute(
+        "UPDATE memberships SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
+    )
+    return cursor.rowcount
+
+
 def next_sync_due(connection: Connection) -> str | None:
     """When the earliest sync may be claimed; None when none waits."""
     row = connection.execute("SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL").fetchone()

@@ -84,7 +84,8 @@ def claim_task(
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
-        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0"
+        " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
+        " chunks_total = NULL"
         " WHERE id = :id AND status = 'queued' RETURNING *",
         {"id": task_id, "now": now, "lease_until_s": lease_until_s, "stage": stage},
     ).fetchall()
@@ -182,6 +183,25 @@ def next_attempt_due(connection: Connection, task_type: str) -> str | None:
     ).fetchone()
     due: str | None = row["due"]
     return due
+
+
+def has_attempts_after(connection: Connection, latest: str) -> bool:
+    """Whether a task pauses beyond `latest`."""
+    row = connection.execute(
+        "SELECT 1 FROM tasks WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest LIMIT 1",
+        {"latest": latest},
+    ).fetchone()
+    return row is not None
+
+
+def recall_attempts(connection: Connection, latest: str) -> int:
+    """End the pauses that go beyond `latest`."""
+    cursor = connection.execute(
+        "UPDATE tasks SET next_attempt_at = NULL"
+        " WHERE finished_at IS NULL AND status = 'queued' AND next_attempt_at > :latest",
+        {"latest": latest},
+    )
+    return cursor.rowcount
 
 
 def count_open(connection: Connection) -> dict[str, int]:

@@ -51,10 +51,12 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
     return rows[0]["id"] if rows else None
 
 
-def list_to_clean(connection: Connection, limit: int) -> list[Tombstone]:
+def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
+    """Up to `limit` stones behind the source id `after`, in the order of the ids."""
     rows = connection.execute(
-        "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL ORDER BY source_id LIMIT :limit",
-        {"limit": limit},
+        "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
+        " ORDER BY source_id LIMIT :limit",
+        {"after": after, "limit": limit},
     ).fetchall()
     return [Tombstone(**dict(row)) for row in rows]
 

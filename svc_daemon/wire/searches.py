@@ -12,6 +12,8 @@ class SearchRequest(RequestBody):
     """Body of `POST /v1/search`."""
 
     query: Annotated[str, Field(min_length=1)]
+    #: A model id, such as `svc-agent`; it must not widen what the caller may see.
+    agent: str | None = None
     #: Ids or slugs; all active buckets of the team where none is named.
     buckets: list[str] | None = None
     source_ids: list[str] | None = None

@@ -78,6 +78,7 @@ class IndexingWorker:
             self._context.wakes.indexing.clear()
             try:
                 claim = await self._claim()
+                due_at = None if claim else self._context.read(partial(next_attempt_due, task_type=INDEXING))
             except Exception:
                 # A full disk, say: it must not end the worker.
                 log.exception("claiming went wrong")
@@ -85,7 +86,6 @@ class IndexingWorker:
                 continue
             if claim is not None:
                 return claim
-            due_at = self._context.read(partial(next_attempt_due, task_type=INDEXING))
             await wait(self._context.wakes.indexing, due_at, self._context.clock)
 
     async def _claim(self) -> IndexingClaim | None:
@@ -153,8 +153,8 @@ class IndexingWorker:
         provider = self._context.provider
         provider.put_document(source.team_id, document, source.searched_places)
         now = self._find(source)
-        if now is not None and now.title != source.title:
-            # It was changed since the claim, when the index had nothing to change yet.
+        if now is not None:
+            # It may have changed since the claim, or since an earlier one whose document a kill has left there.
             provider.set_title(source.team_id, source.id, now.title)
 
     def _undo(self, claim: IndexingClaim) -> None:

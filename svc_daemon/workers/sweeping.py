@@ -8,10 +8,10 @@ from contextlib import suppress
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.sweeping import (
-    STEP_LIMIT,
     clean_tombstones,
     expire_uploads,
     forget_old_keys,
+    recall_far_pauses,
     reconcile_index,
 )
 from svc_daemon.operations.syncing import release_expired_syncs
@@ -36,8 +36,7 @@ class SweepingWorker:
         rounds, due_s = 0, monotonic() + ROUND_S
         while True:
             self._context.wakes.sweeping.clear()
-            while await self._step(clean_tombstones) == STEP_LIMIT:
-                pass
+            await self._step(clean_tombstones)
             await self._wait_until(due_s)
             # Deletes without a pause must not put off the look-round.
             if monotonic() >= due_s:
@@ -54,6 +53,7 @@ class SweepingWorker:
         await self._step(_release_tasks)
         await self._step(_release_syncs)
         await self._step(expire_uploads)
+        await self._step(recall_far_pauses)
         if purge:
             await self._step(forget_old_keys)
 

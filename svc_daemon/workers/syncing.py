@@ -38,12 +38,13 @@ class SyncingWorker:
             self._context.wakes.syncing.clear()
             try:
                 busy = await self._sync_some()
+                due_at = self._context.read(next_sync_due)
             except Exception:
                 log.exception("bucket sync went wrong")
                 await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
             if not busy:
-                await wait(self._context.wakes.syncing, self._context.read(next_sync_due), self._context.clock)
+                await wait(self._context.wakes.syncing, due_at, self._context.clock)
 
     async def _sync_some(self) -> bool:
         """One round; False when there was nothing to do."""
@@ -51,7 +52,9 @@ class SyncingWorker:
         done = [sync for sync in syncs if await self._tell_index(sync)]
         if done:
             await complete_syncs(self._context, done)
-        return bool(syncs) or await clean_detachments(self._context) > 0
+        # After each round, or a stream of syncs would keep them waiting for ever.
+        cleaned = await clean_detachments(self._context)
+        return bool(syncs) or cleaned > 0
 
     async def _tell_index(self, sync: Sync) -> bool:
         try:

@@ -253,3 +253,20 @@ def test_what_looks_like_syntax_is_only_words(filled: Daemon) -> None:
     for query in ('"grey', "grey*", "grey OR", "NEAR(grey)", "text:grey", "(grey", "grey\\", "'; --", "-grey"):
         assert filled.search(query).status_code == 200, query
     assert names(filled, 'grey" AND "zzz') == {"harbour.md", "market.md", "copy.md"}
+
+
+@pytest.mark.parametrize("agent", ["svc-agent", "svc-rag-agent"])
+def test_the_default_agent_searches_every_active_bucket(filled: Daemon, agent: str) -> None:
+    page = body_of(filled.search("grey", agent=agent))
+    assert page["agent"] == agent
+    assert {result["filename"] for result in page["data"]} == names(filled)
+
+
+@pytest.mark.parametrize(("agent", "code"), [("svc-agent:sales", "agent_not_found"), ("gpt-5", "model_not_found")])
+def test_an_agent_that_does_not_exist_is_no_way_to_everything(filled: Daemon, agent: str, code: str) -> None:
+    answer = filled.search("grey", agent=agent)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, code)
+
+
+def test_a_search_names_no_endless_list_of_buckets(filled: Daemon) -> None:
+    assert refused_field(filled.search("grey", buckets=["inbox"] * 201)) == "buckets"

@@ -131,6 +131,15 @@ def test_login_and_logout_take_a_key_from_stdin_and_forget_it(svc: RunSvc, odd: 
     assert svc("bucket", "ls", "--base-url", odd.url).exit == 4
 
 
+def test_logout_starts_no_daemon_where_none_is_wanted(
+    svc: RunSvc, files: DataFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SVC_NO_AUTOSTART")
+    finished = svc("auth", "logout", "--no-autostart", "--json")
+    assert (finished.exit, finished.json["error"]["code"]) == (12, "svc_daemon_unreachable")
+    assert not files.daemon.exists()
+
+
 def test_a_projects_address_gets_neither_the_admin_key_nor_a_stored_one(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:

@@ -30,6 +30,7 @@ FAILURES = [
     (("daemon", "status"), 12, "svc_daemon_unreachable"),
     (("config", "get", "no.such"), 2, "svc_usage"),
     (("config", "set", "upload.jobs", "four"), 2, "svc_usage"),
+    (("config", "set", "bucket", "\udcff"), 2, "svc_usage"),
     (("--base-url", "nonsense", "bucket", "ls"), 2, "svc_usage"),
     (("bucket", "ls", "--base-url", "http://127.0.0.1:1"), 12, "svc_daemon_unreachable"),
 ]
@@ -80,6 +81,14 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_demand(svc: RunSvc, monkeypat
     assert (finished.exit, finished.json["error"]["code"]) == (1, "svc_bug")
     assert "Traceback" not in finished.stderr
     assert "Traceback" in svc("bucket", "ls", "--debug").stderr
+
+
+def test_a_folder_that_refuses_a_file_is_named(svc: RunSvc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path / "file" / "config"))
+    finished = svc("config", "set", "bucket", "b", "--json")
+    assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_file_refused")
+    assert str(tmp_path / "file") in finished.json["error"]["message"]
 
 
 @pytest.mark.parametrize("words", [("--version",), ("-V",), ("--version", "--json")])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli.commands.doctor import least_free_bytes
 from svc_cli.daemon_process import Installation as Found
 from svc_daemon.paths import DataFiles
 from tests.acceptance.installations import Installation, wait_until
@@ -133,6 +134,16 @@ def test_only_the_default_installation_owns_the_known_port(environ: dict[str, st
 def test_a_relative_folder_is_the_same_for_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert Found({"SVC_DATA_DIR": "data"}).child_environ()["SVC_DATA_DIR"] == str(tmp_path / "data")
+
+
+GB = 1024**3
+
+
+@pytest.mark.parametrize(
+    ("total_bytes", "least_bytes"), [(GB, GB // 4), (20 * GB, 20 * GB // 50), (50 * GB, GB), (4000 * GB, GB)]
+)
+def test_doctor_knows_the_daemons_reserve_of_free_disk(total_bytes: int, least_bytes: int) -> None:
+    assert least_free_bytes(total_bytes) == least_bytes
 
 
 def test_doctor_looks_at_everything(shared_installation: Installation, make_installation: MakeInstallation) -> None:

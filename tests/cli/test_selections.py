@@ -2,6 +2,7 @@
 
 import os
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,30 @@ def test_a_name_that_is_not_utf8_is_left_out_of_a_folder(work: Path) -> None:
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
     assert [skip.reason for skip in select(["odd"], POLICY).skips] == ["name is not UTF-8"]
+
+
+@pytest.fixture
+def deep(work: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A folder that holds one file, deeper than functions can call themselves; removed from its end."""
+    depth = 1200
+    for _ in range(depth):
+        Path("d").mkdir()
+        monkeypatch.chdir("d")
+    Path("deep.md").write_text("text")
+    monkeypatch.chdir(work)
+    yield "d/" * depth
+    (work / ("d/" * depth) / "deep.md").unlink()
+    for levels in range(depth, 0, -1):
+        (work / ("d/" * levels)).rmdir()
+
+
+def test_a_tree_deeper_than_calls_can_go_is_walked_to_its_end(deep: str) -> None:
+    assert _titles("d") == [f"{deep}deep.md"]
+
+
+def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(work: Path) -> None:
+    os.mkfifo(work / "docs" / ".gitignore")
+    assert _titles("docs") == ["docs/a.md", "docs/sub/b.md"]
 
 
 def test_a_title_goes_to_one_file_only(work: Path) -> None:

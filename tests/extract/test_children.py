@@ -3,6 +3,7 @@
 import pytest
 
 from svc_daemon.core.documents import Document
+from svc_daemon.extract.builders import TITLE_CHARACTERS
 from svc_daemon.extract.children import with_warnings
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
@@ -28,6 +29,7 @@ async def test_a_pdf_with_an_empty_page_is_read_and_the_page_named(extract: Extr
         ((4,), "Page 4 has"),
         ((1, 2), "Pages 1-2 have"),
         ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9 have"),
+        (tuple(range(1, 1000, 2)), f"Pages {', '.join(map(str, range(1, 100, 2)))} and more have"),
     ],
 )
 def test_pages_without_text_are_named_in_ranges(empty: tuple[int, ...], pages: str) -> None:
@@ -54,6 +56,19 @@ async def test_what_gives_no_text_fails_for_good_with_its_reason(
     with pytest.raises(ExtractionFailed, match=words) as failed:
         await extract(data, filename)
     assert (failed.value.code, failed.value.retryable) == (code, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "filename"),
+    [
+        (b"words without end\n" * 400_000 + b"===\n", "a.md"),
+        (b"<title>" + b"words " * 1_000_000 + b"</title><p>A page.</p>", "a.html"),
+    ],
+)
+async def test_a_title_without_end_fails_no_document(extract: Extract, data: bytes, filename: str) -> None:
+    extraction = await extract(data, filename)
+    assert "words" in (extraction.title or "")
+    assert len(extraction.title or "") <= TITLE_CHARACTERS
 
 
 async def test_the_content_decides_over_the_name_and_the_declared_type(extract: Extract) -> None:

@@ -1,7 +1,11 @@
 """What is cleared after deletes and kills."""
 
 from svc_daemon.operations import sweeping
+from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
+from svc_daemon.operations.syncing import claim_syncs
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.store.teams import list_team_ids
+from svc_daemon.wire.codes import SourceErrorCode
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.provider.samples import make_document
@@ -55,6 +59,23 @@ def test_one_that_cannot_be_cleared_hinders_no_other(working: Daemon) -> None:
     assert (blobs(working), working.count("tombstones")) == (set(), 0)
 
 
+def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon) -> None:
+    for _ in range(sweeping.STEP_LIMIT + 3):
+        body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+    daemon.provider.fail("delete_document", BROKEN, times=sweeping.STEP_LIMIT + 1)
+    assert daemon.loop.run(sweeping.clean_tombstones(daemon.context)) == 2
+    assert daemon.count("tombstones") == sweeping.STEP_LIMIT + 1
+
+
+def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> None:
+    daemon.add_team()
+    last = max(daemon.read(list_team_ids))
+    daemon.provider.put_document(last, make_document("src_orphan", "quay"), [])
+    daemon.provider.fail("list_documents", BROKEN)
+    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 1
+    assert daemon.provider.get_document(last, "src_orphan") is None
+
+
 def test_documents_of_no_source_leave_the_index(working: Daemon) -> None:
     kept = working.add_ready()
     working.provider.put_document(working.team_id, make_document("src_orphan", "quay"), [working.make_bucket()])
@@ -71,6 +92,35 @@ def test_a_source_whose_document_is_missing_is_read_again(working: Daemon) -> No
     working.start()
     working.wait_ready(lost)
     assert set(working.found("quay")) == {kept, lost}
+
+
+def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> None:
+    daemon.start("indexing")
+    source_id = daemon.add_source()
+    daemon.wait_status(source_id, "active")
+    daemon.stop()
+    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
+    daemon.advance(-3600)
+    assert daemon.loop.run(claim_syncs(daemon.context)) == []
+    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
+    assert len(daemon.loop.run(claim_syncs(daemon.context))) == 1
+
+
+def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Daemon) -> None:
+    daemon.add_source()
+
+    def claim() -> IndexingClaim | None:
+        return daemon.loop.run(claim_indexing(daemon.context, [daemon.team_id]))
+
+    first = claim()
+    assert first is not None
+    failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "It died.", retryable=True)
+    daemon.loop.run(fail_indexing(daemon.context, first, failure, jitter=0.9))
+    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
+    assert claim() is None
+    daemon.advance(-3600)
+    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
+    assert claim() is not None
 
 
 def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:

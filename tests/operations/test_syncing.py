@@ -7,7 +7,7 @@ import pytest
 from svc_daemon.operations import syncing
 from svc_daemon.operations.syncing import Sync
 from svc_daemon.provider.errors import ProviderFailed
-from tests.api.answers import body_of
+from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
@@ -136,3 +136,46 @@ def test_an_index_that_refuses_to_forget_hinders_no_other(working: Daemon) -> No
     working.provider.fail("set_buckets", BUSY)
     assert (clean(working), working.count("detachments")) == (1, 1)
     assert (clean(working), working.count("detachments")) == (1, 0)
+
+
+def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon) -> None:
+    for _ in range(syncing.CLAIM_LIMIT + 2):
+        body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{daemon.add_source()}"))
+    daemon.provider.fail("set_title", BUSY, times=syncing.CLAIM_LIMIT + 1)
+    assert (clean(daemon), daemon.count("detachments")) == (1, syncing.CLAIM_LIMIT + 1)
+    while clean(daemon):
+        pass
+    assert daemon.count("detachments") == 0
+
+
+def test_a_title_that_was_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(working: Daemon) -> None:
+    source_id = working.add_ready()
+    working.stop()
+    body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}))
+    # What another change leaves that told the index and was killed, or was overtaken, before the state had it.
+    working.provider.set_title(working.team_id, source_id, "Ochre")
+    assert working.found("ochre") == [source_id]
+    assert clean(working) == 1
+    assert (working.found("vermilion"), working.found("ochre")) == ([source_id], [])
+    assert clean(working) == working.count("detachments") == 0
+
+
+def test_a_new_title_is_noted_before_the_index_hears_it(working: Daemon) -> None:
+    source_id = working.add_ready()
+    working.stop()
+    working.provider.fail("set_title", BUSY)
+    details_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}), "search_failed")
+    assert working.count("detachments") == 1
+
+
+def test_a_title_changed_while_the_index_is_told_again_is_told_too(working: Daemon) -> None:
+    source_id = working.add_ready()
+    working.stop()
+    body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}))
+    with working.provider.held("set_buckets") as hold:
+        cleaning = working.loop.begin(syncing.clean_detachments(working.context))
+        hold.wait_entered()
+        body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Ochre"}))
+    assert (cleaning.result(), working.count("detachments")) == (1, 1)
+    assert clean(working) == 1
+    assert (working.found("vermilion"), working.found("ochre")) == ([], [source_id])

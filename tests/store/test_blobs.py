@@ -1,8 +1,10 @@
 """Blobs: durable in the right order, whole or not there at all, and nothing left behind by what failed."""
 
 import asyncio
+import errno
 import hashlib
 import os
+import resource
 import shutil
 import stat
 import threading
@@ -34,6 +36,15 @@ def blobs(files: DataFiles) -> Iterator[Blobs]:
     numbers = count()
     with ThreadPoolExecutor(4) as executor:
         yield Blobs(files, executor, lambda: f"staged{next(numbers)}")
+
+
+@pytest.fixture
+def small_files_only() -> Iterator[None]:
+    """The kernel cuts a write at this size, and refuses the next: what a full disk does too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SPILL_BYTES * 3 // 2, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def _run(work: Callable[[], Awaitable[None]]) -> None:
@@ -184,6 +195,20 @@ def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
     assert (_names(files.blobs), _names(files.staging)) == ([], [])
 
 
+def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
+    blobs: Blobs, files: DataFiles, small_files_only: None
+) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        with pytest.raises(StorageError) as refused:
+            await _fill(staged, _content(3 * SPILL_BYTES))
+        assert refused.value.details["errno"] == errno.EFBIG
+        await staged.discard()
+
+    _run(work)
+    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
 @pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
 def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
@@ -273,7 +298,8 @@ def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pyte
         (1000 * gigabyte, gigabyte, 256 * 1024**2): False,
         (1000 * gigabyte, gigabyte + 1, 256 * 1024**2): True,
         (1000 * gigabyte, 2 * gigabyte, 3 * gigabyte): False,
-        (gigabyte, 1, 0): False,
+        (10 * gigabyte, 100 * 1024**2, 1): False,
+        (gigabyte, 1, 0): True,
     }
     seen = {}
     for total, free, reserve in table:

@@ -75,14 +75,15 @@ def test_what_is_to_be_cleaned_is_listed_until_it_is_done(connection: Connection
     create_tombstone(connection, OURS, "src_2", None, NOW)
     create_tombstone(connection, THEIRS, "src_1", "src_9", NOW)
     create_tombstone(connection, OURS, "src_3", None, NOW)
-    assert [(stone.source_id, stone.team_id) for stone in list_to_clean(connection, 2)] == [
+    assert [(stone.source_id, stone.team_id) for stone in list_to_clean(connection, limit=2)] == [
         ("src_1", THEIRS),
         ("src_2", OURS),
     ]
+    assert [stone.source_id for stone in list_to_clean(connection, after="src_2", limit=10)] == ["src_3"]
     finish_tombstone(connection, "src_1", LATER)
     finish_tombstone(connection, "src_2", LATER)
     finish_tombstone(connection, "src_2", LATER)
-    assert [stone.source_id for stone in list_to_clean(connection, 10)] == ["src_3"]
+    assert [stone.source_id for stone in list_to_clean(connection, limit=10)] == ["src_3"]
 
 
 def test_a_cleaned_stone_stays_only_to_name_the_successor(connection: Connection) -> None:
@@ -94,7 +95,7 @@ def test_a_cleaned_stone_stays_only_to_name_the_successor(connection: Connection
 
 
 def test_stones_are_found_through_their_indexes(connection: Connection) -> None:
-    assert "tombstones_to_clean" in plan(connection, lambda: list_to_clean(connection, 100))
+    assert "tombstones_to_clean" in plan(connection, lambda: list_to_clean(connection, after="src_1", limit=100))
     following = plan(connection, lambda: find_successor(connection, OURS, "src_1"))
     assert "SEARCH t USING PRIMARY KEY" in following
     assert "SCAN t" not in following

@@ -61,6 +61,16 @@ def test_the_round_releases_syncs_that_ran_out(daemon: Daemon) -> None:
     wait_round(daemon, lambda: daemon.source(source_id)["bucket_sync_status"] == "queued", "the sync is released")
 
 
+def test_the_round_ends_pauses_that_a_moved_wall_clock_made_endless(daemon: Daemon) -> None:
+    daemon.start("indexing")
+    source_id = daemon.add_source()
+    daemon.wait_status(source_id, "active")
+    daemon.stop()
+    daemon.advance(-365 * 86_400)
+    daemon.start("sweeping", "syncing")
+    wait_round(daemon, lambda: bool(daemon.source(source_id)["ready"]), "the source is ready")
+
+
 def test_a_round_forgets_old_keys(daemon: Daemon) -> None:
     daemon.add_source(repeat_key="old")
     daemon.start("sweeping")

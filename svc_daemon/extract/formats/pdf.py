@@ -8,7 +8,7 @@ from pypdfium2 import raw
 
 from svc_daemon.core.documents import Document
 from svc_daemon.extract import failures
-from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given
 
 #: PDFium's mark for a hyphen that only a line's end brought; the word goes on in the next line.
@@ -20,16 +20,18 @@ def read(given: Given) -> Document:
     """Pages from 1; raises ExtractionFailed for a file that can't be opened."""
     with _open(given.data) as pdf:
         flow = FlowDocument()
-        empty, damaged = [], []
+        empty: list[int] = []
+        damaged: list[int] = []
         for number, text in enumerate(_page_texts(pdf), 1):
             flow.page = number
             if text is None:
-                damaged.append(f"Page {number} is damaged and was not read.")
+                damaged.append(number)
             if not _add_page(flow, text or ""):
                 empty.append(number)
         title = pdf.get_metadata_value("Title")
+        warnings = [f"{pages_named(damaged)} can't be read: damaged."] if damaged else []
         return flow.finish(
-            title=title, pages=len(pdf), pages_without_text=empty, language=_language(pdf), warnings=damaged
+            title=title, pages=len(pdf), pages_without_text=empty, language=_language(pdf), warnings=warnings
         )
 
 

@@ -1,0 +1,19 @@
+"""Model ids: which agent a caller means (specification, Agent and model IDs). Both spellings name the same agents."""
+
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
+
+#: The advertised spelling and the one of old clients.
+SPELLINGS = ("svc-agent", "svc-rag-agent")
+#: The agent id that a bare spelling stands for.
+DEFAULT_AGENT = "default"
+
+
+def agent_of(model: str) -> str:
+    """The agent id in a model id; raises `model_not_found` for what is no agent's."""
+    spelling, separator, agent_id = model.partition(":")
+    if spelling not in SPELLINGS or (separator and not agent_id):
+        raise NotFound(
+            ErrorCode.MODEL_NOT_FOUND, f"{model!r} is not an agent's id; {SPELLINGS[0]!r} is the default one."
+        )
+    return agent_id or DEFAULT_AGENT
