@@ -27,7 +27,7 @@ class ManifestItem(RequestBody):
 
 
 class Manifest(RequestBody):
-    version: Literal[1]
+    version: Annotated[int, Field(ge=1, le=1)]
     #: Works as the Idempotency-Key where no header is sent.
     batch_idempotency_key: str | None = None
     items: list[ManifestItem]

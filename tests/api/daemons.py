@@ -302,6 +302,10 @@ class Daemon:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Return when the condition holds."""
+        wait_until(condition, what, PATIENCE_S)
+
     def wait_ready(self, *source_ids: str) -> None:
         for source_id in source_ids:
             wait_until(lambda: self.source(source_id)["ready"], f"{source_id} is ready", PATIENCE_S)  # noqa: B023

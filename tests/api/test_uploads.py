@@ -1,0 +1,403 @@
+"""Upload sessions over HTTP: create, show, cancel, finalize, expiry, replays, quota."""
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from svc_daemon.settings import Limits
+from tests.api.answers import body_of, details_of, refused_field
+from tests.api.daemons import NOTES, UNLIMITED, Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.sessions import (
+    ask_session,
+    finalize,
+    open_session,
+    part_told,
+    path_of,
+    put,
+    put_part,
+    session_path,
+    sha256_of,
+    state_of,
+    stored_bytes,
+)
+
+SIZE = len(NOTES)
+
+
+def parts(daemon: Daemon) -> set[str]:
+    return {path.name for path in daemon.files.parts.iterdir()}
+
+
+def test_a_session_is_answered_as_the_specification_has_it(shared: Daemon) -> None:
+    answer = ask_session(shared, content_type="text/markdown", title="Notes", tags=["a"], metadata={"n": 1})
+    told = body_of(answer, 201)
+    assert told["session_id"].startswith("upl_")
+    assert (told["upload_strategy"], told["status"]) == ("storage_resumable", "pending")
+    assert told["upload_url"].startswith("http://127.0.0.1/v1/storage/")
+    assert answer.headers["Location"] == told["upload_url"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert told["expires_at"].endswith("Z")
+
+
+def test_a_session_becomes_a_source_that_is_ready(working: Daemon) -> None:
+    session = open_session(
+        working, title="Quay", tags=["stone", "grey"], metadata={"shelf": 3}, sha256=sha256_of(NOTES)
+    )
+    body_of(put(working, session, NOTES, Content_Type="text/markdown"))
+    source = body_of(finalize(working, session, json={}), 201)
+    assert (source["object"], source["status"], source["ready"]) == ("knowledge_file", "queued", False)
+    assert (source["title"], source["filename"], source["content_type"]) == ("Quay", "notes.md", "text/markdown")
+    assert (source["tags"], source["metadata"]) == (["stone", "grey"], {"shelf": 3})
+    assert (source["size_bytes"], source["sha256"]) == (SIZE, sha256_of(NOTES))
+    assert source["task"]["type"] == "provider_file_search_indexing"
+    working.wait_ready(source["id"])
+    assert working.found("umber quay") == [source["id"]]
+    assert stored_bytes(working, source["id"]) == NOTES
+    assert parts(working) == set()
+    shown = body_of(working.ask("GET", session_path(session)))
+    assert (shown["status"], shown["source_id"], shown["received_bytes"]) == ("finalized", source["id"], SIZE)
+
+
+def test_a_missing_type_follows_from_extension_and_content(shared: Daemon) -> None:
+    for filename, data, expected in (("a.csv", b"a,b\n1,2\n", "text/csv"), ("a.bin", b"%PDF-1.4\n", "application/pdf")):
+        session = open_session(shared, data, filename=filename)
+        body_of(put(shared, session, data))
+        assert body_of(finalize(shared, session), 201)["content_type"] == expected
+
+
+def test_finalize_before_the_bytes_can_be_tried_again(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    assert details_of(finalize(daemon, session), "blob_not_uploaded") == {"received_bytes": 0, "size_bytes": SIZE}
+    put_part(daemon, session, NOTES, 0, 9)
+    assert details_of(finalize(daemon, session), "blob_not_uploaded")["received_bytes"] == 10
+    body_of(put(daemon, session, NOTES))
+    body_of(finalize(daemon, session), 201)
+    assert daemon.count("sources") == 1
+
+
+def test_finalize_twice_gives_the_same_source(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    first = finalize(daemon, session)
+    again = finalize(daemon, session, json={})
+    assert body_of(first, 201)["id"] == body_of(again)["id"]
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    daemon.advance(90_000)
+    assert body_of(finalize(daemon, session))["id"] == first.json()["id"]
+    assert daemon.count("sources") == 1
+
+
+def test_finalizing_at_once_makes_one_source(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    ask = daemon.asking("POST", f"{session_path(session)}/finalize")
+    answers = daemon.ask_together(*[ask] * 20)
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "code"),
+    [
+        (b"[]", "application/json", "invalid_request"),
+        (b"7", "application/json", "invalid_request"),
+        (b"{", "application/json", "invalid_json"),
+        (b"{}", "text/plain", "unsupported_media_type"),
+        (b'{"team_id": "x"}', "application/json", "invalid_request"),
+    ],
+)
+def test_the_body_of_a_finalize_is_an_object(shared: Daemon, content: bytes, content_type: str, code: str) -> None:
+    session = open_session(shared)
+    body_of(put(shared, session, NOTES))
+    answer = finalize(shared, session, content=content, headers={"Content-Type": content_type})
+    details_of(answer, code)
+    assert state_of(shared, session)[0] == "uploaded"
+
+
+def test_a_canceled_session_is_dead(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    put_part(daemon, session, NOTES, 0, 9)
+    for _ in range(2):
+        assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
+    assert parts(daemon) == set()
+    details_of(put(daemon, session, NOTES), "session_canceled")
+    details_of(finalize(daemon, session), "session_canceled")
+    assert parts(daemon) == set()
+
+
+def test_a_finalized_session_cannot_be_canceled(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    source = body_of(finalize(daemon, session), 201)
+    assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "finalized"
+    assert stored_bytes(daemon, source["id"]) == NOTES
+
+
+def test_an_expired_session_says_so_and_its_bytes_go(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    daemon.advance(3700)
+    details_of(finalize(daemon, session), "session_expired")
+    assert state_of(daemon, session)[0] == "expired"
+    daemon.start("sweeping")
+    daemon.advance(20)
+    daemon.wait(lambda: parts(daemon) == set(), "the expired bytes are gone")
+    details_of(finalize(daemon, session), "session_expired")
+    details_of(put(daemon, session, NOTES), "session_expired")
+
+
+def test_other_paths_do_not_lead_to_a_session(shared: Daemon) -> None:
+    session = open_session(shared)
+    body_of(put(shared, session, NOTES))
+    shared.make_bucket("other")
+    stranger = shared.add_team()
+    shared.make_bucket("inbox", key=stranger)
+    kept_out = shared.add_key(buckets=(shared.make_bucket("other"),))
+    for method, ending in (("GET", ""), ("DELETE", ""), ("POST", "/finalize")):
+        path = session_path(session) + ending
+        details_of(shared.ask(method, session_path(session, "other") + ending), "session_not_found")
+        details_of(shared.ask(method, session_path(session, "nowhere") + ending), "bucket_not_found")
+        details_of(shared.ask(method, path, key=stranger), "session_not_found")
+        details_of(shared.ask(method, path, key=kept_out), "bucket_not_found")
+        missing = path.replace(session["session_id"], "upl_missing")
+        details_of(shared.ask(method, missing), "session_not_found")
+    assert state_of(shared, session)[0] == "uploaded"
+
+
+def test_a_session_needs_the_capability_to_create_files(shared: Daemon) -> None:
+    reader = shared.add_key("knowledge:read")
+    details = details_of(ask_session(shared, key=reader), "forbidden_project_key")
+    assert details["required_capability"] == "knowledge:file:create"
+    session = open_session(shared)
+    details_of(finalize(shared, session, key=reader), "forbidden_project_key")
+    details_of(shared.ask("DELETE", session_path(session), key=reader), "forbidden_project_key")
+    body_of(shared.ask("GET", session_path(session), key=reader))
+
+
+def test_a_session_in_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
+    details_of(ask_session(daemon), "bucket_not_found")
+    details_of(finalize(daemon, session), "bucket_not_found")
+    assert state_of(daemon, session)[0] == "uploaded"
+    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "active"}))
+    body_of(finalize(daemon, session), 201)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"size_bytes": 0}, "empty_file"),
+        ({"size_bytes": 26_214_401}, "file_too_large"),
+        ({"metadata": {"x": "y" * 8192}}, "metadata_too_large"),
+        ({"tags": [str(number) for number in range(21)]}, "too_many_tags"),
+        ({"replaces": "src_missing"}, "source_not_found"),
+    ],
+)
+def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: dict[str, Any], code: str) -> None:
+    details = details_of(ask_session(daemon, repeat_key="k", **fields), code)
+    assert code != "file_too_large" or details["max_bytes"] == 26_214_400
+    body_of(ask_session(daemon, repeat_key="k"), 201)
+    assert daemon.count("uploads") == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"filename": None}, "filename"),
+        ({"size_bytes": None}, "size_bytes"),
+        ({"size_bytes": -1}, "size_bytes"),
+        ({"size_bytes": "12"}, "size_bytes"),
+        ({"size_bytes": 1.5}, "size_bytes"),
+        ({"size_bytes": True}, "size_bytes"),
+        ({"filename": "a/../b"}, "filename"),
+        ({"filename": ""}, "filename"),
+        ({"filename": "a\u202eb"}, "filename"),
+        ({"filename": "docs/"}, "filename"),
+        ({"title": " "}, "title"),
+        ({"tags": "a,b"}, "tags"),
+        ({"tags": [""]}, "tags"),
+        ({"tags": ["x" * 65]}, "tags"),
+        ({"metadata": []}, "metadata"),
+        ({"sha256": "abc"}, "sha256"),
+        ({"webhook": {"url": "http://x.example"}}, "webhook"),
+        ({"team_id": "team_x"}, "team_id"),
+        ({"dry_run": "yes"}, "dry_run"),
+    ],
+)
+def test_fields_that_are_not_valid_are_named(shared: Daemon, fields: dict[str, Any], path: str) -> None:
+    assert refused_field(ask_session(shared, **fields)) == path
+
+
+def test_a_source_is_replaced_through_a_session(working: Daemon) -> None:
+    old = working.add_ready()
+    data = b"The new quay is of brick.\n"
+    session = open_session(working, data, replaces=old)
+    body_of(put(working, session, data))
+    new = body_of(finalize(working, session), 201)["id"]
+    working.wait_ready(new)
+    assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found") == {"replaced_by": new}
+
+
+def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
+    old = daemon.add_source()
+    session = open_session(daemon, replaces=old)
+    body_of(put(daemon, session, NOTES))
+    body_of(daemon.ask("DELETE", f"/v1/sources/{old}"))
+    for _ in range(2):
+        details_of(finalize(daemon, session), "source_not_found")
+    assert (daemon.count("sources"), parts(daemon)) == (0, set())
+    assert [path.name for path in daemon.files.blobs.iterdir()] == [old]  # the sweeper will take it
+
+
+def test_replacing_needs_the_right_to_delete(shared: Daemon) -> None:
+    source_id = shared.add_source()
+    key = shared.add_key("knowledge:file:create")
+    details = details_of(ask_session(shared, key=key, replaces=source_id), "forbidden_project_key")
+    assert details["required_capability"] == "knowledge:source:delete"
+
+
+def test_a_replay_gives_the_same_session(daemon: Daemon) -> None:
+    first = open_session(daemon, repeat_key="k")
+    put_part(daemon, first, NOTES, 0, 9)
+    answer = ask_session(daemon, repeat_key="k")
+    again = body_of(answer)
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    assert answer.headers["Location"] == again["upload_url"]
+    assert {name: again[name] for name in ("session_id", "upload_url")} == {
+        name: first[name] for name in ("session_id", "upload_url")
+    }
+    assert again["status"] == "uploading"
+    assert daemon.count("uploads") == 1
+
+
+def test_a_replay_of_an_expired_session_gives_it_a_new_life(daemon: Daemon) -> None:
+    first = open_session(daemon, repeat_key="k")
+    put_part(daemon, first, NOTES, 0, 9)
+    daemon.advance(3700)
+    again = body_of(ask_session(daemon, repeat_key="k"))
+    assert again["session_id"] == first["session_id"]
+    assert again["upload_url"] != first["upload_url"]
+    assert again["expires_at"] > first["expires_at"]
+    details_of(put(daemon, first, NOTES), "session_not_found")
+    body_of(put(daemon, again, NOTES))
+    body_of(finalize(daemon, again), 201)
+
+
+def test_a_replay_after_the_bytes_were_swept_begins_anew(daemon: Daemon) -> None:
+    open_session(daemon, repeat_key="k")
+    daemon.start("sweeping")
+    daemon.advance(3700)
+    daemon.wait(lambda: daemon.count("uploads WHERE status = 'expired'") == 1, "the session is swept")
+    again = body_of(ask_session(daemon, repeat_key="k"))
+    assert again["status"] == "pending"
+    body_of(put(daemon, again, NOTES))
+    body_of(finalize(daemon, again), 201)
+
+
+def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
+    open_session(shared, repeat_key="conflict")
+    details_of(ask_session(shared, repeat_key="conflict", title="another"), "idempotency_key_conflict")
+    details_of(shared.upload(repeat_key="conflict"), "idempotency_key_conflict")
+    for bad in ("", "a b", "x" * 256):
+        details_of(ask_session(shared, repeat_key=bad), "invalid_idempotency_key")
+    other = shared.add_key()
+    assert open_session(shared, repeat_key="conflict", key=other, title="another")
+
+
+def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:
+    body = {"filename": "a.md", "size_bytes": SIZE}
+    ask = daemon.asking("POST", "/v1/buckets/inbox/uploads", json=body, headers={"Idempotency-Key": "k"})
+    answers = daemon.ask_together(*[ask] * 20)
+    assert {answer.status_code for answer in answers} <= {200, 201, 409}
+    assert sum(answer.status_code == 201 for answer in answers) == 1
+    assert daemon.count("uploads") == 1
+
+
+def test_bytes_are_charged_at_create_and_not_on_replay(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=1000))
+    daemon.make_bucket()
+    data = b"x" * 600
+    session = open_session(daemon, data, repeat_key="k")
+    body_of(put(daemon, session, data))
+    body_of(ask_session(daemon, data, repeat_key="k"))
+    details = details_of(ask_session(daemon, data, repeat_key="other"), "quota_exceeded")
+    assert (details["limit_bytes"], details["used_bytes"], details["requested_bytes"]) == (1000, 600, 600)
+    body_of(finalize(daemon, session), 201)
+    daemon.advance(61)
+    body_of(ask_session(daemon, data, repeat_key="other"), 201)
+
+
+def test_creates_are_counted_and_puts_are_not(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=2))
+    daemon.make_bucket()
+    sessions = [open_session(daemon, repeat_key=str(number)) for number in range(2)]
+    answer = ask_session(daemon, repeat_key="late")
+    assert details_of(answer, "upload_rate_limited")["retry_after_seconds"] > 0
+    for _ in range(5):
+        body_of(put(daemon, sessions[0], NOTES))
+        body_of(ask_session(daemon, repeat_key="0"))
+    body_of(finalize(daemon, sessions[0]), 201)
+    daemon.advance(1)
+    body_of(ask_session(daemon, repeat_key="late"), 201)
+
+
+@pytest.mark.parametrize("where", ["body", "query"])
+def test_a_dry_run_stores_counts_and_claims_nothing(make_daemon: MakeDaemon, where: str) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=1, bytes_per_minute=SIZE))
+    daemon.make_bucket()
+    dry: dict[str, Any] = {"json": {"filename": "notes.md", "size_bytes": SIZE}, "headers": {"Idempotency-Key": "k"}}
+    dry |= {"params": {"dry_run": "true"}} if where == "query" else {}
+    dry["json"] |= {"dry_run": True} if where == "body" else {}
+    for _ in range(3):
+        told = body_of(daemon.ask("POST", "/v1/buckets/inbox/uploads", **dry))
+        assert (told["dry_run"], told["valid"], told["errors"]) == (True, True, [])
+        assert told["would_create"]["filename"] == "notes.md"
+        assert "upload_url" not in told
+    assert (daemon.count("uploads"), daemon.count("idempotency")) == (0, 0)
+    dry["json"]["size_bytes"] = 0
+    details_of(daemon.ask("POST", "/v1/buckets/inbox/uploads", **dry), "empty_file")
+    open_session(daemon, repeat_key="k")
+
+
+def test_nothing_is_promised_on_a_full_disk(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=0, free_disk_bytes=10**15))
+    daemon.make_bucket()
+    details_of(ask_session(daemon), "storage_full")
+    assert daemon.count("uploads") == 0
+
+
+def test_a_restart_knows_every_byte(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon("one", UNLIMITED)
+    daemon.make_bucket()
+    session = open_session(daemon)
+    put_part(daemon, session, NOTES, 0, 9)
+    daemon.close()
+    daemon = make_daemon("one", UNLIMITED)
+    assert part_told(put(daemon, session, b"", "bytes */*")) == "bytes=0-9"
+    body_of(put_part(daemon, session, NOTES, 10, SIZE - 1))
+    source = body_of(finalize(daemon, session), 201)
+    assert stored_bytes(daemon, source["id"]) == NOTES
+
+
+def test_no_token_is_written_down(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        session = open_session(daemon, repeat_key="k")
+        token = path_of(session).rpartition("/")[2]
+        put(daemon, session, NOTES)
+        put(daemon, session, b"x", "bytes 9-8/7")
+        daemon.ask("GET", path_of(session))
+        daemon.ask("PUT", f"{path_of(session)}/more")
+    ours = [record for record in caplog.records if record.name.startswith("svc_daemon")]
+    written = json.dumps([[record.getMessage(), str(record.__dict__)] for record in ours])
+    assert "/v1/storage/{session_id}/{token}" in written
+    assert token not in written
+    daemon.close()
+    kept = [path for path in daemon.files.root.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
+    assert kept == []
