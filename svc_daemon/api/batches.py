@@ -56,8 +56,8 @@ async def create(request: Request) -> Response:
 async def finalize(request: Request) -> Response:
     context = context_of(request)
     key = caller(request, api_keys.FILE_CREATE)
-    batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     body = await optional_body_of(request, wire.BatchFinalize)
+    batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
     report = await verbs.finalize_batch(context, key, batch, abandon=body.mode == "abandon_pending")
     ended = [(outcome, _client_id(outcome.upload)) for outcome in report.outcomes]
     return respond(

@@ -63,8 +63,9 @@ async def cancel(request: Request) -> Response:
 
 
 async def finalize(request: Request) -> Response:
-    upload = _find(request, caller(request, api_keys.FILE_CREATE), to_change=True)
+    key = caller(request, api_keys.FILE_CREATE)
     await optional_body_of(request, wire.UploadFinalize)
+    upload = _find(request, key, to_change=True)
     outcome = await finalize_upload(context_of(request), upload)
     if outcome.source is None:
         raise ServiceError(ErrorCode.INTERNAL_ERROR)
