@@ -1,0 +1,66 @@
+"""The time budget of a finalize, and giving up what is being sent."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from itertools import count
+
+from svc_daemon.core.times import Clock
+from svc_daemon.operations import batches
+from svc_daemon.operations.batches import FINALIZE_BUDGET_S, STEP
+from svc_daemon.operations.keys import authenticate
+from svc_daemon.operations.uploads import Sending, put_bytes
+from svc_daemon.store.batches import get_batch
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.api.sessions import finalize_batch, open_batch, outcomes, put
+
+FILES = [(f"f{number:02}", b"Crane %d.\n" % number) for number in range(2 * STEP + 10)]
+
+
+def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon) -> None:
+    lot = open_batch(daemon, FILES)
+    for name, data in FILES[1:]:
+        body_of(put(daemon, lot["by_id"][name], data))
+    readings = count(0, int(FINALIZE_BUDGET_S * 0.7))
+    slow = Clock(now=daemon.context.clock.now, monotonic=lambda: next(readings))
+    context = replace(daemon.context, clock=slow)
+    key = authenticate(context, f"Bearer {daemon.key}")
+    batch = daemon.read(lambda connection: get_batch(connection, daemon.team_id, lot["batch_id"]))
+    report = daemon.loop.run(batches.finalize_batch(context, key, batch, abandon=False))
+    assert report.status == "partial"
+    assert len(report.outcomes) == STEP
+    reasons = {upload.client_file_id: reason for upload, reason in report.pending}
+    assert reasons.pop("f00") == "blob_not_uploaded"
+    assert set(reasons.values()) == {"time_budget_exhausted"}
+    assert len(reasons) == len(FILES) - 1 - STEP
+    told = outcomes(finalize_batch(daemon, lot))
+    assert list(told.values()).count("replayed") == STEP
+    assert list(told.values()).count("finalized") == len(FILES) - 1 - STEP
+    assert daemon.count("sources") == len(FILES) - 1
+
+
+def test_giving_up_stops_what_is_being_sent(daemon: Daemon) -> None:
+    batch = open_batch(daemon, FILES[:2])
+    session_id = batch["by_id"]["f00"]["session_id"]
+    size_bytes = len(FILES[0][1])
+
+    async def dead(sent: asyncio.Event) -> AsyncIterator[bytes]:
+        yield FILES[0][1][:3]
+        sent.set()
+        await asyncio.Event().wait()
+
+    async def begin() -> "asyncio.Task[object]":
+        sent = asyncio.Event()
+        task: asyncio.Task[object] = asyncio.create_task(
+            put_bytes(daemon.context, session_id, Sending(None, size_bytes, dead(sent)))
+        )
+        await sent.wait()
+        return task
+
+    task = daemon.loop.run(begin())
+    told = finalize_batch(daemon, batch, mode="abandon_pending")
+    assert outcomes(told) == {"f00": "failed", "f01": "failed"}
+    assert told["status"] == "failed"
+    assert task.done()
+    assert list(daemon.files.parts.iterdir()) == []

@@ -1,0 +1,159 @@
+"""Finalizing: what a kill, a race or a disk that refuses leaves behind."""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from sqlite3 import Connection
+from typing import Any
+
+import pytest
+
+from svc_daemon.database import Database
+from svc_daemon.operations.finalizing import Finalized, finalize_all
+from svc_daemon.operations.sweeping import remove_orphans
+from svc_daemon.store.uploads import Upload, list_uploads
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import NOTES, Daemon
+from tests.api.sessions import (
+    batch_status,
+    finalize,
+    finalize_batch,
+    open_batch,
+    open_session,
+    outcomes,
+    put,
+    state_of,
+    stored_bytes,
+)
+
+FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]
+
+
+def names(folder: Any) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def filled(daemon: Daemon) -> dict[str, Any]:
+    """A batch with all its bytes."""
+    batch = open_batch(daemon, FILES)
+    for name, data in FILES:
+        body_of(put(daemon, batch["by_id"][name], data))
+    return batch
+
+
+def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[Upload]:
+    return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
+
+
+def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "submit", _die)
+        with pytest.raises(CancelledError):
+            daemon.loop.run(_finalize(daemon, session))
+    assert len(names(daemon.files.blobs)) == 1
+    assert daemon.count("sources") == 0
+    assert daemon.loop.run(remove_orphans(daemon.context)) == 1
+    assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
+    source = body_of(finalize(daemon, session), 201)
+    assert stored_bytes(daemon, source["id"]) == NOTES
+
+
+def _die(_database: Database, _work: Callable[[Connection], object]) -> object:
+    raise asyncio.CancelledError
+
+
+async def _finalize(daemon: Daemon, session: dict[str, Any]) -> list[Finalized]:
+    row = daemon.read(
+        lambda connection: connection.execute("SELECT * FROM uploads WHERE id = ?", (session["session_id"],)).fetchone()
+    )
+    return await finalize_all(daemon.context, [Upload.from_row(row)])
+
+
+def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    source = body_of(finalize(daemon, session), 201)
+    (daemon.files.parts / session["session_id"]).write_bytes(NOTES)  # the kill came before it was removed
+    assert body_of(finalize(daemon, session))["id"] == source["id"]
+    assert daemon.loop.run(remove_orphans(daemon.context)) == 1
+    assert stored_bytes(daemon, source["id"]) == NOTES
+
+
+def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> None:
+    batch = filled(daemon)
+    stale = uploads_of(daemon, batch)
+    made = finalize_batch(daemon, batch)["finalized"]
+    outcome = daemon.loop.run(finalize_all(daemon.context, stale))
+    assert [one.source.id for one in outcome if one.source] == [item["knowledge_id"] for item in made]
+    assert all(one.replayed for one in outcome)
+    assert daemon.count("sources") == len(names(daemon.files.blobs)) == len(FILES)
+
+
+def test_racing_finalizes_make_each_source_once(daemon: Daemon) -> None:
+    batch = filled(daemon)
+    members = uploads_of(daemon, batch)
+
+    async def work() -> list[list[Finalized]]:
+        whole = [finalize_all(daemon.context, members) for _ in range(5)]
+        single = [finalize_all(daemon.context, [member]) for member in reversed(members)]
+        return list(await asyncio.gather(*whole, *single))
+
+    told = daemon.loop.run(work())
+    fresh = [one.source.id for outcomes in told for one in outcomes if one.source and not one.replayed]
+    every = {one.source.id for outcomes in told for one in outcomes if one.source}
+    assert len(fresh) == len(set(fresh)) == len(every) == len(FILES)
+    assert names(daemon.files.blobs) == every
+    assert names(daemon.files.parts) == set()
+
+
+@pytest.mark.parametrize("name", ["link", "fsync"])
+def test_a_disk_that_refuses_one_file_leaves_no_blob(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    batch = filled(daemon)
+    real = getattr(os, name)
+    calls: list[object] = []
+
+    def failing(*arguments: object) -> object:
+        calls.append(arguments)
+        if name == "fsync" or len(calls) == 3:
+            raise OSError(errno.ENOSPC, "full")
+        return real(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, name, failing)
+        answer = daemon.ask("POST", f"/v1/buckets/inbox/batches/{batch['batch_id']}/finalize")
+        details_of(answer, "storage_full")
+    assert names(daemon.files.blobs) == set()
+    assert (daemon.count("sources"), len(names(daemon.files.parts))) == (0, len(FILES))
+    if name == "link":
+        assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized"}
+
+
+def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> None:
+    """A kill came after the last byte and before the hash was looked at."""
+    batch = open_batch(daemon, FILES)
+    wrong = open_session(daemon, sha256="0" * 64)
+    (daemon.files.parts / wrong["session_id"]).write_bytes(NOTES)
+    details_of(finalize(daemon, wrong), "checksum_mismatch")
+    assert (state_of(daemon, wrong), daemon.count("sources")) == (("pending", 0), 0)
+    daemon.write(lambda connection: connection.execute("UPDATE uploads SET sha256 = ?", ("0" * 64,)).rowcount)
+    name, data = FILES[0]
+    (daemon.files.parts / batch["by_id"][name]["session_id"]).write_bytes(data)
+    assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"pending"}
+    assert names(daemon.files.blobs) == set()
+
+
+def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> None:
+    batch = filled(daemon)
+    members = uploads_of(daemon, batch)
+    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
+    told = daemon.loop.run(finalize_all(daemon.context, members))
+    assert {one.error.code for one in told if one.error} == {"bucket_not_found"}
+    assert (names(daemon.files.blobs), names(daemon.files.parts)) == (set(), set())
+    status = batch_status(daemon, batch)
+    assert (status["status"], status["counters"]["failed"]) == ("failed", len(FILES))

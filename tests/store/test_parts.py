@@ -1,0 +1,166 @@
+"""The bytes of open sessions: appended, synced, linked, removed."""
+
+import asyncio
+import errno
+import hashlib
+import os
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from svc_daemon.errors import StorageError
+from svc_daemon.paths import DataFiles
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.parts import WRITE_BYTES, Parts
+
+T = TypeVar("T")
+DATA = os.urandom(WRITE_BYTES + 1000)
+
+
+class Folder:
+    """A data folder with parts and blobs."""
+
+    def __init__(self, root: Path, executor: ThreadPoolExecutor) -> None:
+        self.files = DataFiles(root)
+        for folder in (self.files.blobs, self.files.staging, self.files.parts):
+            folder.mkdir(parents=True)
+        self.broken: list[OSError] = []
+        self.blobs = Blobs(self.files, executor, lambda: "staged")
+        self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
+
+    def append(self, *chunks: bytes, session_id: str = "upl_a") -> int:
+        """Append and sync; the bytes stored then."""
+
+        async def work() -> int:
+            writer = await self.parts.open(session_id)
+            try:
+                for chunk in chunks:
+                    await writer.append(chunk)
+                return await writer.sync()
+            finally:
+                writer.close()
+
+        return run(work())
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with ThreadPoolExecutor(2) as executor:
+        yield Folder(tmp_path / "data", executor)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is synced, in order."""
+    names: list[str] = []
+    real = os.fsync
+
+    def watched(descriptor: int) -> None:
+        names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    return names
+
+
+def test_chunks_gather_to_the_file(folder: Folder) -> None:
+    assert folder.parts.size_bytes("upl_a") == 0
+    assert folder.append(DATA[:10], DATA[10:500]) == 500
+    assert folder.append(DATA[500:]) == len(DATA)
+    assert (folder.files.parts / "upl_a").read_bytes() == DATA
+    assert (folder.files.parts / "upl_a").stat().st_mode & 0o777 == 0o600
+    assert run(folder.parts.head("upl_a")) == DATA[:8192]
+
+
+def test_a_new_part_syncs_its_name_too_and_an_old_one_only_its_bytes(folder: Folder, synced: list[str]) -> None:
+    folder.append(b"one")
+    assert synced == ["upl_a", "parts"]
+    folder.append(b"two")
+    assert synced == ["upl_a", "parts", "upl_a"]
+
+
+def test_bytes_of_another_process_are_synced_once_before_anything_is_said(folder: Folder, synced: list[str]) -> None:
+    (folder.files.parts / "upl_a").write_bytes(b"left by a kill")
+    run(folder.parts.settle("upl_a"))
+    run(folder.parts.settle("upl_a"))
+    run(folder.parts.settle("upl_unknown"))
+    assert synced == ["upl_a", "parts"]
+
+
+def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
+    (folder.files.parts / "upl_a").write_bytes(DATA)
+    run(folder.parts.link("upl_a", "src_a"))
+    assert synced == ["upl_a", "parts", "blobs"]
+    assert folder.blobs.path("src_a").read_bytes() == DATA
+    run(folder.parts.delete("upl_a", "upl_unknown"))
+    assert list(folder.parts.list_ids()) == []
+    assert folder.blobs.path("src_a").read_bytes() == DATA
+
+
+def test_a_link_that_fails_leaves_no_blob(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.append(DATA)
+
+    def refuse() -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(folder.blobs, "sync_folder", refuse)
+    with pytest.raises(StorageError):
+        run(folder.parts.link("upl_a", "src_a"))
+    assert list(folder.blobs.list_ids()) == []
+    assert (folder.files.parts / "upl_a").read_bytes() == DATA
+
+
+def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.append(b"acknowledged")
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(StorageError):
+        folder.append(b" and lost")
+    assert (folder.files.parts / "upl_a").read_bytes() == b"acknowledged"
+    assert [error.errno for error in folder.broken] == [errno.EIO]
+
+
+def test_what_is_dropped_was_never_there(folder: Folder) -> None:
+    folder.append(b"kept")
+
+    async def work() -> int:
+        writer = await folder.parts.open("upl_a")
+        await writer.append(DATA)
+        await writer.append(b"more")
+        await writer.drop()
+        stored = await writer.sync()
+        writer.close()
+        return stored
+
+    assert run(work()) == 4
+    assert (folder.files.parts / "upl_a").read_bytes() == b"kept"
+
+
+def test_a_part_that_cannot_be_removed_is_left_for_the_next_start(
+    folder: Folder, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder.files.parts / "upl_a").mkdir()
+    run(folder.parts.delete("upl_a"))
+    assert "upl_a could not be removed" in caplog.text
+
+
+def test_folders_are_no_parts(folder: Folder) -> None:
+    (folder.files.parts / "lost+found").mkdir()
+    folder.append(b"x")
+    assert list(folder.parts.list_ids()) == ["upl_a"]
+
+
+def test_a_writer_hashes_what_it_appends(folder: Folder) -> None:
+    folder.append(DATA)
+    digest = run(folder.parts.hash("upl_a"))
+    assert digest == hashlib.sha256(DATA).hexdigest()
