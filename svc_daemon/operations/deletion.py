@@ -11,10 +11,11 @@ from svc_daemon.core import api_keys
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
+from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import delete_membership, delete_memberships
-from svc_daemon.store.sources import Source, delete_source
+from svc_daemon.store.sources import Source, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_tombstone
 from svc_daemon.wire.codes import ErrorCode
@@ -46,6 +47,7 @@ async def detach_source(context: Context, key: Key, bucket: str, source_id: str)
                 ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
             )
         leave_bucket(connection, source, found.id)
+        _tell_if_ready(connection, context, source)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
@@ -77,6 +79,13 @@ def remove_source(connection: Connection, context: Context, source: Source, repl
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
+
+
+def _tell_if_ready(connection: Connection, context: Context, source: Source) -> None:
+    """The bucket that it left may have been the last one that it wasn't active in."""
+    left = find_source(connection, source.team_id, source.id)
+    if left is not None and left.ready:
+        record_event(connection, context, left)
 
 
 def _refuse_out_of_reach(key: Key, source: Source) -> None:
