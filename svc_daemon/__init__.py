@@ -11,7 +11,8 @@ and a test holds this table:
     server, command                  put the parts together; serve; stop
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
-          store, provider, extract   SQL and blobs; the search index; bytes to text. None of the three knows another
+          store, provider, extract   SQL and blobs; the search index; bytes to text. None of them knows another
+          fetch                      on the same level: the one door to other hosts
             database                 one SQLite file: its readers and its single writer
               core                   pure decisions, no I/O, no clock
                 errors               the table of codes

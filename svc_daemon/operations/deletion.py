@@ -46,19 +46,25 @@ async def detach_source(context: Context, key: Key, bucket: str, source_id: str)
             raise NotFound(
                 ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
             )
-        leave_bucket(connection, source, found.id)
-        _tell_if_ready(connection, context, source)
+        leave_bucket(connection, context, source, found.id)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
     context.wakes.syncing.set()
+    context.wakes.delivering.set()
     return left
 
 
-def leave_bucket(connection: Connection, source: Source, bucket_id: str) -> None:
-    """End one membership, and have the index told."""
+def leave_bucket(connection: Connection, context: Context, source: Source, bucket_id: str) -> None:
+    """End one membership, and have the index told.
+
+    It may have been the last one that the source wasn't active in: then whoever waits for the source hears of it.
+    """
     delete_membership(connection, source.id, bucket_id)
     create_detachment(connection, source.team_id, source.id)
+    left = find_source(connection, source.team_id, source.id)
+    if left is not None and left.ready:
+        record_event(connection, context, left)
 
 
 def give_places(
@@ -69,7 +75,7 @@ def give_places(
         remove_source(connection, context, old, replaced_by=successor_id)
         return
     for bucket_id in set(old.places) & set(bucket_ids):
-        leave_bucket(connection, old, bucket_id)
+        leave_bucket(connection, context, old, bucket_id)
 
 
 def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
@@ -79,13 +85,6 @@ def remove_source(connection: Connection, context: Context, source: Source, repl
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
-
-
-def _tell_if_ready(connection: Connection, context: Context, source: Source) -> None:
-    """The bucket that it left may have been the last one that it wasn't active in."""
-    left = find_source(connection, source.team_id, source.id)
-    if left is not None and left.ready:
-        record_event(connection, context, left)
 
 
 def _refuse_out_of_reach(key: Key, source: Source) -> None:

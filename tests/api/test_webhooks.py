@@ -242,6 +242,26 @@ def test_ready_comes_with_the_last_bucket_and_is_told_then(working: Daemon, site
     assert len(receiver.calls) == 1
 
 
+@pytest.mark.parametrize("leave", ["/v1/buckets/second/sources/{source_id}", "/v1/buckets/second?force=true"])
+def test_ready_by_leaving_the_bucket_that_it_waited_for_is_told(daemon: Daemon, site: Site, leave: str) -> None:
+    second = daemon.make_bucket("second")
+    with receiving() as receiver:
+        source_id = take(daemon, site.url("/notes.md"), receiver.url)
+        body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+        daemon.start("indexing", "delivering", "cascading")
+        daemon.wait_status(source_id, "active")
+        put_off = "UPDATE memberships SET due_at = '2999-01-01T00:00:00.000Z' WHERE bucket_id = :bucket_id"
+        daemon.write(lambda connection: connection.execute(put_off, {"bucket_id": second}))
+        daemon.start("syncing")
+        wait_until(lambda: daemon.members() == [source_id], "it is in the first bucket", PATIENCE_S)
+        assert (daemon.source(source_id)["ready"], deliveries(daemon)) == (False, [])
+        body_of(daemon.ask("DELETE", leave.format(source_id=source_id)))
+        wait_until(lambda: deliveries(daemon), "the event is written", PATIENCE_S)
+        daemon.wake()
+        settled(daemon, "delivered")
+    assert json.loads(receiver.calls[0].body)["event"] == "source.ready"
+
+
 def test_a_slow_receiver_delays_no_other(working: Daemon, site: Site) -> None:
     goes_on = threading.Event()
     with serving(lambda exchange: _answer_late(exchange, goes_on)) as slow, receiving() as quick:
