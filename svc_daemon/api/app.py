@@ -6,7 +6,20 @@ from contextlib import AbstractAsyncContextManager
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from svc_daemon.api import batches, buckets, files, imports, searches, services, sources, storage, tasks, uploads
+from svc_daemon.api import (
+    batches,
+    buckets,
+    files,
+    imports,
+    qa,
+    searches,
+    services,
+    sources,
+    storage,
+    tasks,
+    uploads,
+    webhooks,
+)
 from svc_daemon.api.cross_origins import STORAGE_PREFIX
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
@@ -14,11 +27,13 @@ from svc_daemon.api.openapi import describe
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
+from svc_daemon.wire import qa as question
 from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
 from svc_daemon.wire import sources as source
 from svc_daemon.wire import tasks as task
 from svc_daemon.wire import uploads as uploading
+from svc_daemon.wire import webhooks as hooking
 from svc_daemon.wire.codes import ErrorCode as E
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
@@ -33,6 +48,7 @@ MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
 }
+CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only calls about this source."}
 FORM = {
     "title": "Title; the file name where it is missing.",
     "tags": "Tags, separated by commas.",
@@ -51,12 +67,13 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 URL = (*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
+REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
-B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
+B, S, W = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks"
 U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
 B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
 B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
@@ -92,6 +109,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
              body=importing.UrlImport, query=DRY, repeatable=True,
              errors=(*URL, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
+    Endpoint("POST", B + "/qa", qa.create, "Add a question and its answer", S_ANY,
+             body=question.QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
              body=uploading.UploadCreate, query=DRY, repeatable=True,
              errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
@@ -128,6 +147,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
              query={"force": "true: even if other things depend on it."}),
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
+    Endpoint("POST", S + "/refresh", sources.refresh, "Fetch a source's URL again",
+             {200: source.SourceRefreshed, 202: source.SourceRefreshed}, body=importing.Refresh,
+             errors=(*NO_SOURCE, *REFETCH, E.URL_IS_WEB_PAGE, E.URL_IS_FILE, E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
              errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, E.SEARCH_FAILED)),
@@ -135,6 +157,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
     Endpoint("GET", "/v1/knowledge/tasks/{task_id}", tasks.show, "Show a task", {200: task.TaskAnswer},
              errors=(E.TASK_NOT_FOUND,)),
+
+    Endpoint("GET", W + "/deliveries", webhooks.list_deliveries, "List the calls of webhooks",
+             {200: hooking.DeliveryList}, query=CALLS),
+    Endpoint("POST", W + "/deliveries/{delivery_id}/resend", webhooks.resend, "Call a webhook again",
+             {200: hooking.DeliveryAnswer}),
+    Endpoint("GET", W + "/secret", webhooks.show_secret, "Show the secret that signs calls",
+             {200: hooking.WebhookSecret}),
+    Endpoint("POST", W + "/secret/rotate", webhooks.rotate_secret, "Make a new secret", {200: hooking.WebhookSecret}),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),

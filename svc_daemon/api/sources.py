@@ -8,7 +8,16 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, flag, page_limit, respond_aside
+from svc_daemon.api.presenting import (
+    answer,
+    body_of,
+    caller,
+    context_of,
+    flag,
+    optional_body_of,
+    page_limit,
+    respond_aside,
+)
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
@@ -17,12 +26,14 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
+from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.views import view_member, view_source
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import SourceFilter
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.imports import Refresh
 
 #: What `status` of a listing may be; without it, active members only (specification, Bucket).
 STATUSES = ("all", "queued", "indexing", "active", "failed")
@@ -95,6 +106,16 @@ async def retry(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     source = await verbs.retry_source(context_of(request), key, request.path_params["source_id"])
     return answer(request, wire.SourceAnswer, view_source(source))
+
+
+async def refresh(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await optional_body_of(request, Refresh)
+    source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
+    response = answer(request, wire.SourceRefreshed, view_source(source), changed=changed)
+    # Accepted, and not yet to be found under its new content.
+    response.status_code = 202 if changed else 200
+    return response
 
 
 async def content(request: Request) -> Response:

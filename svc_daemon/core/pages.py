@@ -3,7 +3,7 @@
 import html
 import re
 
-from svc_daemon.core.media_types import detect
+from svc_daemon.core.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
@@ -45,7 +45,7 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
 
 def page_title(head: bytes, max_characters: int) -> str | None:
     """What the page's first bytes call it, in one line; None where they don't."""
-    match = _TITLE.search(head.decode("utf-8", "replace"))
+    match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
     words = html.unescape(match[1]).split() if match else []
     title = "".join(character for character in " ".join(words) if character.isprintable())
     return title[:max_characters].strip() or None

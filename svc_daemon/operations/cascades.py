@@ -216,7 +216,7 @@ def _remove(connection: Connection, context: Context, cascade: Cascade, source_i
     if source is None:
         return True
     if source.places:
-        leave_bucket(connection, source, cascade.bucket_id)
+        leave_bucket(connection, context, source, cascade.bucket_id)
         return False
     remove_source(connection, context, source)
     return True

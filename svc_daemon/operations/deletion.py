@@ -11,10 +11,11 @@ from svc_daemon.core import api_keys
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
+from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import delete_membership, delete_memberships
-from svc_daemon.store.sources import Source, delete_source
+from svc_daemon.store.sources import Source, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_tombstone
 from svc_daemon.wire.codes import ErrorCode
@@ -45,18 +46,25 @@ async def detach_source(context: Context, key: Key, bucket: str, source_id: str)
             raise NotFound(
                 ErrorCode.SOURCE_NOT_FOUND, f"The source {source_id!r} is not a member of the bucket {bucket!r}."
             )
-        leave_bucket(connection, source, found.id)
+        leave_bucket(connection, context, source, found.id)
         return found.id, [other for other in source.places if other != found.id]
 
     left = await context.write(work)
     context.wakes.syncing.set()
+    context.wakes.delivering.set()
     return left
 
 
-def leave_bucket(connection: Connection, source: Source, bucket_id: str) -> None:
-    """End one membership, and have the index told."""
+def leave_bucket(connection: Connection, context: Context, source: Source, bucket_id: str) -> None:
+    """End one membership, and have the index told.
+
+    It may have been the last one that the source wasn't active in: then whoever waits for the source hears of it.
+    """
     delete_membership(connection, source.id, bucket_id)
     create_detachment(connection, source.team_id, source.id)
+    left = find_source(connection, source.team_id, source.id)
+    if left is not None and left.ready:
+        record_event(connection, context, left)
 
 
 def give_places(
@@ -67,7 +75,7 @@ def give_places(
         remove_source(connection, context, old, replaced_by=successor_id)
         return
     for bucket_id in set(old.places) & set(bucket_ids):
-        leave_bucket(connection, old, bucket_id)
+        leave_bucket(connection, context, old, bucket_id)
 
 
 def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.pages import is_web_page, refuse_file, refuse_web_page
+from svc_daemon.core.pages import is_web_page, page_file_name, page_title, refuse_file, refuse_web_page
 from svc_daemon.errors import ServiceError
 
 HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
@@ -68,3 +68,37 @@ def test_each_door_takes_its_own() -> None:
 def test_no_bytes_are_neither_page_nor_file() -> None:
     refuse_web_page(b"", "text/html", "", "handbook")
     refuse_file(b"", "application/pdf", "a.pdf", "handbook")
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        (b"<title>Quays</title>", "Quays"),
+        (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones"),
+        (b"<html><head><title></title><body>", None),
+        (b"<title>never ends", None),
+        (b"<p>none</p>", None),
+        (b"<title>Zo\xc3\xab</title>", "Zoë"),
+        (b"<title>Caf\xe9s</title>", "Cafés"),
+        (b"<title>a\x01b</title>", "ab"),
+        (b"<title>" + b"x" * 50 + b"</title>", "x" * 20),
+        (b"<title>&#8203;</title>", None),
+    ],
+)
+def test_a_page_is_called_what_its_title_says(head: bytes, title: str | None) -> None:
+    assert page_title(head, max_characters=20) == title
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("index.php", "index.php.html"),
+        ("a.html", "a.html"),
+        ("A.HTM", "A.HTM"),
+        ("a.xhtml", "a.xhtml"),
+        ("example.com", "example.com.html"),
+        ("x" * 255, "x" * 240 + ".html"),
+    ],
+)
+def test_a_page_is_kept_under_a_name_that_says_so(name: str, kept: str) -> None:
+    assert page_file_name(name) == kept

@@ -1,6 +1,7 @@
 """Sources: written and read whole, kept apart by team, listed by every filter."""
 
 import random
+import sqlite3
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any
@@ -13,12 +14,15 @@ from svc_daemon.store.sources import (
     Source,
     SourceFilter,
     delete_source,
+    find_page,
     find_source,
     get_source,
     list_active_sources,
+    list_all_blobs,
     list_all_ids,
     list_replacing,
     list_sources,
+    update_content,
     update_description,
     update_state,
 )
@@ -32,6 +36,10 @@ FULL: dict[str, Any] = {
     "metadata": {"k": [1, {"deep": None}], "ü": "ö"},
     "mapping": "handbook",
     "source_url": "https://example.com/?a=%20",
+    "url_key": "https://example.com/?a=%20",
+    "fetched": {"final_url": "https://example.com/", "http_status": 200, "etag": None},
+    "qa": {"question": "Why?", "answer": "ü", "alternate_questions": []},
+    "webhook": {"url": "https://example.com/hook", "metadata": {"ü": 1}},
     "replaces": "src_0",
 }
 
@@ -279,3 +287,32 @@ def test_sources_are_found_through_indexes(connection: Connection) -> None:
 def test_a_source_made_by_hand_equals_one_that_was_stored(connection: Connection) -> None:
     assert isinstance(add_source(connection, "1"), Source)
     assert make_source("1") == find_source(connection, OURS, "src_1")
+
+
+def test_a_team_has_one_page_under_each_key(connection: Connection) -> None:
+    add_source(connection, "1", type="page", url_key="http://a.example/")
+    assert find_page(connection, OURS, "http://a.example/") == "src_1"
+    assert find_page(connection, THEIRS, "http://a.example/") is None
+    with pytest.raises(sqlite3.IntegrityError):
+        add_source(connection, "2", type="page", url_key="http://a.example/")
+    add_source(connection, "3", team_id=THEIRS, type="page", url_key="http://a.example/")
+    assert "sources_of_url" in plan(connection, lambda: find_page(connection, OURS, "http://a.example/"))
+
+
+def test_new_content_is_written_and_nothing_else(connection: Connection) -> None:
+    old = add_source(connection, "1", title="Old", fetched={"etag": "v1"}, webhook={"url": "u", "metadata": {}})
+    new = replace(old, blob="blob_1", size_bytes=9, sha256="1" * 64, content_type="text/html", fetched={"etag": "v2"})
+    update_content(connection, replace(new, title="New", status="active"))
+    found = find_source(connection, OURS, "src_1")
+    assert found == new
+    assert found.blob_name == "blob_1"
+    add_source(connection, "2")
+    assert list_all_blobs(connection) == {"blob_1", "src_2"}
+
+
+def test_a_question_is_searched_in_no_bucket(connection: Connection) -> None:
+    bucket = add_bucket(connection)
+    for name, type_ in (("1", "qa"), ("2", "file"), ("3", "page")):
+        add_source(connection, name, bucket, type=type_)
+    found = [find_source(connection, OURS, f"src_{name}") for name in "123"]
+    assert [source.searched_places for source in found if source] == [[], [bucket.id], [bucket.id]]

@@ -99,3 +99,9 @@ def test_stones_are_found_through_their_indexes(connection: Connection) -> None:
     following = plan(connection, lambda: find_successor(connection, OURS, "src_1"))
     assert "SEARCH t USING PRIMARY KEY" in following
     assert "SCAN t" not in following
+
+
+def test_a_stone_knows_the_name_of_the_bytes(connection: Connection) -> None:
+    create_tombstone(connection, OURS, "src_1", None, NOW)
+    create_tombstone(connection, OURS, "src_2", None, NOW, "blob_7")
+    assert [stone.blob_name for stone in list_to_clean(connection, 10)] == ["src_1", "blob_7"]

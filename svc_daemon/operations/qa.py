@@ -1,0 +1,86 @@
+"""Questions and answers: taken in as a small text, a member of the bucket that its search does not find."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from svc_daemon.core import readiness
+from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.questions import CONTENT_TYPE, FILE_NAME, question_text
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
+from svc_daemon.operations.replays import Outcome, Repeatable, replaying
+from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.keys import Key
+
+ROUTE = "POST /v1/buckets/{bucket}/qa"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question and its answer, with the fields already checked."""
+
+    question: str
+    answer: str
+    alternate_questions: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    mapping: str | None = None
+    replaces: str | None = None
+
+    @property
+    def text(self) -> str:
+        return question_text(self.question, self.answer, self.alternate_questions)
+
+
+async def create_question(
+    context: Context, key: Key, bucket: Bucket, question: Question, idempotency_key: str | None
+) -> Outcome:
+    """Store the question in the bucket and queue its indexing; the answer is the source, or that of the first request.
+
+    Raises the replay errors, the gates' errors, `source_not_found` for what it replaces, and `storage_full`.
+    """
+    request = Repeatable(key, idempotency_key, Claim(route=ROUTE, fingerprint=_fingerprint(bucket, question)))
+    staged = context.blobs.stage()
+    try:
+        with replaying(context, request) as earlier, context.gates.uploading():
+            return earlier or await _take_in(context, request, bucket, question, staged)
+    finally:
+        await staged.discard()
+
+
+async def _take_in(
+    context: Context, request: Repeatable, bucket: Bucket, question: Question, staged: StagedFile
+) -> Outcome:
+    context.read(lambda connection: check_replaces(connection, request.key, bucket, question.replaces))
+    data = question.text.encode()
+    admit(context, request.key.team_id, len(data))
+    await staged.append(data)
+    source = replace(
+        new_source(context, request.key, bucket, _upload(question), staged),
+        type=readiness.QA,
+        qa={
+            "question": question.question,
+            "answer": question.answer,
+            "alternate_questions": list(question.alternate_questions),
+        },
+    )
+    return await keep_source(
+        context, staged, source, lambda connection: commit_source(connection, context, request, bucket, source)
+    )
+
+
+def _upload(question: Question) -> FileUpload:
+    return FileUpload(
+        filename=FILE_NAME,
+        content_type=CONTENT_TYPE,
+        title=question.question,
+        tags=question.tags,
+        metadata=question.metadata,
+        mapping=question.mapping,
+        replaces=question.replaces,
+    )
+
+
+def _fingerprint(bucket: Bucket, question: Question) -> str:
+    return fingerprint(bucket.id, question.text, question.tags, question.metadata, question.mapping, question.replaces)

@@ -1,0 +1,121 @@
+"""Refreshing: a source that came from a URL is fetched again, and read again only if it is another.
+
+The host is told which version is known. Its word that nothing has changed, or the same bytes, cost neither quota nor
+indexing. New bytes are stored beside the old ones, under a name of their own; one transaction puts them in their place
+and queues a new generation; then the old ones go. A kill in between leaves bytes that the next start removes.
+"""
+
+from dataclasses import replace
+from sqlite3 import Connection
+
+from svc_daemon.core import ids, media_types, readiness
+from svc_daemon.core.pages import is_web_page
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.fetching import facts_of, refetch, refuse_other_kind
+from svc_daemon.operations.ingest import keep_source
+from svc_daemon.operations.keys import get_reachable_source
+from svc_daemon.operations.sources import requeue, show_source
+from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import Source, get_source, update_content
+from svc_daemon.wire.codes import ErrorCode
+
+
+async def refresh_source(context: Context, key: Key, source_id: str, *, force: bool) -> tuple[Source, bool]:
+    """Fetch the source's URL again. Returns the source, and whether its content was another.
+
+    Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
+    being indexed, `quota_exceeded`, and, without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
+    """
+    source = show_source(context, key, source_id)
+    url = _url_of(source)
+    _refuse_unsettled(source)
+    staged = context.blobs.stage()
+    try:
+        got = await refetch(context, source.type, url, staged, _validators(source))
+        if isinstance(got, NotModified) or staged.sha256 == source.sha256:
+            return await _note_fetch(context, key, source, got), False
+        return await _take_over(context, key, source, _judged(source, staged, got, force=force)), True
+    finally:
+        await staged.discard()
+
+
+def _url_of(source: Source) -> str:
+    if source.source_url is None:
+        raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
+    return source.source_url
+
+
+def _refuse_unsettled(source: Source) -> None:
+    if source.status in (readiness.QUEUED, readiness.INDEXING):
+        raise ServiceError(
+            ErrorCode.REQUEST_IN_PROGRESS, f"{source.id} is {source.status}; refresh it then.", retry_after_seconds=1
+        )
+
+
+def _validators(source: Source) -> Validators | None:
+    known = source.fetched
+    if known is None:
+        return None
+    return Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
+
+
+def _judged(source: Source, staged: StagedFile, got: Fetched, *, force: bool) -> tuple[StagedFile, Fetched]:
+    """A page that has become a file is often a mistake, and a file that has become a page is a log-in form."""
+    was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
+    is_page = is_web_page(staged.head, got.content_type, got.file_name)
+    if not force and was_page != is_page:
+        refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+    return staged, got
+
+
+async def _note_fetch(context: Context, key: Key, source: Source, got: Fetched | NotModified) -> Source:
+    """Nothing has changed but the host's last word."""
+
+    def work(connection: Connection) -> Source:
+        found = get_reachable_source(connection, key, source.id)
+        if found.generation != source.generation:
+            return found
+        update_content(connection, replace(found, fetched=facts_of(context, got, found.fetched)))
+        return get_source(connection, key.team_id, source.id)
+
+    return await context.write(work)
+
+
+async def _take_over(context: Context, key: Key, source: Source, taken: tuple[StagedFile, Fetched]) -> Source:
+    staged, got = taken
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+    context.gates.charge_bytes(key.team_id, staged.size_bytes)
+    fresh = replace(
+        source,
+        blob=context.ids.make(ids.BLOB),
+        content_type=media_types.detect(staged.head, source.filename, got.content_type),
+        size_bytes=staged.size_bytes,
+        sha256=staged.sha256,
+        fetched=facts_of(context, got),
+    )
+    queued = await keep_source(context, staged, fresh, lambda connection: _commit(connection, context, key, fresh))
+    context.blobs.delete(source.blob_name)
+    return queued
+
+
+def _commit(connection: Connection, context: Context, key: Key, fresh: Source) -> Source:
+    """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
+    found = get_reachable_source(connection, key, fresh.id)
+    _refuse_unsettled(found)
+    if found.generation != fresh.generation:
+        raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)
+    moved = replace(
+        found,
+        blob=fresh.blob,
+        content_type=fresh.content_type,
+        size_bytes=fresh.size_bytes,
+        sha256=fresh.sha256,
+        fetched=fresh.fetched,
+    )
+    update_content(connection, moved)
+    return requeue(connection, context, moved)
