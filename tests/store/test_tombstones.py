@@ -104,4 +104,4 @@ def test_stones_are_found_through_their_indexes(connection: Connection) -> None:
 def test_a_stone_knows_the_name_of_the_bytes(connection: Connection) -> None:
     create_tombstone(connection, OURS, "src_1", None, NOW)
     create_tombstone(connection, OURS, "src_2", None, NOW, "blob_7")
-    assert [stone.blob_name for stone in list_to_clean(connection, 10)] == ["src_1", "blob_7"]
+    assert [stone.blob_name for stone in list_to_clean(connection, limit=10)] == ["src_1", "blob_7"]
