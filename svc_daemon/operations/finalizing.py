@@ -57,6 +57,7 @@ async def finalize_all(context: Context, uploads: Sequence[Upload]) -> list[Fina
     Raises `request_in_progress` when somebody else finalizes one of them just now, `storage_full`.
     """
     async with AsyncExitStack() as held:
+        held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in uploads if is_complete(context, upload)}
         for upload in uploads:
             # A chunk must not come in between the hash and the second name; but whoever sends one is not turned away.
@@ -113,9 +114,9 @@ async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finali
         raise
     except ServiceError as error:
         return Finalized(upload, error=error)
-    source = _new_source(context, upload, sha256, await context.parts.head(upload.id))
-    await context.parts.link(upload.id, source.id)
-    return Finalized(upload, source)
+    source_id = context.ids.make(ids.SOURCE)
+    head = await context.parts.link(upload.id, source_id)
+    return Finalized(upload, _new_source(context, upload, source_id, sha256, head))
 
 
 def _incomplete(progress: Progress) -> ServiceError:
@@ -179,10 +180,10 @@ def _drop_blobs(context: Context, made: Sequence[Finalized]) -> None:
                 context.blobs.delete(one.source.id)
 
 
-def _new_source(context: Context, upload: Upload, sha256: str, head: bytes) -> Source:
+def _new_source(context: Context, upload: Upload, source_id: str, sha256: str, head: bytes) -> Source:
     now = context.clock.timestamp()
     return Source(
-        id=context.ids.make(ids.SOURCE),
+        id=source_id,
         team_id=upload.team_id,
         type=readiness.FILE,
         title=upload.title,

@@ -137,10 +137,11 @@ async def put_bytes(context: Context, upload_id: str, sending: Sending) -> Progr
         if verdict.step is Step.TELL:
             return before
         if verdict.step is Step.DONE:
-            return await _finished(context, upload, None)
+            return await _finished(context, upload)
         # Before it is taken, so that a chunk that is cut off counts too.
         await _extend(context, upload)
-        return await _finished(context, upload, await _append(context, upload, verdict, sending))
+        await _append(context, upload, verdict, sending)
+        return await _finished(context, upload)
 
 
 async def cancel_upload(context: Context, upload: Upload) -> Progress:
@@ -151,8 +152,8 @@ async def cancel_upload(context: Context, upload: Upload) -> Progress:
         return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
-async def _append(context: Context, upload: Upload, verdict: rules.Verdict, sending: Sending) -> str | None:
-    """Store the body behind what is there; the hash when it is the whole file."""
+async def _append(context: Context, upload: Upload, verdict: rules.Verdict, sending: Sending) -> None:
+    """Store the body behind what is there."""
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
     writer = await context.parts.open(upload.id)
@@ -163,12 +164,11 @@ async def _append(context: Context, upload: Upload, verdict: rules.Verdict, send
     finally:
         # Also when the client is gone: what came is kept, so that it need not be sent again.
         try:
-            await writer.sync()
+            with context.gates.uploading():
+                await writer.sync()
         finally:
             writer.close()
     rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
-    is_whole = writer.start_bytes == 0 and writer.appended_bytes == upload.size_bytes
-    return writer.hash.hexdigest() if is_whole else None
 
 
 async def _fill(writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> int:
@@ -190,7 +190,7 @@ async def _extend(context: Context, upload: Upload) -> None:
         await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
 
 
-async def _finished(context: Context, upload: Upload, sha256: str | None) -> Progress:
+async def _finished(context: Context, upload: Upload) -> Progress:
     """How far the session is now, with the hash once all bytes are there."""
     progress = progress_of(context, upload)
     if progress.state == rules.FINALIZED:
@@ -199,12 +199,12 @@ async def _finished(context: Context, upload: Upload, sha256: str | None) -> Pro
     # The time may have run out while the last chunk came; its bytes were taken all the same.
     if progress.received_bytes < upload.size_bytes:
         return progress
-    return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload, sha256))
+    return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
 
 
-async def checked_hash(context: Context, upload: Upload, sha256: str | None = None) -> str:
+async def checked_hash(context: Context, upload: Upload) -> str:
     """The hash of the finished bytes; raises `checksum_mismatch`, and wrong ones are dropped, to be sent again."""
-    actual = sha256 or await context.parts.hash(upload.id)
+    actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
         await context.parts.delete(upload.id)
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=actual)

@@ -12,11 +12,15 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from svc_daemon.errors import StorageError
 from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync
 
 log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 #: Bytes gathered before they are written in one go.
 WRITE_BYTES = 1024 * 1024
@@ -33,11 +37,13 @@ class Parts:
         self._folder_sync = FolderSync(folder, on_broken)
         #: Bytes of each part that this process has synced.
         self._synced: dict[str, int] = {}
+        #: The hash so far of parts that came through this process, and of how many bytes: nothing is read twice.
+        self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
         """How many bytes are stored; 0 before the first."""
         try:
-            return self._path(session_id).stat().st_size
+            return os.stat(f"{self._folder}/{session_id}").st_size  # noqa: PTH116 - asked thrice a chunk; a Path costs more
         except FileNotFoundError:
             return 0
 
@@ -47,24 +53,29 @@ class Parts:
         if size_bytes != self._synced.get(session_id, 0):
             await self._blobs.run(lambda: self._settle(session_id, size_bytes))
 
-    async def head(self, session_id: str) -> bytes:
-        """The first bytes, for sniffing."""
-        return await self._blobs.run(lambda: _head(self._path(session_id)))
-
     async def open(self, session_id: str) -> "PartWriter":
         """A writer at the stored end; the caller sees to it that there is only one at a time."""
         await self.settle(session_id)
-        return PartWriter(self, session_id, await self._blobs.run(lambda: self._open(session_id)))
+        start_bytes = self.size_bytes(session_id)
+        return PartWriter(self, session_id, start_bytes, self._hash_at(session_id, start_bytes))
 
     async def hash(self, session_id: str) -> str:
-        """SHA-256 of the stored bytes, hex."""
-        return await self._blobs.run(lambda: _hash(self._path(session_id)))
+        """SHA-256 of the stored bytes, hex; read again only where they did not come through this process."""
+        size_bytes = self.size_bytes(session_id)
+        known = self._hash_at(session_id, size_bytes)
+        if known is None:
+            known = await self._blobs.run(lambda: _hash(self._path(session_id)))
+            self.remember(session_id, size_bytes, known)
+        return known.hexdigest()
 
-    async def link(self, session_id: str, source_id: str) -> None:
-        """Give the bytes the name of a blob too, durably; failed or cancelled, there is no such blob."""
+    async def link(self, session_id: str, source_id: str) -> bytes:
+        """Give the bytes the name of a blob too, durably; their beginning, for sniffing.
+
+        Failed or cancelled, there is no such blob.
+        """
         await self.settle(session_id)
         try:
-            await self._blobs.run(lambda: self._link(session_id, source_id))
+            return await self._blobs.run(lambda: self._link(session_id, source_id))
         except (StorageError, asyncio.CancelledError):
             self._blobs.delete(source_id)
             raise
@@ -83,7 +94,7 @@ class Parts:
         with os.scandir(self._folder) as entries:
             yield from (entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
 
-    async def run(self, work: Callable[[], None]) -> None:
+    async def run(self, work: Callable[[], object]) -> None:
         """Run blocking work on a part; raises StorageError where the disk refuses."""
         await self._blobs.run(work)
 
@@ -105,6 +116,17 @@ class Parts:
             self._folder_sync.sync()
         self._synced[session_id] = size_bytes
 
+    def remember(self, session_id: str, size_bytes: int, known: "_Hash") -> None:
+        """Keep the hash of the part's first bytes, which never change."""
+        self._hashed[session_id] = size_bytes, known
+
+    def _hash_at(self, session_id: str, size_bytes: int) -> "_Hash | None":
+        """The hash of so many bytes, to go on with; None where this process has not seen them."""
+        if size_bytes == 0:
+            return hashlib.sha256()
+        hashed_bytes, known = self._hashed.get(session_id, (0, None))
+        return known.copy() if known is not None and hashed_bytes == size_bytes else None
+
     def _settle(self, session_id: str, size_bytes: int) -> None:
         descriptor = os.open(self._path(session_id), os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -112,12 +134,15 @@ class Parts:
         finally:
             os.close(descriptor)
 
-    def _link(self, session_id: str, source_id: str) -> None:
+    def _link(self, session_id: str, source_id: str) -> bytes:
+        head = _head(self._path(session_id))
         os.link(self._path(session_id), self._blobs.path(source_id))
         self._blobs.sync_folder()
+        return head
 
     def _delete(self, session_id: str) -> None:
         self._synced.pop(session_id, None)
+        self._hashed.pop(session_id, None)
         try:
             self._path(session_id).unlink(missing_ok=True)
         except OSError as error:
@@ -126,53 +151,68 @@ class Parts:
     def _path(self, session_id: str) -> Path:
         return self._folder / session_id
 
-    def _open(self, session_id: str) -> int:
+    def open_file(self, session_id: str) -> int:
+        """A descriptor that appends. Blocking; raises OSError."""
         return os.open(self._path(session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 class PartWriter:
-    """Appends to one part. Bytes count once `sync` has returned; without it they may be lost."""
+    """Appends to one part. Bytes count once `sync` has returned; without it they may be lost.
 
-    def __init__(self, parts: Parts, session_id: str, descriptor: int) -> None:
+    The file is opened by whoever writes the first bytes, so that a small chunk is handed to a thread once.
+    """
+
+    def __init__(self, parts: Parts, session_id: str, start_bytes: int, known: "_Hash | None") -> None:
+        """`known` is the hash of the bytes before `start_bytes`, if anybody knows it."""
         self._parts = parts
         self._session_id = session_id
-        self._descriptor = descriptor
+        self._descriptor: int | None = None
         self._buffer = bytearray()
-        self.start_bytes = os.fstat(descriptor).st_size
-        #: Of everything appended; the hash of the file when the writer began at 0.
-        self.hash = hashlib.sha256()
+        self.start_bytes = start_bytes
         self.appended_bytes = 0
+        self._hash = known
 
     async def append(self, data: bytes) -> None:
         self._buffer += data
-        self.hash.update(data)
+        if self._hash is not None:
+            self._hash.update(data)
         self.appended_bytes += len(data)
         if len(self._buffer) >= WRITE_BYTES:
             await self._parts.run(self._flush)
 
     async def sync(self) -> int:
         """Make what was appended durable; the bytes stored then."""
-        await self._parts.run(self._sync)
+        if self.appended_bytes:
+            await self._parts.run(self._sync)
         return self.start_bytes + self.appended_bytes
 
     async def drop(self) -> None:
         """Forget what was appended: nobody was told of it."""
         self._buffer.clear()
         self.appended_bytes = 0
-        await self._parts.run(lambda: os.ftruncate(self._descriptor, self.start_bytes))
+        self._hash = None
+        if self._descriptor is not None:
+            descriptor = self._descriptor
+            await self._parts.run(lambda: os.ftruncate(descriptor, self.start_bytes))
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
 
     def _sync(self) -> None:
-        if self.appended_bytes:
-            self._flush()
-            self._parts.sync(self._session_id, self._descriptor, self.start_bytes + self.appended_bytes)
+        stored_bytes = self.start_bytes + self.appended_bytes
+        self._parts.sync(self._session_id, self._flush(), stored_bytes)
+        if self._hash is not None:
+            self._parts.remember(self._session_id, stored_bytes, self._hash)
 
-    def _flush(self) -> None:
+    def _flush(self) -> int:
+        """Write what was gathered; the file's descriptor."""
+        if self._descriptor is None:
+            self._descriptor = self._parts.open_file(self._session_id)
         # An unbuffered write may take a part only.
         while self._buffer:
             del self._buffer[: os.write(self._descriptor, self._buffer)]
+        return self._descriptor
 
 
 def _head(path: Path) -> bytes:
@@ -180,6 +220,6 @@ def _head(path: Path) -> bytes:
         return file.read(HEAD_BYTES)
 
 
-def _hash(path: Path) -> str:
+def _hash(path: Path) -> "_Hash":
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256")
