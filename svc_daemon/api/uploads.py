@@ -1,5 +1,7 @@
 """Handlers of upload sessions."""
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -44,11 +46,12 @@ async def create(request: Request) -> Response:
     bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
     body = await body_of(request, wire.UploadCreate)
     wanted = new_upload(context, (bucket,), body)
-    context.read(lambda connection: check_replaces(connection, key, bucket, wanted.replaces))
+    check = partial(check_replaces, key=key, bucket=bucket, replaces=wanted.replaces)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+        context.read(check)
         return _dry(request, wanted)
     claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
-    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted)
+    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted, check)
     return _created(request, upload, replayed=outcome.replayed)
 
 

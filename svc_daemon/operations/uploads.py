@@ -4,7 +4,7 @@ One request at a time works on a session (`writers`), and looks at it anew once 
 have ended it. What was acknowledged is on the disk.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
@@ -48,14 +48,18 @@ class Sending:
     chunks: AsyncIterator[bytes]
 
 
-async def create_upload(context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
+async def create_upload(
+    context: Context, request: Repeatable, wanted: Upload, check: Callable[[Connection], None]
+) -> tuple[Upload, Outcome]:
     """Open a session, or find the one that this request opened before; an expired one gets a new life.
 
-    Raises the replay errors, the gates' errors and `storage_full`.
+    `check` looks at what may have changed since the first request, so no replay is asked for it. Raises what it raises,
+    the replay errors, the gates' errors and `storage_full`.
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
+        context.read(check)
         admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(lambda connection: _open(connection, context, request, wanted))
 

@@ -182,6 +182,19 @@ def test_a_replay_gives_the_same_batch(daemon: Daemon, by_header: bool) -> None:
     assert (daemon.count("batches"), daemon.count("uploads")) == (1, 3)
 
 
+def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) -> None:
+    old = working.add_ready()
+    body = batch_body([A], batch_idempotency_key="k")
+    body["manifest"]["items"][0]["replaces"] = old
+    batch = body_of(ask_batch(working, body), 201)
+    body_of(put(working, batch["items"][0], BYTES["a"]))
+    working.wait_ready(finalize_batch(working, batch)["finalized"][0]["knowledge_id"])
+    again = body_of(ask_batch(working, body))
+    assert (again["batch_id"], again["status"]) == (batch["batch_id"], "completed")
+    assert refused_field(ask_batch(working, body, repeat_key="other")) == "files"
+    assert refused_field(ask_batch(working, body | {"dry_run": True})) == "files"
+
+
 def test_the_header_stands_above_the_key_of_the_batch(daemon: Daemon) -> None:
     body = batch_body(THREE, batch_idempotency_key="k")
     first = body_of(ask_batch(daemon, body, repeat_key="header"), 201)

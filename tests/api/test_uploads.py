@@ -244,6 +244,17 @@ def test_a_source_is_replaced_through_a_session(working: Daemon) -> None:
     assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found") == {"replaced_by": new}
 
 
+def test_a_replay_is_answered_after_the_replacement_was_made(working: Daemon) -> None:
+    old = working.add_ready()
+    session = open_session(working, replaces=old, repeat_key="k")
+    body_of(put(working, session, NOTES))
+    working.wait_ready(body_of(finalize(working, session), 201)["id"])
+    again = body_of(ask_session(working, replaces=old, repeat_key="k"))
+    assert (again["session_id"], again["status"]) == (session["session_id"], "finalized")
+    details_of(ask_session(working, replaces=old, repeat_key="other"), "source_not_found")
+    details_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True), "source_not_found")
+
+
 def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
     old = daemon.add_source()
     session = open_session(daemon, replaces=old)
