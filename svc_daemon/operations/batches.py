@@ -194,7 +194,9 @@ def _item(member: BatchMember, now: str) -> Item:
         return Item(member, rules.DELETED, ready=False, error=_told(ErrorCode.SOURCE_NOT_FOUND))
     places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
     ready = readiness.is_ready(member.source_status, places)
-    return Item(member, member.source_status, ready=ready, error=_parsed(member.source_error))
+    is_detached = member.source_status == rules.ACTIVE and not places
+    state = rules.DETACHED if is_detached else member.source_status
+    return Item(member, state, ready=ready, error=_parsed(member.source_error))
 
 
 def _unfinished(member: BatchMember, *, is_over: bool) -> Item:

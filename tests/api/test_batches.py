@@ -331,6 +331,21 @@ def test_a_deleted_source_is_told_and_ends_its_file(working: Daemon) -> None:
     assert batch_status(working, batch)["status"] == "failed"
 
 
+def test_a_source_that_has_left_its_last_bucket_ends_its_file(working: Daemon) -> None:
+    second = working.make_bucket("second")
+    batch = open_batch(working, [A, B])
+    send(working, batch, "a", "b")
+    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
+    working.wait_ready(*made.values())
+    body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{made['a']}"))
+    status = batch_status(working, batch, include_items="true")
+    assert (status["status"], status["terminal"], status["ready"]) == ("completed_with_failures", True, False)
+    assert [item["status"] for item in status["items"]] == ["detached", "active"]
+    body_of(working.ask("POST", f"/v1/buckets/{second}/sources", json={"source_id": made["a"]}))
+    working.wait_ready(made["a"])
+    assert batch_status(working, batch)["status"] == "completed"
+
+
 def test_a_file_that_cannot_be_read_fails_in_the_status(working: Daemon) -> None:
     batch = open_batch(working, [A, ("blank", b" \n")])
     send(working, batch, "a")
