@@ -102,7 +102,7 @@ def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadC
         title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
         tags=source_fields.check_tags(body.tags, context.limits),
         metadata=source_fields.check_metadata(body.metadata, context.limits),
-        mapping=body.mapping,
+        mapping=source_fields.check_mapping(body.mapping, context.limits),
         replaces=body.replaces,
         sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
         expires_at=expires_at,

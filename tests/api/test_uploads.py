@@ -17,6 +17,7 @@ from tests.api.sessions import (
     path_of,
     put,
     put_part,
+    session_body,
     session_path,
     sha256_of,
     state_of,
@@ -225,6 +226,8 @@ def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: d
         ({"tags": ["x" * 65]}, "tags"),
         ({"metadata": []}, "metadata"),
         ({"sha256": "abc"}, "sha256"),
+        ({"mapping": "a\nb"}, "mapping"),
+        ({"mapping": "x" * 1025}, "mapping"),
         ({"webhook": {"url": "http://x.example"}}, "webhook"),
         ({"team_id": "team_x"}, "team_id"),
         ({"dry_run": "yes"}, "dry_run"),
@@ -319,6 +322,13 @@ def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
         details_of(ask_session(shared, repeat_key=bad), "invalid_idempotency_key")
     other = shared.add_key()
     assert open_session(shared, repeat_key="conflict", key=other, title="another")
+
+
+def test_two_keys_are_no_key(daemon: Daemon) -> None:
+    daemon.make_bucket()
+    headers = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    answer = daemon.ask("POST", "/v1/buckets/inbox/uploads", headers=headers, json=session_body())
+    details_of(answer, "invalid_idempotency_key")
 
 
 def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:
