@@ -29,7 +29,7 @@ from svc_daemon.operations.indexing import (
     park_indexing,
 )
 from svc_daemon.provider.contract import IndexDocument
-from svc_daemon.provider.errors import ProviderError
+from svc_daemon.provider.errors import ProviderError, ProviderFailed
 from svc_daemon.store.sources import Source, find_source
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
@@ -122,6 +122,7 @@ class IndexingWorker:
     async def _index(self, claim: IndexingClaim) -> None:
         try:
             extraction = await self._extract(claim)
+            self._check_room()
             await note_progress(self._context, claim, "index", len(extraction.chunks))
             await asyncio.to_thread(self._put, claim, extraction)
         except ExtractionFailed as error:
@@ -140,6 +141,11 @@ class IndexingWorker:
             content_type=source.content_type,
             chunking=ChunkingOptions(**claim.chunking) if claim.chunking else ChunkingOptions(),
         )
+
+    def _check_room(self) -> None:
+        """An index grows several times as much as the bytes it is made of; a disk that it fills takes no delete."""
+        if not self._context.blobs.has_room(self._context.limits.free_disk_bytes):
+            raise ProviderFailed("The disk is nearly full; make room and retry.", retryable=True)
 
     def _put(self, claim: IndexingClaim, extraction: Extraction) -> None:
         source = claim.source
