@@ -12,6 +12,7 @@ from svc_daemon.core import uploads as rules
 from svc_daemon.core.uploads import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
@@ -48,8 +49,10 @@ class Sending:
     chunks: AsyncIterator[bytes]
 
 
-async def create_upload(context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
-    """Open a session, or find the one that this request opened before; an expired one gets a new life.
+async def create_upload(
+    context: Context, request: Repeatable, destination: Destination, wanted: Upload
+) -> tuple[Upload, Outcome]:
+    """Open a session into the buckets, or find the one that this request opened before; an expired one gets a new life.
 
     Raises the replay errors, the gates' errors and `storage_full`.
     """
@@ -57,7 +60,7 @@ async def create_upload(context: Context, request: Repeatable, wanted: Upload) -
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
         admit(context, wanted.team_id, wanted.size_bytes)
-        return await context.write(lambda connection: _open(connection, context, request, wanted))
+        return await context.write(lambda connection: _open(connection, context, request, destination, wanted))
 
 
 async def reopen_upload(context: Context, upload_id: str) -> Upload:
@@ -84,9 +87,9 @@ def upload_token(context: Context, upload: Upload) -> str:
     return rules.token(context.secret, upload.id, upload.generation)
 
 
-def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_change: bool = False) -> Upload:
-    """The session of this bucket; raises NotFound. Archived buckets do unless the session is `to_change`."""
-    get = get_usable_bucket if to_change else get_reachable_bucket
+def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_finalize: bool = False) -> Upload:
+    """The session of this bucket; raises NotFound. Archived buckets do unless it is `to_finalize`."""
+    get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> Upload:
         found = get(connection, key, bucket)
@@ -211,8 +214,11 @@ async def checked_hash(context: Context, upload: Upload) -> str:
     return actual
 
 
-def _open(connection: Connection, context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
-    store.create_upload(connection, wanted)
-    body = {"session_id": wanted.id, "status": rules.PENDING, "bucket_ids": list(wanted.bucket_ids)}
+def _open(
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: Upload
+) -> tuple[Upload, Outcome]:
+    opened = replace(wanted, bucket_ids=settle_buckets(connection, request.key, destination))
+    store.create_upload(connection, opened)
+    body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
     store_answer(connection, context, request, body)
-    return wanted, Outcome(body)
+    return opened, Outcome(body)
