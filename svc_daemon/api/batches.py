@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.creating import Creating
+from svc_daemon.api.creating import Creating, told_of
 from svc_daemon.api.presenting import (
     body_of,
     caller,
@@ -32,24 +32,29 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.replays import check_key
+from svc_daemon.settings import Limits
 from svc_daemon.store.batches import Batch
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire import headers
 from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
 ROUTE = "POST /v1/buckets/{bucket}/batches"
-MOST_FILES = 100
+
+_FIELDS = set(DestinationFields.model_fields)
+#: Where a legacy body names its buckets: the fingerprint holds what they were found to be.
+_DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
 async def create(request: Request) -> Response:
     creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
     destination = path_destination(request, creating.key)
     body = await body_of(request, wire.BatchCreate)
-    refuse_mismatch(body)
+    refuse_mismatch(body, context_of(request).limits)
     return await open_batch(request, creating, [destination] * len(body.manifest.items), body)
 
 
@@ -66,8 +71,8 @@ async def open_batch(
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        return _dry(request, by_id, opening)
-    told = fingerprint(_identity(by_id), body.model_dump())
+        return _dry(request, destinations, opening)
+    told = fingerprint(_identity(by_id), body.model_dump(exclude=_DESTINATIONS))
     repeatable = replace(creating, repeat_key=repeat_key).claiming(told)
     members, outcome = await verbs.create_batch(context, repeatable, opening)
     return _created(request, creating.key, members, outcome.body, replayed=outcome.replayed)
@@ -118,12 +123,12 @@ async def show(request: Request) -> Response:
     return respond(request, told, without=() if with_items else ("items",))
 
 
-def refuse_mismatch(body: wire.BatchCreate) -> None:
-    """The manifest and the files name the same client_file_ids, each once, 1 to 100 of them."""
+def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
+    """The manifest and the files name the same client_file_ids, each once, and not too many of them."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
-    if not 1 <= len(sent) <= MOST_FILES:
-        raise refusal("files", f"must hold 1 to {MOST_FILES} files, not {len(sent)}.")
+    if not 1 <= len(sent) <= limits.batch_files:
+        raise refusal("files", f"must hold 1 to {limits.batch_files} files, not {len(sent)}.")
     for path, listed in (("manifest.items", named), ("files", sent)):
         if doubled := [name for name, count in Counter(listed).items() if count > 1]:
             raise refusal(path, f"client_file_id {doubled[0]!r} stands there more than once.")
@@ -160,7 +165,7 @@ def _judge_files(
 
 
 def _new_item(context: Context, key: Key, destination: Destination, asked: UploadCreate) -> Upload:
-    upload = new_upload(context, destination, asked)
+    upload = new_upload(context, key, destination, asked)
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
     return upload
@@ -168,7 +173,7 @@ def _new_item(context: Context, key: Key, destination: Destination, asked: Uploa
 
 def _asked(item: wire.ManifestItem, file: wire.BatchFile) -> UploadCreate:
     """A file and its manifest item as the create of a session; validated already, part by part."""
-    described = item.model_dump(exclude={"client_file_id", "filename", "webhook"})
+    described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
     return UploadCreate.model_construct(**described, **sized)
 
@@ -201,6 +206,7 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
                 client_file_id=_client_id(upload),
                 session_id=upload.id,
                 upload_url=url_of(request, upload),
+                bucket_ids=list(upload.bucket_ids),
                 expires_at=upload.expires_at,
             )
             for upload in members
@@ -216,9 +222,8 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
     return response
 
 
-def _dry(request: Request, destinations: Mapping[str, Destination], opening: verbs.Opening) -> Response:
-    bucket_ids = dict.fromkeys(bucket_id for destination in destinations.values() for bucket_id in destination.ids)
-    would = {"object": "batch", "bucket_ids": list(bucket_ids), "files": len(opening.wanted)}
+def _dry(request: Request, destinations: Sequence[Destination], opening: verbs.Opening) -> Response:
+    would = {"object": "batch", **told_of(*destinations), "files": len(opening.wanted)}
     errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
     return respond(request, DryRun(would_create=would, errors=errors, request_id=request_id_of(request.scope)))
 

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.creating import Creating
+from svc_daemon.api.creating import Creating, told_of
 from svc_daemon.api.presenting import (
     body_of,
     caller,
@@ -81,7 +81,8 @@ def _dry(request: Request, destination: Destination, wanted: UrlImport) -> Respo
     told = {
         "object": "knowledge_file",
         "type": wanted.kind,
-        "bucket_id": destination.ids[0],
+        "bucket_id": next(iter(destination.ids), None),
+        **told_of(destination),
         "source_url": str(wanted.url),
         "title": wanted.title,
     }

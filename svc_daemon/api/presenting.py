@@ -39,8 +39,8 @@ def caller(request: Request, capability: str | None = None) -> Key:
 
 def path_destination(request: Request, key: Key) -> Destination:
     """The bucket of the path, for something new; raises `bucket_not_found`."""
-    naming = in_path(request.path_params["bucket"])
-    return context_of(request).look(lambda connection: find_destination(connection, key, naming))
+    context, naming = context_of(request), in_path(request.path_params["bucket"])
+    return context.look(lambda connection: find_destination(connection, context, key, naming))
 
 
 def idempotency_key(request: Request) -> str | None:

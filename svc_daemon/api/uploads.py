@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.creating import Creating
+from svc_daemon.api.creating import Creating, told_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,
@@ -49,10 +49,10 @@ async def open_session(
 ) -> Response:
     """The session that the body asks for, into the buckets that some door has found."""
     context = context_of(request)
-    wanted = new_upload(context, destination, body)
+    wanted = new_upload(context, creating.key, destination, body)
     context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        return _dry(request, wanted)
+        return _dry(request, destination, wanted)
     told = body.model_dump(include=set(wire.UploadCreate.model_fields))
     repeatable = creating.claiming(fingerprint(destination.identity, told))
     upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
@@ -97,7 +97,7 @@ def _find_to_end(request: Request, key: Key, *, to_finalize: bool = False) -> Up
     return upload
 
 
-def new_upload(context: Context, destination: Destination, body: wire.UploadCreate) -> Upload:
+def new_upload(context: Context, key: Key, destination: Destination, body: wire.UploadCreate) -> Upload:
     """The session that the body asks for, every field checked; raises what a one-call upload raises."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
@@ -105,7 +105,7 @@ def new_upload(context: Context, destination: Destination, body: wire.UploadCrea
     expires_at, ends_at = verbs.lifetime(context)
     return Upload(
         id=context.ids.make(ids.UPLOAD),
-        team_id=destination.team_id,
+        team_id=key.team_id,
         bucket_ids=destination.ids,
         filename=filename,
         content_type=body.content_type or "",
@@ -179,10 +179,10 @@ def _status(request: Request, progress: verbs.Progress) -> Response:
     )
 
 
-def _dry(request: Request, upload: Upload) -> Response:
+def _dry(request: Request, destination: Destination, upload: Upload) -> Response:
     wanted = {
         "object": "upload_session",
-        "bucket_ids": list(upload.bucket_ids),
+        **told_of(destination),
         "filename": upload.filename,
         "title": upload.title,
         "size_bytes": upload.size_bytes,

@@ -26,8 +26,6 @@ from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 
-#: A finalize stops taking on more after this long; what is left is pending, `time_budget_exhausted`.
-FINALIZE_BUDGET_S = 20.0
 #: Sessions finalized in one transaction.
 STEP = 25
 
@@ -139,7 +137,7 @@ def _get_reachable(connection: Connection, key: Key, batch_id: str) -> Batch:
 def _open(
     connection: Connection, context: Context, request: Repeatable, opening: Opening
 ) -> tuple[list[Upload], Outcome]:
-    opened = _settle(connection, request.key, opening)
+    opened = _settle(connection, context, request.key, opening)
     bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
     store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
     for upload in opened:
@@ -149,10 +147,10 @@ def _open(
     return opened, Outcome(body)
 
 
-def _settle(connection: Connection, key: Key, opening: Opening) -> list[Upload]:
+def _settle(connection: Connection, context: Context, key: Key, opening: Opening) -> list[Upload]:
     """The sessions with their buckets; most share theirs, and these are looked at once."""
     shared = {destination.naming: destination for _, destination in opening.wanted}
-    settled = {naming: settle_buckets(connection, key, destination) for naming, destination in shared.items()}
+    settled = {naming: settle_buckets(connection, context, key, place) for naming, place in shared.items()}
     return [replace(upload, bucket_ids=settled[destination.naming]) for upload, destination in opening.wanted]
 
 
@@ -179,7 +177,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]
 async def _finalize_in_steps(context: Context, ready: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
     """The outcomes, and what the time budget left over."""
     outcomes: list[Finalized] = []
-    until_s = context.clock.monotonic() + FINALIZE_BUDGET_S
+    until_s = context.clock.monotonic() + context.limits.finalize_seconds
     for start in range(0, len(ready), STEP):
         if context.clock.monotonic() > until_s:
             return outcomes, list(ready[start:])

@@ -133,7 +133,7 @@ def commit_source(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, source: Source
 ) -> Outcome:
     """The source, its memberships, its task, and the stored answer: all of them or none."""
-    bucket_ids = settle_buckets(connection, request.key, destination)
+    bucket_ids = settle_buckets(connection, context, request.key, destination)
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
     add_source(connection, context, placed)

@@ -23,8 +23,9 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 
-#: An accepted chunk writes the new expiry only when it moves by this much, so that small chunks cost no commit.
-EXTEND_STEP_S = 60
+#: An accepted chunk writes the new expiry only when it moves by this part of the idle time (a minute of an hour), so
+#: that small chunks cost no commit.
+EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ async def reopen_upload(context: Context, upload_id: str) -> Upload:
 
 def lifetime(context: Context) -> tuple[str, str]:
     """When a session that begins now expires without a chunk, and when it ends at the latest."""
-    return context.clock.timestamp(rules.IDLE_S), context.clock.timestamp(rules.LIFE_S)
+    idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
+    return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
 def upload_token(context: Context, upload: Upload) -> str:
@@ -188,7 +190,7 @@ async def _fill(writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterato
 
 async def _extend(context: Context, upload: Upload) -> None:
     expires_at, _ = lifetime(context)
-    soonest = context.clock.timestamp(rules.IDLE_S - EXTEND_STEP_S)
+    soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
     if upload.expires_at < min(soonest, upload.ends_at):
         await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
 
@@ -217,7 +219,7 @@ async def checked_hash(context: Context, upload: Upload) -> str:
 def _open(
     connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: Upload
 ) -> tuple[Upload, Outcome]:
-    opened = replace(wanted, bucket_ids=settle_buckets(connection, request.key, destination))
+    opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
     store.create_upload(connection, opened)
     body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
     store_answer(connection, context, request, body)
