@@ -149,9 +149,9 @@ def _open(
 
 def _settle(connection: Connection, context: Context, key: Key, opening: Opening) -> list[Upload]:
     """The sessions with their buckets; most share theirs, and these are looked at once."""
-    shared = {destination.naming: destination for _, destination in opening.wanted}
-    settled = {naming: settle_buckets(connection, context, key, place) for naming, place in shared.items()}
-    return [replace(upload, bucket_ids=settled[destination.naming]) for upload, destination in opening.wanted]
+    shared = {destination.slugs: destination for _, destination in opening.wanted}
+    settled = {slugs: settle_buckets(connection, context, key, place) for slugs, place in shared.items()}
+    return [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
 
 
 def _may_see(key: Key, member: BatchMember) -> bool:

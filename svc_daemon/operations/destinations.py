@@ -73,8 +73,9 @@ def find_destinations(
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
     _refuse_too_many(namings, context.limits.destination_buckets)
+    known = _look_up(connection, key, namings)
     failed: list[_Failed] = []
-    found = [_find(connection, key, naming, failed) for naming in namings]
+    found = [_find(key, naming, known, failed) for naming in namings]
     if failed:
         told = [{"path": one.name.path, "bucket": one.name.text, "reason": one.reason} for one in failed]
         raise ServiceError(ErrorCode.BUCKET_ASSIGNMENT_FAILED, failed[0].message, buckets=told)
@@ -126,30 +127,38 @@ class _Failed:
     message: str
 
 
-def _find(connection: Connection, key: Key, naming: Naming, failed: list[_Failed]) -> Destination:
+def _look_up(connection: Connection, key: Key, namings: Sequence[Naming]) -> dict[str, Bucket | NotFound]:
+    """What each text leads to, each looked up once: a hundred items may name a hundred buckets each."""
+    known: dict[str, Bucket | NotFound] = {}
+    for text in {name.text for naming in namings for name in naming.names}:
+        try:
+            known[text] = get_usable_bucket(connection, key, text)
+        except NotFound as error:
+            known[text] = error
+    return known
+
+
+def _find(key: Key, naming: Naming, known: dict[str, Bucket | NotFound], failed: list[_Failed]) -> Destination:
     buckets: dict[str, Bucket] = {}
     missing: list[str] = []
     for name in naming.names:
-        try:
-            bucket = _get(connection, key, name)
-        except NotFound as error:
-            if not naming.in_body:
-                raise
-            if _may_be_made(key, naming, name, error):
-                missing.append(name.text)
-            else:
-                failed.append(_failure(naming, name, error))
-        else:
+        bucket = _meant(name, known[name.text])
+        if isinstance(bucket, Bucket):
             buckets[bucket.id] = bucket
+        elif not naming.in_body:
+            raise bucket
+        elif _may_be_made(key, naming, name, bucket):
+            missing.append(name.text)
+        else:
+            failed.append(_failure(naming, name, bucket))
     return Destination(naming, tuple(buckets.values()), tuple(dict.fromkeys(missing)))
 
 
-def _get(connection: Connection, key: Key, name: BucketName) -> Bucket:
-    """Raises NotFound, with its `status` in the details where the bucket is not active."""
-    bucket = get_usable_bucket(connection, key, name.text)
-    if not name.means(bucket.id, bucket.slug):
-        raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
-    return bucket
+def _meant(name: BucketName, found: Bucket | NotFound) -> Bucket | NotFound:
+    """A NotFound has the bucket's `status` in its details where there is one that isn't active."""
+    if isinstance(found, NotFound) or name.means(found.id, found.slug):
+        return found
+    return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
 
 
 def _may_be_made(key: Key, naming: Naming, name: BucketName, error: NotFound) -> bool:
