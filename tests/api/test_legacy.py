@@ -340,6 +340,16 @@ def test_a_batch_is_judged_as_at_the_other_door(make_daemon: MakeDaemon) -> None
     assert [(item["client_file_id"], item["error"]["code"]) for item in rejected] == [("b", "empty_file")]
 
 
+def test_a_bucket_that_is_archived_meanwhile_fails_the_finalize(daemon: Daemon) -> None:
+    daemon.make_bucket("red")
+    session = body_of(ask(daemon, SESSION, session_body(bucket_slugs=["red", "inbox"])), 201)
+    body_of(put(daemon, session, NOTES))
+    body_of(daemon.ask("PATCH", "/v1/buckets/red", json={"status": "archived"}))
+    for bucket in ("red", "inbox"):
+        details_of(daemon.ask("POST", f"{session_path(session, bucket)}/finalize"), "bucket_not_found")
+    assert daemon.count("sources") == 0
+
+
 def test_a_session_goes_on_without_a_bucket_that_is_deleted(working: Daemon) -> None:
     inbox, _ = working.make_bucket(), working.make_bucket("red")
     session = body_of(ask(working, SESSION, session_body(bucket_slugs=["red", "inbox"])), 201)

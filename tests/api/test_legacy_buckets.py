@@ -133,10 +133,11 @@ def test_a_refused_create_makes_no_bucket_and_claims_no_key(make_daemon: MakeDae
     where: dict[str, Any] = {"bucket": "new", "create_missing_buckets": True}
     refused = body_for(door, site.url("/page"), **where)
     details_of(ask(daemon, door, refused, "k"), "quota_exceeded")
-    details_of(ask(daemon, door, refused, "k"), "upload_rate_limited")
-    details_of(
-        ask(daemon, door, refused | {"metadata": {"x": "y" * 9000}, "webhook": 7, "files": []}, "k"), "invalid_request"
-    )
+    # A second passes between two of them only on a machine that stands still.
+    codes = {ask(daemon, door, refused, "k").json()["error"]["code"] for _ in range(5)}
+    assert "upload_rate_limited" in codes
+    assert codes <= {"quota_exceeded", "upload_rate_limited"}
+    details_of(ask(daemon, door, refused | {"webhook": 7, "files": []}, "k"), "invalid_request")
     assert kept(daemon) == (0, 0, 0, 0, 0)
 
 
