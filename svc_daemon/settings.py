@@ -19,6 +19,8 @@ DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
 #: No limit means more than this; what takes the numbers (clocks, the kernel, SQLite) takes no larger ones.
 LARGEST = 10**15
+#: A hundred years: a moment further away can't be written down.
+LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
 
@@ -38,6 +40,16 @@ class Limits:
     bytes_per_minute: int = field(default=4 * 1024**3, metadata={"unit": "bytes", "least": 0})
     #: Metadata of one source as UTF-8 JSON (specification, Limits).
     metadata_bytes: int = field(default=8192, metadata={"unit": "bytes"})
+    #: Files of one batch (specification, Limits).
+    batch_files: int = field(default=100, metadata={"unit": "files"})
+    #: Buckets that one create may name.
+    destination_buckets: int = field(default=100, metadata={"unit": "buckets"})
+    #: How long an upload session lives after its last accepted chunk.
+    session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
+    #: How long an upload session or a batch lives at most.
+    session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
+    #: A finalize of a batch takes on no more files after this long; what is left is told as pending.
+    finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Tags of one source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
     #: Characters of one tag.

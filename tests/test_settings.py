@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.settings import DEFAULT_PORT, LARGEST, Limits, SettingError, Settings, variable
+from svc_daemon.settings import DEFAULT_PORT, LARGEST, LONGEST_S, Limits, SettingError, Settings, variable
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
@@ -20,6 +20,10 @@ DEFAULTS = {
     "creates_per_second": 5,
     "bytes_per_minute": 4 * 1024**3,
     "metadata_bytes": 8192,
+    "batch_files": 100,
+    "session_idle_seconds": 3600,
+    "session_seconds": 86_400,
+    "finalize_seconds": 20,
     "tags": 20,
     "tag_characters": 64,
     "idempotency_key_characters": 255,
@@ -85,6 +89,13 @@ def test_days_stay_within_what_a_calendar_takes() -> None:
     assert Limits.from_environ({"SVC_LIMIT_IDEMPOTENCY_DAYS": "36500"}).idempotency_days == 36_500
     with pytest.raises(SettingError):
         Limits.from_environ({"SVC_LIMIT_IDEMPOTENCY_DAYS": "36501"})
+
+
+@pytest.mark.parametrize("name", ["session_idle_seconds", "session_seconds"])
+def test_a_session_ends_within_what_a_calendar_takes(name: str) -> None:
+    assert getattr(Limits.from_environ({variable(name): str(LONGEST_S)}), name) == LONGEST_S
+    with pytest.raises(SettingError):
+        Limits.from_environ({variable(name): str(LONGEST_S + 1)})
 
 
 def test_every_limit_has_a_unit_and_a_default_within_its_range() -> None:

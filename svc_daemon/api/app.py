@@ -11,6 +11,7 @@ from svc_daemon.api import (
     buckets,
     files,
     imports,
+    legacy,
     qa,
     searches,
     services,
@@ -27,6 +28,7 @@ from svc_daemon.api.openapi import describe
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
+from svc_daemon.wire import legacy as old
 from svc_daemon.wire import qa as question
 from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
@@ -48,6 +50,7 @@ MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
 }
+LIST = PAGE | {"include_archived": "true: archived ones too."}
 CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only calls about this source."}
 FORM = {
     "title": "Title; the file name where it is missing.",
@@ -66,14 +69,16 @@ FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
 GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
-URL = (*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
+NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
+WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
+URL = (*NO_BUCKET, *WEB)
 REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
-B, S, W = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks"
+B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/knowledge"
 U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
 B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
 B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
@@ -90,7 +95,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/limits", services.limits, "Every limit, and the formats read", {200: service.LimitsAnswer}),
 
     Endpoint("GET", "/v1/buckets", buckets.list_all, "List buckets", {200: bucket.BucketList},
-             query=PAGE | {"include_archived": "true: archived ones too."}),
+             query=LIST),
     Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
              body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
     Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
@@ -132,6 +137,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),
     Endpoint("GET", "/v1/knowledge/batches/{batch_id}", batches.show, "Show a batch", {200: batching.BatchStatus},
              query={"include_items": "true: each file too."}, errors=(E.BATCH_NOT_FOUND,)),
+
+    Endpoint("GET", K + "/buckets", buckets.list_all, "List buckets (alias)", {200: bucket.BucketList},
+             query=LIST, successor="/v1/buckets"),
+    Endpoint("POST", K + "/files/upload-session", legacy.create_upload, "Open an upload session (alias)", U_ANY,
+             body=old.LegacyUploadCreate, query=DRY, repeatable=True, successor=B + "/uploads",
+             errors=(*NAMED, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+    Endpoint("POST", K + "/files:batch/upload-session", legacy.create_batch, "Open a batch (alias)", BATCH_ANY,
+             body=old.LegacyBatchCreate, query=DRY, repeatable=True, successor=B + "/batches",
+             errors=(*NAMED, *GATES)),
+    Endpoint("POST", K + "/websites", legacy.add_page, "Take in a web page (alias)", S_ANY,
+             body=old.LegacyUrlImport, query=DRY, repeatable=True, successor=B + "/pages",
+             errors=(*NAMED, *WEB, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
 
     Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
              query=MEMBERS, errors=NO_BUCKET),
@@ -178,7 +195,7 @@ def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
     """The application; `lifespan` puts `context`, `installation_id` and `started_s` into its state."""
     app = Starlette(
         routes=[Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS],
-        middleware=middleware(hardening),
+        middleware=middleware(hardening, {row.path: row.successor for row in ENDPOINTS if row.successor}),
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,
     )

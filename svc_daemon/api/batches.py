@@ -1,57 +1,82 @@
 """Handlers of batches."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.presenting import body_of, caller, context_of, flag, idempotency_key, optional_body_of, respond
+from svc_daemon.api.creating import Creating, told_of
+from svc_daemon.api.presenting import (
+    body_of,
+    caller,
+    context_of,
+    flag,
+    idempotency_key,
+    optional_body_of,
+    path_destination,
+    respond,
+)
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.api.uploads import new_upload, url_of
 from svc_daemon.core import api_keys, ids, source_fields
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import batches as verbs
 from svc_daemon.operations import uploads
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.keys import get_usable_bucket
-from svc_daemon.operations.replays import Repeatable, check_key
+from svc_daemon.operations.replays import check_key
+from svc_daemon.settings import Limits
 from svc_daemon.store.batches import Batch
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire import headers
 from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
 ROUTE = "POST /v1/buckets/{bucket}/batches"
-MOST_FILES = 100
+
+_FIELDS = set(DestinationFields.model_fields)
+#: Where a legacy body names its buckets: the fingerprint holds what they were found to be.
+_DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
 async def create(request: Request) -> Response:
-    context = context_of(request)
-    key = caller(request, api_keys.FILE_CREATE)
-    header_key = idempotency_key(request)
-    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
+    destination = path_destination(request, creating.key)
     body = await body_of(request, wire.BatchCreate)
-    refuse_mismatch(body)
+    refuse_mismatch(body, context_of(request).limits)
+    return await open_batch(request, creating, [destination] * len(body.manifest.items), body)
+
+
+async def open_batch(
+    request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchCreate
+) -> Response:
+    """The batch that the body asks for, into the buckets that some door has found: one destination per manifest item.
+
+    `refuse_mismatch` has let the body pass.
+    """
+    context = context_of(request)
     refuse_webhooks(body)
-    repeat_key = header_key or check_key(context, body.manifest.batch_idempotency_key)
-    batch = _new_batch(context, (bucket,))
-    wanted, rejected = _judge_files(context, key, bucket, batch, body)
+    repeat_key = creating.repeat_key or check_key(context, body.manifest.batch_idempotency_key)
+    by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
+    opening = _judge_files(context, creating.key, by_id, body)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        verbs.refuse_empty(wanted, rejected)
-        return _dry(request, batch, wanted, rejected)
-    claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
-    request_ = Repeatable(key, repeat_key, claim)
-    members, outcome = await verbs.create_batch(context, request_, batch, wanted, rejected)
-    return _created(request, key, members, outcome.body, replayed=outcome.replayed)
+        verbs.refuse_empty(opening)
+        return _dry(request, destinations, opening)
+    told = fingerprint(_identity(by_id), body.model_dump(exclude=_DESTINATIONS))
+    repeatable = replace(creating, repeat_key=repeat_key).claiming(told)
+    members, outcome = await verbs.create_batch(context, repeatable, opening)
+    return _created(request, creating.key, members, outcome.body, replayed=outcome.replayed)
 
 
 async def finalize(request: Request) -> Response:
@@ -99,12 +124,12 @@ async def show(request: Request) -> Response:
     return respond(request, told, without=() if with_items else ("items",))
 
 
-def refuse_mismatch(body: wire.BatchCreate) -> None:
-    """The manifest and the files name the same client_file_ids, each once, 1 to 100 of them."""
+def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
+    """The manifest and the files name the same client_file_ids, each once, and not too many of them."""
     named = [item.client_file_id for item in body.manifest.items]
     sent = [file.client_file_id for file in body.files]
-    if not 1 <= len(sent) <= MOST_FILES:
-        raise refusal("files", f"must hold 1 to {MOST_FILES} files, not {len(sent)}.")
+    if not 1 <= len(sent) <= limits.batch_files:
+        raise refusal("files", f"must hold 1 to {limits.batch_files} files, not {len(sent)}.")
     for path, listed in (("manifest.items", named), ("files", sent)):
         if doubled := [name for name, count in Counter(listed).items() if count > 1]:
             raise refusal(path, f"client_file_id {doubled[0]!r} stands there more than once.")
@@ -120,41 +145,49 @@ def refuse_webhooks(body: wire.BatchCreate) -> None:
 
 
 def _judge_files(
-    context: Context, key: Key, bucket: Bucket, batch: Batch, body: wire.BatchCreate
-) -> tuple[list[Upload], list[dict[str, Any]]]:
+    context: Context, key: Key, destinations: Mapping[str, Destination], body: wire.BatchCreate
+) -> verbs.Opening:
     """Sessions for the good files, errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
-    wanted: list[Upload] = []
+    batch = _new_batch(context, key)
+    wanted: list[tuple[Upload, Destination]] = []
     rejected: list[dict[str, Any]] = []
     for file in body.files:
+        destination = destinations[file.client_file_id]
         try:
-            upload = _new_item(context, key, bucket, _asked(items[file.client_file_id], file))
-            wanted.append(verbs.in_batch(upload, batch, len(wanted), file.client_file_id))
+            upload = _new_item(context, key, destination, _asked(items[file.client_file_id], file))
+            wanted.append((verbs.in_batch(upload, batch, len(wanted), file.client_file_id), destination))
         except ServiceError as error:
             rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
-    return wanted, rejected
+    return verbs.Opening(batch, wanted, rejected)
 
 
-def _new_item(context: Context, key: Key, bucket: Bucket, asked: UploadCreate) -> Upload:
-    upload = new_upload(context, (bucket,), asked)
+def _new_item(context: Context, key: Key, destination: Destination, asked: UploadCreate) -> Upload:
+    upload = new_upload(context, key, destination, asked)
     if upload.replaces is not None:
-        context.read(lambda connection: check_replaces(connection, key, bucket, upload.replaces))
+        context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
     return upload
 
 
 def _asked(item: wire.ManifestItem, file: wire.BatchFile) -> UploadCreate:
     """A file and its manifest item as the create of a session; validated already, part by part."""
-    described = item.model_dump(exclude={"client_file_id", "filename", "webhook"})
+    described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
     sized = file.model_dump(exclude={"client_file_id", "webhook"})
     return UploadCreate.model_construct(**described, **sized)
 
 
-def _new_batch(context: Context, buckets: tuple[Bucket, ...]) -> Batch:
+def _identity(destinations: Mapping[str, Destination]) -> Any:
+    """What the fingerprint holds of where the files go: one place for all of them, or each one's own."""
+    each = {name: destination.identity for name, destination in destinations.items()}
+    return next(iter(each.values())) if len(set(each.values())) == 1 else each
+
+
+def _new_batch(context: Context, key: Key) -> Batch:
     _, ends_at = uploads.lifetime(context)
     return Batch(
         id=context.ids.make(ids.BATCH),
-        team_id=buckets[0].team_id,
-        bucket_ids=tuple(bucket.id for bucket in buckets),
+        team_id=key.team_id,
+        bucket_ids=(),
         expires_at=ends_at,
         created_at=context.clock.timestamp(),
     )
@@ -171,6 +204,7 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
                 client_file_id=_client_id(upload),
                 session_id=upload.id,
                 upload_url=url_of(request, upload),
+                bucket_ids=list(upload.bucket_ids),
                 expires_at=upload.expires_at,
             )
             for upload in members
@@ -186,9 +220,9 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
     return response
 
 
-def _dry(request: Request, batch: Batch, wanted: list[Upload], rejected: list[dict[str, Any]]) -> Response:
-    would = {"object": "batch", "bucket_ids": list(batch.bucket_ids), "files": len(wanted)}
-    errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in rejected]
+def _dry(request: Request, destinations: Sequence[Destination], opening: verbs.Opening) -> Response:
+    would = {"object": "batch", **told_of(*destinations), "files": len(opening.wanted)}
+    errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
     return respond(request, DryRun(would_create=would, errors=errors, request_id=request_id_of(request.scope)))
 
 

@@ -36,6 +36,8 @@ class Endpoint:
     errors: tuple[ErrorCode, ...] = ()
     #: Takes `Idempotency-Key`.
     repeatable: bool = False
+    #: The path that has succeeded it, where it is an alias that is kept for old clients.
+    successor: str | None = None
     #: Needs an API key.
     keyed: bool = True
     #: Where an answer has to tell this address.

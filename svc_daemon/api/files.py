@@ -7,18 +7,17 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import refuse_team
 from svc_daemon.api.forms import Form, FormLimits, receive_form
-from svc_daemon.api.presenting import caller, context_of, created, flag, idempotency_key, respond
+from svc_daemon.api.presenting import caller, context_of, created, flag, idempotency_key, path_destination, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, media_types, source_fields
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.json_documents import parse_object
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, create_file
-from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
@@ -27,14 +26,14 @@ async def upload(request: Request) -> Response:
     context = context_of(request)
     key = caller(request, api_keys.FILE_CREATE)
     repeat_key = idempotency_key(request)
-    bucket = context.look(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    destination = path_destination(request, key)
     form = await receive_form(request, context.blobs.stage, FormLimits(max_file_bytes=context.limits.file_bytes))
     staged = form.file.sink
     try:
         file = _read_fields(form, context.limits)
         if flag("dry_run", form.fields.get("dry_run") or request.query_params.get("dry_run")):
-            return _dry(request, key, bucket, file, staged)
-        outcome = await create_file(context, key, bucket, file, staged, repeat_key)
+            return _dry(request, key, destination, file, staged)
+        outcome = await create_file(context, key, destination, file, staged, repeat_key)
     finally:
         await staged.discard()
     return created(request, SourceAnswer, outcome)
@@ -64,12 +63,12 @@ def _metadata(text: str | None) -> dict[str, Any]:
         raise refusal("metadata", f"must be a JSON object. {error.message}") from error
 
 
-def _dry(request: Request, key: Key, bucket: Bucket, file: FileUpload, staged: StagedFile) -> Response:
+def _dry(request: Request, key: Key, destination: Destination, file: FileUpload, staged: StagedFile) -> Response:
     check_bytes(file, staged)
-    context_of(request).read(lambda connection: check_replaces(connection, key, bucket, file.replaces))
+    context_of(request).read(lambda connection: check_replaces(connection, key, destination.ids, file.replaces))
     wanted = {
         "object": "knowledge_file",
-        "bucket_id": bucket.id,
+        "bucket_id": destination.ids[0],
         "filename": file.filename,
         "title": file.title,
         "content_type": file.content_type,

@@ -5,16 +5,23 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.presenting import body_of, caller, context_of, created, flag, idempotency_key, respond
+from svc_daemon.api.creating import Creating, told_of
+from svc_daemon.api.presenting import (
+    body_of,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    path_destination,
+    respond,
+)
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, readiness, source_fields
-from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.urls import parse_url
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.imports import UrlImport, check_import, create_from_url
-from svc_daemon.operations.keys import get_usable_bucket
-from svc_daemon.operations.replays import Repeatable
 from svc_daemon.settings import Limits
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
@@ -31,18 +38,22 @@ async def add_page(request: Request) -> Response:
 
 
 async def _create(request: Request, kind: str, route: str) -> Response:
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), route)
+    destination = path_destination(request, creating.key)
+    return await take_url(request, creating, destination, kind, await body_of(request, wire.UrlImport))
+
+
+async def take_url(
+    request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
+) -> Response:
+    """The source of the URL that the body names, in the buckets that some door has found."""
     context = context_of(request)
-    key = caller(request, api_keys.FILE_CREATE)
-    repeat_key = idempotency_key(request)
-    bucket = context.look(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
-    body = await body_of(request, wire.UrlImport)
     wanted = _checked(body, kind, context.limits)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        await check_import(context, key, bucket, wanted)
-        return _dry(request, bucket, wanted)
+        await check_import(context, creating.key, destination, wanted)
+        return _dry(request, destination, wanted)
     # URLs replay by their key alone (specification, Upload, rule 5).
-    claim = Claim(route=route, fingerprint=None)
-    outcome = await create_from_url(context, Repeatable(key, repeat_key, claim), bucket, wanted)
+    outcome = await create_from_url(context, creating.claiming(None), destination, wanted)
     return created(request, SourceAnswer, outcome)
 
 
@@ -66,11 +77,12 @@ def _webhook(webhook: wire.Webhook, limits: Limits) -> dict[str, Any]:
     return {"url": str(url), "metadata": source_fields.check_metadata(webhook.metadata, limits)}
 
 
-def _dry(request: Request, bucket: Bucket, wanted: UrlImport) -> Response:
+def _dry(request: Request, destination: Destination, wanted: UrlImport) -> Response:
     told = {
         "object": "knowledge_file",
         "type": wanted.kind,
-        "bucket_id": bucket.id,
+        "bucket_id": next(iter(destination.ids), None),
+        **told_of(destination),
         "source_url": str(wanted.url),
         "title": wanted.title,
     }

@@ -69,6 +69,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "parameters": list(_parameters(endpoint)),
         "responses": _answers(endpoint) | _refusals(codes_of(endpoint)),
     }
+    if endpoint.successor is not None:
+        operation["deprecated"] = True
     if endpoint.keyed:
         operation["security"] = [{"key": []}]
     if endpoint.body is not None:

@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import read_model, read_optional_model
 from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.core.destinations import in_path
 from svc_daemon.core.refusals import refusal
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination, find_destination
 from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, check_key
 from svc_daemon.store.keys import Key
@@ -33,6 +35,12 @@ def caller(request: Request, capability: str | None = None) -> Key:
     if capability is not None:
         require(key, capability)
     return key
+
+
+def path_destination(request: Request, key: Key) -> Destination:
+    """The bucket of the path, for something new; raises `bucket_not_found`."""
+    context, naming = context_of(request), in_path(request.path_params["bucket"])
+    return context.look(lambda connection: find_destination(connection, context, key, naming))
 
 
 def idempotency_key(request: Request) -> str | None:

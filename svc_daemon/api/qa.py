@@ -3,14 +3,22 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.presenting import body_of, caller, context_of, created, flag, idempotency_key, respond
+from svc_daemon.api.presenting import (
+    body_of,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    path_destination,
+    respond,
+)
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, questions, source_fields
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.operations.qa import Question, create_question
 from svc_daemon.settings import Limits
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.wire.qa import QaCreate
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
@@ -19,13 +27,13 @@ async def create(request: Request) -> Response:
     context = context_of(request)
     key = caller(request, api_keys.FILE_CREATE)
     repeat_key = idempotency_key(request)
-    bucket = context.look(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
+    destination = path_destination(request, key)
     body = await body_of(request, QaCreate)
     question = _checked(body, context.limits)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        context.read(lambda connection: check_replaces(connection, key, bucket, question.replaces))
-        return _dry(request, bucket, question)
-    return created(request, SourceAnswer, await create_question(context, key, bucket, question, repeat_key))
+        context.read(lambda connection: check_replaces(connection, key, destination.ids, question.replaces))
+        return _dry(request, destination, question)
+    return created(request, SourceAnswer, await create_question(context, key, destination, question, repeat_key))
 
 
 def _checked(body: QaCreate, limits: Limits) -> Question:
@@ -45,11 +53,11 @@ def _checked(body: QaCreate, limits: Limits) -> Question:
     )
 
 
-def _dry(request: Request, bucket: Bucket, question: Question) -> Response:
+def _dry(request: Request, destination: Destination, question: Question) -> Response:
     told = {
         "object": "knowledge_file",
         "type": "qa",
-        "bucket_id": bucket.id,
+        "bucket_id": destination.ids[0],
         "title": question.question,
         "size_bytes": len(question.text.encode()),
     }

@@ -1,10 +1,10 @@
 """Handlers of upload sessions."""
 
-from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc_daemon.api.creating import Creating, told_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,
@@ -13,22 +13,22 @@ from svc_daemon.api.presenting import (
     flag,
     idempotency_key,
     optional_body_of,
+    path_destination,
     respond,
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids, source_fields
 from svc_daemon.core.file_names import clean_file_name
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import finalize_upload
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.keys import get_usable_bucket
-from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.keys import refuse_out_of_reach
 from svc_daemon.operations.views import view_source
 from svc_daemon.settings import Limits
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import headers
@@ -40,18 +40,23 @@ ROUTE = "POST /v1/buckets/{bucket}/uploads"
 
 
 async def create(request: Request) -> Response:
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
+    destination = path_destination(request, creating.key)
+    return await open_session(request, creating, destination, await body_of(request, wire.UploadCreate))
+
+
+async def open_session(
+    request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
+) -> Response:
+    """The session that the body asks for, into the buckets that some door has found."""
     context = context_of(request)
-    key = caller(request, api_keys.FILE_CREATE)
-    repeat_key = idempotency_key(request)
-    bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
-    body = await body_of(request, wire.UploadCreate)
-    wanted = new_upload(context, (bucket,), body)
-    check = partial(check_replaces, key=key, bucket=bucket, replaces=wanted.replaces)
+    wanted = new_upload(context, creating.key, destination, body)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
-        context.read(check)
-        return _dry(request, wanted)
-    claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
-    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted, check)
+        context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
+        return _dry(request, destination, wanted)
+    told = body.model_dump(include=set(wire.UploadCreate.model_fields))
+    repeatable = creating.claiming(fingerprint(destination.identity, told))
+    upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
     return _created(request, upload, replayed=outcome.replayed)
 
 
@@ -61,14 +66,14 @@ async def show(request: Request) -> Response:
 
 
 async def cancel(request: Request) -> Response:
-    upload = _find(request, caller(request, api_keys.FILE_CREATE))
+    upload = _find_to_end(request, caller(request, api_keys.FILE_CREATE))
     return _status(request, await verbs.cancel_upload(context_of(request), upload))
 
 
 async def finalize(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     await optional_body_of(request, wire.UploadFinalize)
-    upload = _find(request, key, to_change=True)
+    upload = _find_to_end(request, key, to_finalize=True)
     outcome = await finalize_upload(context_of(request), upload)
     if outcome.source is None:
         raise ServiceError(ErrorCode.INTERNAL_ERROR)
@@ -80,13 +85,20 @@ async def finalize(request: Request) -> Response:
     return response
 
 
-def _find(request: Request, key: Key, *, to_change: bool = False) -> Upload:
+def _find(request: Request, key: Key, *, to_finalize: bool = False) -> Upload:
     """The session that the path names; one of another bucket is `session_not_found`."""
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
-    return verbs.find_upload(context_of(request), key, bucket, session_id, to_change=to_change)
+    return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
-def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadCreate) -> Upload:
+def _find_to_end(request: Request, key: Key, *, to_finalize: bool = False) -> Upload:
+    """The same, where the key reaches all of its buckets; raises `forbidden_project_key`."""
+    upload = _find(request, key, to_finalize=to_finalize)
+    refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
+    return upload
+
+
+def new_upload(context: Context, key: Key, destination: Destination, body: wire.UploadCreate) -> Upload:
     """The session that the body asks for, every field checked; raises what a one-call upload raises."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
@@ -94,8 +106,8 @@ def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadC
     expires_at, ends_at = verbs.lifetime(context)
     return Upload(
         id=context.ids.make(ids.UPLOAD),
-        team_id=buckets[0].team_id,
-        bucket_ids=tuple(bucket.id for bucket in buckets),
+        team_id=key.team_id,
+        bucket_ids=destination.ids,
         filename=filename,
         content_type=body.content_type or "",
         size_bytes=body.size_bytes,
@@ -168,10 +180,10 @@ def _status(request: Request, progress: verbs.Progress) -> Response:
     )
 
 
-def _dry(request: Request, upload: Upload) -> Response:
+def _dry(request: Request, destination: Destination, upload: Upload) -> Response:
     wanted = {
         "object": "upload_session",
-        "bucket_ids": list(upload.bucket_ids),
+        **told_of(destination),
         "filename": upload.filename,
         "title": upload.title,
         "size_bytes": upload.size_bytes,

@@ -12,7 +12,7 @@ and its bytes, whose number on the disk is the one truth about the offset. The s
     uploaded    all bytes are stored                    says so again      makes the source
     finalized   the source was made                     says so again      says the same source again
     canceled    the client gave up                      session_canceled   session_canceled
-    expired     an hour passed since the last chunk     session_expired    session_expired
+    expired     its idle time or its life is over       session_expired    session_expired
 
 What was acknowledged is on the disk and survives a kill. A chunk that begins before the stored end is taken from there
 on; one that begins behind it is a gap, and nothing of it is kept.
@@ -30,10 +30,6 @@ from svc_daemon.wire.codes import ErrorCode
 
 PENDING, UPLOADING, UPLOADED = "pending", "uploading", "uploaded"
 FINALIZED, CANCELED, EXPIRED = "finalized", "canceled", "expired"
-
-#: A session ends this long after its last accepted chunk, and this long after its creation at the latest, in seconds.
-IDLE_S = 3600
-LIFE_S = 86400
 
 _RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15}|\*)", re.ASCII)
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
 
+from svc_daemon.core import api_keys, readiness
 from svc_daemon.core import batches as rules
-from svc_daemon.core import readiness
 from svc_daemon.core.batches import RollUp
 from svc_daemon.core.refusals import refusal
 from svc_daemon.core.uploads import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete
 from svc_daemon.operations.ingest import admit
-from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.uploads import lifetime, progress_of
 from svc_daemon.store import batches as store
@@ -26,10 +27,19 @@ from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 
-#: A finalize stops taking on more after this long; what is left is pending, `time_budget_exhausted`.
-FINALIZE_BUDGET_S = 20.0
 #: Sessions finalized in one transaction.
 STEP = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A batch as it is asked for, each of its files judged; which buckets it has is settled with the create."""
+
+    batch: Batch
+    #: A session for each good file, and where its source is to go.
+    wanted: Sequence[tuple[Upload, Destination]]
+    #: `client_file_id` and `error` of each other file.
+    rejected: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +63,7 @@ class Report:
     pending: tuple[tuple[Upload, str], ...]
 
 
-async def create_batch(
-    context: Context, request: Repeatable, batch: Batch, wanted: Sequence[Upload], rejected: list[dict[str, Any]]
-) -> tuple[list[Upload], Outcome]:
+async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[Upload], Outcome]:
     """Open the batch with a session per accepted file, or find the one that this request opened before.
 
     A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
@@ -63,37 +71,32 @@ async def create_batch(
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
-            return await _reopen(context, batch.team_id, earlier.body["batch_id"]), earlier
+            return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
         # Only now: a file of the first request may have replaced its predecessor since.
-        refuse_empty(wanted, rejected)
-        admit(context, batch.team_id, sum(upload.size_bytes for upload in wanted))
-        body = {"batch_id": batch.id, "bucket_ids": list(batch.bucket_ids), "rejected": rejected}
-
-        def work(connection: Connection) -> Outcome:
-            store.create_batch(connection, batch)
-            for upload in wanted:
-                uploads.create_upload(connection, upload)
-            store_answer(connection, context, request, body)
-            return Outcome(body)
-
-        return list(wanted), await context.write(work)
+        refuse_empty(opening)
+        admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
+        return await context.write(lambda connection: _open(connection, context, request, opening))
 
 
-def refuse_empty(wanted: Sequence[Upload], rejected: Sequence[dict[str, Any]]) -> None:
+def refuse_empty(opening: Opening) -> None:
     """Raises `invalid_request` for a batch of which every file is rejected."""
-    if not wanted:
-        first = rejected[0]
+    if not opening.wanted:
+        first = opening.rejected[0]
         raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
 
 
 def find_batch(context: Context, key: Key, bucket: str, batch_id: str) -> Batch:
-    """The batch of this bucket, which must be active; raises NotFound."""
+    """The batch of this bucket, which must be active, for a finalize; raises NotFound.
+
+    Raises `forbidden_project_key` where some of its files go into buckets that the key can't reach.
+    """
 
     def work(connection: Connection) -> Batch:
         found = get_usable_bucket(connection, key, bucket)
         batch = _get_reachable(connection, key, batch_id)
         if found.id not in batch.bucket_ids:
             raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
+        refuse_out_of_reach(key, batch.bucket_ids, "batch", api_keys.FILE_CREATE)
         return batch
 
     return context.read(work)
@@ -121,12 +124,13 @@ async def finalize_batch(context: Context, key: Key, batch: Batch, *, abandon: b
 
 
 def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp, list[Item]]:
-    """The batch, its status and its files, in one snapshot; raises NotFound."""
+    """The batch, its status and those of its files that the key may see, in one snapshot; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> tuple[Batch, RollUp, list[Item]]:
         batch = _get_reachable(connection, key, batch_id)
-        items = [_item(member, now) for member in store.list_members(connection, batch.id)]
+        members = [member for member in store.list_members(connection, batch.id) if _may_see(key, member)]
+        items = [_item(member, now) for member in members]
         states = [(item.state, item.ready) for item in items]
         return batch, rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
 
@@ -139,6 +143,30 @@ def _get_reachable(connection: Connection, key: Key, batch_id: str) -> Batch:
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
     return batch
+
+
+def _open(
+    connection: Connection, context: Context, request: Repeatable, opening: Opening
+) -> tuple[list[Upload], Outcome]:
+    opened = _settle(connection, context, request.key, opening)
+    bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
+    store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
+    for upload in opened:
+        uploads.create_upload(connection, upload)
+    body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
+    store_answer(connection, context, request, body)
+    return opened, Outcome(body)
+
+
+def _settle(connection: Connection, context: Context, key: Key, opening: Opening) -> list[Upload]:
+    """The sessions with their buckets; most share theirs, and these are looked at once."""
+    shared = {destination.slugs: destination for _, destination in opening.wanted}
+    settled = {slugs: settle_buckets(connection, context, key, place) for slugs, place in shared.items()}
+    return [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
+
+
+def _may_see(key: Key, member: BatchMember) -> bool:
+    return key.buckets is None or bool(set(key.buckets) & set(member.bucket_ids))
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]:
@@ -160,7 +188,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]
 async def _finalize_in_steps(context: Context, ready: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
     """The outcomes, and what the time budget left over."""
     outcomes: list[Finalized] = []
-    until_s = context.clock.monotonic() + FINALIZE_BUDGET_S
+    until_s = context.clock.monotonic() + context.limits.finalize_seconds
     for start in range(0, len(ready), STEP):
         if context.clock.monotonic() > until_s:
             return outcomes, list(ready[start:])

@@ -28,7 +28,7 @@ async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketF
     existing = context.read(lambda connection: check_put(connection, key, slug))
     if existing is not None:
         return await context.read_aside(lambda c: view_bucket(existing, take_census(c, existing.id))), False
-    wanted = _new_bucket(context, key, slug, fields)
+    wanted = new_bucket(context, key, slug, fields)
 
     def work(connection: Connection) -> tuple[wire.Bucket, bool]:
         created = create_bucket(connection, wanted)
@@ -59,7 +59,7 @@ def check_create(connection: Connection, key: Key, slug: str) -> None:
 
 async def create_new_bucket(context: Context, request: Repeatable, fields: wire.BucketCreate) -> Outcome:
     """Make a bucket; raises `bucket_slug_exists` where the slug is taken and this is no replay."""
-    wanted = _new_bucket(context, request.key, fields.slug, fields)
+    wanted = new_bucket(context, request.key, fields.slug, fields)
 
     def work(connection: Connection) -> Outcome:
         check_create(connection, request.key, wanted.slug)
@@ -115,7 +115,7 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
     return await context.write(work)
 
 
-def _new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:
+def new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:
     now = context.clock.timestamp()
     return Bucket(
         id=context.ids.make(ids.BUCKET),

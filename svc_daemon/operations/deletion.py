@@ -8,9 +8,9 @@ from collections.abc import Collection
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys
-from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.errors import NotFound
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source
+from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
@@ -29,7 +29,7 @@ async def delete_everywhere(context: Context, key: Key, source_id: str) -> None:
 
     def work(connection: Connection) -> None:
         source = get_reachable_source(connection, key, source_id)
-        _refuse_out_of_reach(key, source)
+        refuse_out_of_reach(key, source.places, "source", api_keys.SOURCE_DELETE)
         remove_source(connection, context, source)
 
     await context.write(work)
@@ -85,12 +85,3 @@ def remove_source(connection: Connection, context: Context, source: Source, repl
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)
     create_tombstone(connection, source.team_id, source.id, replaced_by, now, source.blob)
-
-
-def _refuse_out_of_reach(key: Key, source: Source) -> None:
-    if key.buckets is not None and not set(source.places) <= set(key.buckets):
-        raise ServiceError(
-            ErrorCode.FORBIDDEN_PROJECT_KEY,
-            f"The source {source.id!r} is also in buckets that this key can't reach; detach it from yours.",
-            required_capability=api_keys.SOURCE_DELETE,
-        )

@@ -15,7 +15,7 @@ from svc_daemon.core import ids, media_types, readiness
 from svc_daemon.core import uploads as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.ingest import add_source
+from svc_daemon.operations.ingest import add_source, queued_in
 from svc_daemon.operations.uploads import Progress, checked_hash, get_session, progress_of
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
@@ -198,7 +198,7 @@ def _new_source(context: Context, upload: Upload, source_id: str, sha256: str, h
         task_id=context.ids.make(ids.TASK),
         task_type=INDEXING,
         task_status="queued",
-        places=dict.fromkeys(upload.bucket_ids, readiness.QUEUED),
+        places=queued_in(upload.bucket_ids),
         created_at=now,
         updated_at=now,
     )

@@ -13,6 +13,7 @@ from svc_daemon.core.urls import Url
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.fetching import facts_of, fetch, judge, refuse_other_kind
 from svc_daemon.operations.ingest import (
     FileUpload,
@@ -25,7 +26,6 @@ from svc_daemon.operations.ingest import (
 )
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, find_page
 from svc_daemon.wire.codes import ErrorCode
@@ -51,44 +51,46 @@ class UrlImport:
     webhook: dict[str, Any] | None = None
 
 
-async def create_from_url(context: Context, request: Repeatable, bucket: Bucket, wanted: UrlImport) -> Outcome:
-    """Fetch the URL into the bucket and queue its indexing; the answer is the source, or that of the first request.
+async def create_from_url(
+    context: Context, request: Repeatable, destination: Destination, wanted: UrlImport
+) -> Outcome:
+    """Fetch the URL into its buckets and queue its indexing; the answer is the source, or that of the first request.
 
     Raises the replay errors, the gates' errors, what `fetching.fetch` raises, `url_is_web_page` and `url_is_file`,
     `website_url_exists`, and what a one-call upload raises.
     """
     with replaying(context, request) as earlier:
-        return earlier or await _take_in(context, request, bucket, wanted)
+        return earlier or await _take_in(context, request, destination, wanted)
 
 
-async def check_import(context: Context, key: Key, bucket: Bucket, wanted: UrlImport) -> None:
+async def check_import(context: Context, key: Key, destination: Destination, wanted: UrlImport) -> None:
     """Everything that can be told without asking the URL's host; raises as the create does."""
-    _check_state(context, key, bucket, wanted)
+    _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
 
 
-async def _take_in(context: Context, request: Repeatable, bucket: Bucket, wanted: UrlImport) -> Outcome:
-    _check_state(context, request.key, bucket, wanted)
+async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: UrlImport) -> Outcome:
+    _check_state(context, request.key, destination, wanted)
     # How much it is shows later; whether anything may be taken in at all is asked before another host is.
     admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
     try:
-        fetched = await _fetch(context, bucket, wanted, staged)
+        fetched = await _fetch(context, destination, wanted, staged)
         context.gates.charge_bytes(request.key.team_id, staged.size_bytes)
-        source = _new_source(context, request.key, bucket, wanted, (staged, fetched))
+        source = _new_source(context, request.key, wanted, (staged, fetched))
         with context.gates.uploading():
             return await keep_source(
-                context, staged, source, lambda connection: _commit(connection, context, request, bucket, source)
+                context, staged, source, lambda connection: _commit(connection, context, request, destination, source)
             )
     finally:
         await staged.discard()
 
 
-def _check_state(context: Context, key: Key, bucket: Bucket, wanted: UrlImport) -> None:
+def _check_state(context: Context, key: Key, destination: Destination, wanted: UrlImport) -> None:
     def work(connection: Connection) -> None:
-        check_replaces(connection, key, bucket, wanted.replaces)
+        check_replaces(connection, key, destination.ids, wanted.replaces)
         if wanted.kind == readiness.PAGE:
             _refuse_known_page(connection, key.team_id, wanted.url.key)
 
@@ -111,27 +113,27 @@ async def _check_webhook(context: Context, wanted: UrlImport) -> None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
-async def _fetch(context: Context, bucket: Bucket, wanted: UrlImport, staged: StagedFile) -> Fetched:
+async def _fetch(context: Context, destination: Destination, wanted: UrlImport, staged: StagedFile) -> Fetched:
     fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
     if not wanted.force:
-        refuse_other_kind(wanted.kind, staged, fetched, bucket.slug)
+        refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
     return fetched
 
 
-def _commit(connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source) -> Outcome:
+def _commit(
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: Source
+) -> Outcome:
     """The same page may have come in while this one was fetched."""
     _refuse_known_page(connection, source.team_id, source.url_key)
-    return commit_source(connection, context, request, bucket, source)
+    return commit_source(connection, context, request, destination, source)
 
 
-def _new_source(
-    context: Context, key: Key, bucket: Bucket, wanted: UrlImport, got: tuple[StagedFile, Fetched]
-) -> Source:
+def _new_source(context: Context, key: Key, wanted: UrlImport, got: tuple[StagedFile, Fetched]) -> Source:
     staged, fetched = got
     upload = _upload(context, wanted, staged, fetched)
     check_bytes(upload, staged)
     return replace(
-        new_source(context, key, bucket, upload, staged),
+        new_source(context, key, upload, staged),
         type=wanted.kind,
         source_url=str(wanted.url),
         url_key=wanted.url.key if wanted.kind == readiness.PAGE else None,

@@ -5,7 +5,7 @@ is refused leaves no row, no blob and no key behind.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any, TypeVar
@@ -15,11 +15,11 @@ from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import give_places
-from svc_daemon.operations.keys import get_usable_bucket, require
+from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.keys import require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import SyncClaim, create_membership
 from svc_daemon.store.sources import Source, create_source, get_source, list_replacing, update_state
@@ -47,19 +47,24 @@ class FileUpload:
 
 
 async def create_file(
-    context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile, idempotency_key: str | None
+    context: Context,
+    key: Key,
+    destination: Destination,
+    upload: FileUpload,
+    staged: StagedFile,
+    idempotency_key: str | None,
 ) -> Outcome:
-    """Store the file in the bucket and queue its indexing; the answer is the source, or that of the first request.
+    """Store the file in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
     Raises `empty_file`, `checksum_mismatch`, the replay errors, the gates' errors and `storage_full`. Whatever happens,
     `staged` is kept or discarded.
     """
     try:
         check_bytes(upload, staged)
-        claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(bucket, upload, staged))
+        claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(destination, upload, staged))
         request = Repeatable(key, idempotency_key, claim)
         with replaying(context, request) as earlier, context.gates.uploading():
-            return earlier or await _take_in(context, request, bucket, upload, staged)
+            return earlier or await _take_in(context, request, destination, upload, staged)
     finally:
         await staged.discard()
 
@@ -72,15 +77,13 @@ def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=staged.sha256)
 
 
-def check_replaces(connection: Connection, key: Key, bucket: Bucket, replaces: str | None) -> None:
-    """Raises unless the source to replace is a member of the bucket and the key may delete it."""
+def check_replaces(connection: Connection, key: Key, bucket_ids: Collection[str], replaces: str | None) -> None:
+    """Raises unless the source to replace is a member of one of the buckets and the key may delete it."""
     if replaces is None:
         return
     require(key, api_keys.SOURCE_DELETE)
-    if bucket.id not in get_source(connection, key.team_id, replaces).places:
-        raise ServiceError(
-            ErrorCode.SOURCE_NOT_FOUND, f"The source {replaces!r} is not a member of the bucket {bucket.slug!r}."
-        )
+    if not set(bucket_ids) & set(get_source(connection, key.team_id, replaces).places):
+        raise ServiceError(ErrorCode.SOURCE_NOT_FOUND, f"The source {replaces!r} is not a member of the bucket.")
 
 
 def admit(context: Context, team_id: str, size_bytes: int) -> None:
@@ -97,14 +100,14 @@ def check_room(context: Context) -> None:
 
 
 async def _take_in(
-    context: Context, request: Repeatable, bucket: Bucket, upload: FileUpload, staged: StagedFile
+    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
     if upload.replaces is not None:
-        context.read(lambda connection: check_replaces(connection, request.key, bucket, upload.replaces))
+        context.read(lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces))
     admit(context, request.key.team_id, staged.size_bytes)
-    source = new_source(context, request.key, bucket, upload, staged)
+    source = new_source(context, request.key, upload, staged)
     return await keep_source(
-        context, staged, source, lambda connection: commit_source(connection, context, request, bucket, source)
+        context, staged, source, lambda connection: commit_source(connection, context, request, destination, source)
     )
 
 
@@ -132,13 +135,14 @@ def _discard_blob(context: Context, name: str) -> None:
 
 
 def commit_source(
-    connection: Connection, context: Context, request: Repeatable, bucket: Bucket, source: Source
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: Source
 ) -> Outcome:
-    """The source, its membership, its task, and the stored answer: all of them or none."""
-    get_usable_bucket(connection, request.key, bucket.id)
-    check_replaces(connection, request.key, bucket, source.replaces)
-    add_source(connection, context, source)
-    body = view_source(source).model_dump()
+    """The source, its memberships, its task, and the stored answer: all of them or none."""
+    bucket_ids = settle_buckets(connection, context, request.key, destination)
+    check_replaces(connection, request.key, bucket_ids, source.replaces)
+    placed = replace(source, places=queued_in(bucket_ids))
+    add_source(connection, context, placed)
+    body = view_source(placed).model_dump()
     store_answer(connection, context, request, body)
     return Outcome(body)
 
@@ -151,6 +155,11 @@ def add_source(connection: Connection, context: Context, source: Source) -> None
         claim = SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
         create_membership(connection, claim, source.created_at)
     _supersede(connection, context, source)
+
+
+def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
+    """The places of a new source, oldest bucket first, as they are read later."""
+    return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
 def new_indexing_task(context: Context, source: Source) -> Task:
@@ -178,8 +187,8 @@ def _supersede(connection: Connection, context: Context, source: Source) -> None
             give_places(connection, context, other, source.places, source.id)
 
 
-def new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, staged: StagedFile) -> Source:
-    """The row that a file in the bucket begins as."""
+def new_source(context: Context, key: Key, upload: FileUpload, staged: StagedFile) -> Source:
+    """The row that a file begins as; its places come with the commit."""
     now = context.clock.timestamp()
     return Source(
         id=context.ids.make(ids.SOURCE),
@@ -197,15 +206,14 @@ def new_source(context: Context, key: Key, bucket: Bucket, upload: FileUpload, s
         task_id=context.ids.make(ids.TASK),
         task_type=INDEXING,
         task_status="queued",
-        places={bucket.id: readiness.QUEUED},
         created_at=now,
         updated_at=now,
     )
 
 
-def _fingerprint(bucket: Bucket, upload: FileUpload, staged: StagedFile) -> str:
+def _fingerprint(destination: Destination, upload: FileUpload, staged: StagedFile) -> str:
     return fingerprint(
-        bucket.id,
+        destination.identity,
         staged.sha256,
         upload.filename,
         upload.content_type,

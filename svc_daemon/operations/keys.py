@@ -1,5 +1,6 @@
 """Who asks: finding the key behind a bearer token and what it may reach."""
 
+from collections.abc import Collection
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys
@@ -83,6 +84,16 @@ def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
     if source is None or not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
     return task
+
+
+def refuse_out_of_reach(key: Key, bucket_ids: Collection[str], noun: str, capability: str) -> None:
+    """Raises `forbidden_project_key` where what is to be changed is also in buckets that the key is kept from."""
+    if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
+        raise ServiceError(
+            ErrorCode.FORBIDDEN_PROJECT_KEY,
+            f"The {noun} is also in buckets that this key can't reach; it takes a key that reaches all of them.",
+            required_capability=capability,
+        )
 
 
 def _not_usable(found: Bucket, bucket: str) -> NotFound:

@@ -7,10 +7,10 @@ from svc_daemon.core import readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.questions import CONTENT_TYPE, FILE_NAME, question_text
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.keys import Key
 
 ROUTE = "POST /v1/buckets/{bucket}/qa"
@@ -34,30 +34,30 @@ class Question:
 
 
 async def create_question(
-    context: Context, key: Key, bucket: Bucket, question: Question, idempotency_key: str | None
+    context: Context, key: Key, destination: Destination, question: Question, idempotency_key: str | None
 ) -> Outcome:
-    """Store the question in the bucket and queue its indexing; the answer is the source, or that of the first request.
+    """Store the question in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
     Raises the replay errors, the gates' errors, `source_not_found` for what it replaces, and `storage_full`.
     """
-    request = Repeatable(key, idempotency_key, Claim(route=ROUTE, fingerprint=_fingerprint(bucket, question)))
+    request = Repeatable(key, idempotency_key, Claim(route=ROUTE, fingerprint=_fingerprint(destination, question)))
     staged = context.blobs.stage()
     try:
         with replaying(context, request) as earlier, context.gates.uploading():
-            return earlier or await _take_in(context, request, bucket, question, staged)
+            return earlier or await _take_in(context, request, destination, question, staged)
     finally:
         await staged.discard()
 
 
 async def _take_in(
-    context: Context, request: Repeatable, bucket: Bucket, question: Question, staged: StagedFile
+    context: Context, request: Repeatable, destination: Destination, question: Question, staged: StagedFile
 ) -> Outcome:
-    context.read(lambda connection: check_replaces(connection, request.key, bucket, question.replaces))
+    context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
     data = question.text.encode()
     admit(context, request.key.team_id, len(data))
     await staged.append(data)
     source = replace(
-        new_source(context, request.key, bucket, _upload(question), staged),
+        new_source(context, request.key, _upload(question), staged),
         type=readiness.QA,
         qa={
             "question": question.question,
@@ -66,7 +66,7 @@ async def _take_in(
         },
     )
     return await keep_source(
-        context, staged, source, lambda connection: commit_source(connection, context, request, bucket, source)
+        context, staged, source, lambda connection: commit_source(connection, context, request, destination, source)
     )
 
 
@@ -82,5 +82,6 @@ def _upload(question: Question) -> FileUpload:
     )
 
 
-def _fingerprint(bucket: Bucket, question: Question) -> str:
-    return fingerprint(bucket.id, question.text, question.tags, question.metadata, question.mapping, question.replaces)
+def _fingerprint(destination: Destination, question: Question) -> str:
+    fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
+    return fingerprint(destination.identity, *fields)

@@ -4,7 +4,7 @@ One request at a time works on a session (`writers`), and looks at it anew once 
 have ended it. What was acknowledged is on the disk.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
@@ -12,7 +12,8 @@ from svc_daemon.core import uploads as rules
 from svc_daemon.core.uploads import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.ingest import admit, check_room
+from svc_daemon.operations.destinations import Destination, settle_buckets
+from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.store import uploads as store
@@ -22,8 +23,9 @@ from svc_daemon.store.sources import get_source
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 
-#: An accepted chunk writes the new expiry only when it moves by this much, so that small chunks cost no commit.
-EXTEND_STEP_S = 60
+#: An accepted chunk writes the new expiry only when it moves by this part of the idle time (a minute of an hour), so
+#: that small chunks cost no commit.
+EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +51,19 @@ class Sending:
 
 
 async def create_upload(
-    context: Context, request: Repeatable, wanted: Upload, check: Callable[[Connection], None]
+    context: Context, request: Repeatable, destination: Destination, wanted: Upload
 ) -> tuple[Upload, Outcome]:
-    """Open a session, or find the one that this request opened before; an expired one gets a new life.
+    """Open a session into the buckets, or find the one that this request opened before; an expired one gets a new life.
 
-    `check` looks at what may have changed since the first request, so no replay is asked for it. Raises what it raises,
-    the replay errors, the gates' errors and `storage_full`.
+    Raises the replay errors, what `check_replaces` raises, the gates' errors and `storage_full`.
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        context.read(check)
+        # Only now: the source of the first request may have replaced its predecessor since.
+        context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         admit(context, wanted.team_id, wanted.size_bytes)
-        return await context.write(lambda connection: _open(connection, context, request, wanted))
+        return await context.write(lambda connection: _open(connection, context, request, destination, wanted))
 
 
 async def reopen_upload(context: Context, upload_id: str) -> Upload:
@@ -80,7 +82,8 @@ async def reopen_upload(context: Context, upload_id: str) -> Upload:
 
 def lifetime(context: Context) -> tuple[str, str]:
     """When a session that begins now expires without a chunk, and when it ends at the latest."""
-    return context.clock.timestamp(rules.IDLE_S), context.clock.timestamp(rules.LIFE_S)
+    idle_s, life_s = context.limits.session_idle_seconds, context.limits.session_seconds
+    return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
 def upload_token(context: Context, upload: Upload) -> str:
@@ -88,9 +91,9 @@ def upload_token(context: Context, upload: Upload) -> str:
     return rules.token(context.secret, upload.id, upload.generation)
 
 
-def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_change: bool = False) -> Upload:
-    """The session of this bucket; raises NotFound. Archived buckets do unless the session is `to_change`."""
-    get = get_usable_bucket if to_change else get_reachable_bucket
+def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_finalize: bool = False) -> Upload:
+    """The session of this bucket; raises NotFound. Archived buckets do unless it is `to_finalize`."""
+    get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> Upload:
         found = get(connection, key, bucket)
@@ -191,7 +194,7 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.Verdict, ch
 
 async def _extend(context: Context, upload: Upload) -> None:
     expires_at, _ = lifetime(context)
-    soonest = context.clock.timestamp(rules.IDLE_S - EXTEND_STEP_S)
+    soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
     if upload.expires_at < min(soonest, upload.ends_at):
         await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
 
@@ -217,8 +220,11 @@ async def checked_hash(context: Context, upload: Upload) -> str:
     return actual
 
 
-def _open(connection: Connection, context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
-    store.create_upload(connection, wanted)
-    body = {"session_id": wanted.id, "status": rules.PENDING, "bucket_ids": list(wanted.bucket_ids)}
+def _open(
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: Upload
+) -> tuple[Upload, Outcome]:
+    opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
+    store.create_upload(connection, opened)
+    body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
     store_answer(connection, context, request, body)
-    return wanted, Outcome(body)
+    return opened, Outcome(body)

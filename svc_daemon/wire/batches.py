@@ -1,5 +1,6 @@
 """Batches on the wire (specification, Batch): up to 100 files tracked as one unit."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -30,7 +31,7 @@ class Manifest(RequestBody):
     version: Annotated[int, Field(ge=1, le=1)]
     #: Works as the Idempotency-Key where no header is sent.
     batch_idempotency_key: str | None = None
-    items: list[ManifestItem]
+    items: Sequence[ManifestItem]
 
 
 class BatchFile(RequestBody):
@@ -60,6 +61,7 @@ class BatchTarget(BaseModel):
     client_file_id: str
     session_id: str
     upload_url: str
+    bucket_ids: list[str]
     expires_at: str
 
 

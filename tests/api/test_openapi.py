@@ -94,7 +94,8 @@ def check(answer: httpx.Response, row: Endpoint) -> None:
 def is_a_flow(path: str) -> bool:
     """Routes that are walked through in order by tests of their own, which read every field of the answers."""
     return any(
-        noun in path for noun in ("uploads", "batches", "storage", "import", "pages", "/qa", "refresh", "webhooks")
+        noun in path
+        for noun in ("upload", "batches", "storage", "import", "pages", "websites", "/qa", "refresh", "webhooks")
     )
 
 
@@ -124,6 +125,7 @@ def test_real_answers_are_of_the_models_of_their_rows(working: Daemon) -> None:
         ("POST", f"{b}/sources", {"json": {"source_id": source_id}}),
         ("GET", s, {}),
         ("GET", s, {"params": {"verify": "provider"}}),
+        ("GET", "/v1/knowledge/buckets", {}),
         ("GET", "/v1/knowledge/files/{source_id}", {}),
         ("PATCH", s, {"json": {"title": "x"}}),
         ("GET", f"{s}/text", {}),

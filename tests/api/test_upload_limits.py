@@ -1,20 +1,24 @@
 """What a session costs, and what a dry run does not."""
 
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from svc_daemon.core.times import from_text
 from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, Daemon
+from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import (
     ask_session,
     finalize,
     open_session,
+    part_told,
     put,
     put_part,
+    session_path,
     state_of,
     stored_bytes,
 )
@@ -78,6 +82,37 @@ def test_a_dry_run_stores_counts_and_claims_nothing(make_daemon: MakeDaemon, whe
     dry["json"]["size_bytes"] = 0
     details_of(daemon.ask("POST", "/v1/buckets/inbox/uploads", **dry), "empty_file")
     open_session(daemon, repeat_key="k")
+
+
+def expires_in_s(daemon: Daemon, session: dict[str, Any]) -> float:
+    told = body_of(daemon.ask("GET", session_path(session)))
+    now = daemon.context.clock.now()
+    return (from_text(told["expires_at"]) - now).total_seconds()
+
+
+@pytest.mark.parametrize("idle_s", [30, 7200])
+def test_a_session_lives_as_long_as_the_settings_say(make_daemon: MakeDaemon, idle_s: int) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, session_idle_seconds=idle_s, session_seconds=3 * idle_s))
+    daemon.make_bucket()
+    session, other = open_session(daemon), open_session(daemon)
+    assert idle_s * 0.8 < expires_in_s(daemon, session) <= idle_s
+    for place in range(3):
+        daemon.advance(idle_s * 0.6)
+        part_told(put_part(daemon, session, NOTES, place, place))
+        # Each chunk gives it its whole idle time again, but never more than its life.
+        assert expires_in_s(daemon, session) == pytest.approx(idle_s, abs=idle_s * 0.2)
+    assert (state_of(daemon, session)[0], state_of(daemon, other)[0]) == ("uploading", "expired")
+    daemon.advance(idle_s * 0.6)
+    part_told(put_part(daemon, session, NOTES, 3, 3))
+    assert 0 < expires_in_s(daemon, session) <= idle_s * 0.6
+    daemon.advance(idle_s * 0.6 + 0.1)
+    details_of(put_part(daemon, session, NOTES, 4, 4), "session_expired")
+
+
+def test_a_session_never_outlives_its_life(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, session_idle_seconds=600, session_seconds=60))
+    daemon.make_bucket()
+    assert expires_in_s(daemon, open_session(daemon)) <= 60
 
 
 def test_nothing_is_promised_on_a_full_disk(make_daemon: MakeDaemon) -> None:

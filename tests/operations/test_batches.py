@@ -7,7 +7,7 @@ from itertools import count
 
 from svc_daemon.core.times import Clock
 from svc_daemon.operations import batches
-from svc_daemon.operations.batches import FINALIZE_BUDGET_S, STEP
+from svc_daemon.operations.batches import STEP
 from svc_daemon.operations.keys import authenticate
 from svc_daemon.operations.uploads import Sending, put_bytes
 from svc_daemon.store.batches import get_batch
@@ -22,7 +22,7 @@ def test_what_the_time_budget_leaves_over_is_pending(daemon: Daemon) -> None:
     lot = open_batch(daemon, FILES)
     for name, data in FILES[1:]:
         body_of(put(daemon, lot["by_id"][name], data))
-    readings = count(0, int(FINALIZE_BUDGET_S * 0.7))
+    readings = count(0, int(daemon.limits.finalize_seconds * 0.7))
     slow = Clock(now=daemon.context.clock.now, monotonic=lambda: next(readings))
     context = replace(daemon.context, clock=slow)
     key = authenticate(context, f"Bearer {daemon.key}")

@@ -1,0 +1,176 @@
+"""Destinations: the buckets that something new goes into, found before the create and settled in its transaction.
+
+A missing bucket is made with what goes into it, or not at all.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from svc_daemon.core import api_keys
+from svc_daemon.core.destinations import ID, BucketName, ManifestNaming, Naming
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.buckets import new_bucket
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_usable_bucket, require
+from svc_daemon.store.buckets import Bucket, create_bucket
+from svc_daemon.store.keys import Key
+from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields
+from svc_daemon.wire.codes import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Buckets as a request names them, and as they were found; at least one, each once.
+
+    They may change until the create commits, so `settle_buckets` looks at them again.
+    """
+
+    naming: Naming
+    #: In the order of their names.
+    buckets: tuple[Bucket, ...]
+    #: Slugs of buckets that the create is to make.
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(bucket.id for bucket in self.buckets)
+
+    @property
+    def slugs(self) -> tuple[str, ...]:
+        """Those that exist first."""
+        return (*(bucket.slug for bucket in self.buckets), *self.missing)
+
+    @property
+    def slug(self) -> str:
+        """The first bucket's, where only one can be told."""
+        return self.slugs[0]
+
+    @property
+    def identity(self) -> str:
+        """What a request's fingerprint holds of it: the same however the buckets are spelled.
+
+        Slugs for a body's: a bucket that the first request makes has no id before.
+        """
+        return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
+
+
+def find_destination(connection: Connection, context: Context, key: Key, naming: Naming) -> Destination:
+    """The named buckets, which must be active and within the key's reach; raises as `find_destinations`."""
+    return find_destinations(connection, context, key, [naming])[0]
+
+
+def find_destinations(
+    connection: Connection, context: Context, key: Key, namings: Sequence[Naming]
+) -> list[Destination]:
+    """The same for several things of one request.
+
+    Raises `bucket_not_found` for a bucket in the path, `bucket_assignment_failed` that tells of each one that fails in
+    a body, and `forbidden_project_key` where buckets are to be made and the key may not.
+    """
+    if any(naming.creates_missing for naming in namings):
+        require(key, api_keys.BUCKET_CREATE)
+    _refuse_too_many(namings, context.limits.destination_buckets)
+    known = _look_up(connection, key, namings)
+    failed: list[_Failed] = []
+    found = [_find(key, naming, known, failed) for naming in namings]
+    if failed:
+        told = [{"path": one.name.path, "bucket": one.name.text, "reason": one.reason} for one in failed]
+        raise ServiceError(ErrorCode.BUCKET_ASSIGNMENT_FAILED, failed[0].message, buckets=told)
+    return found
+
+
+def find_in_manifest(connection: Connection, context: Context, key: Key, naming: ManifestNaming) -> list[Destination]:
+    """Where each item of a batch goes: into its own buckets, else into the root's.
+
+    Raises as `find_destinations`, and `invalid_request` for an item whose own buckets are not the root's.
+    """
+    distinct = list(dict.fromkeys(each for each in (naming.root, *naming.items) if each is not None))
+    by_naming = dict(zip(distinct, find_destinations(connection, context, key, distinct), strict=True))
+    if naming.root is None:
+        return [by_naming[own] for own in naming.items if own is not None]
+    shared = by_naming[naming.root]
+    for place, own in enumerate(naming.items):
+        if own is not None and set(by_naming[own].slugs) != set(shared.slugs):
+            raise refusal(f"manifest.items.{place}", "names other buckets than the manifest's root; name them once.")
+    return [shared] * len(naming.items)
+
+
+def settle_buckets(connection: Connection, context: Context, key: Key, destination: Destination) -> tuple[str, ...]:
+    """In the transaction of the create: make what is missing; the ids of all. Raises as `find_destination`."""
+    found = find_destination(connection, context, key, destination.naming)
+    if not found.missing:
+        return found.ids
+    for slug in found.missing:
+        create_bucket(connection, new_bucket(context, key, slug, BucketFields()))
+    return find_destination(connection, context, key, destination.naming).ids
+
+
+def _refuse_too_many(namings: Sequence[Naming], most: int) -> None:
+    """Before any is looked up."""
+    seen: set[str] = set()
+    for name in (name for naming in namings for name in naming.names):
+        seen.add(name.text)
+        if len(seen) > most:
+            raise refusal(name.path, f"is one bucket too many: a request may name {most}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """A name in a body that leads to no bucket."""
+
+    name: BucketName
+    #: `not_found`, `invalid_slug`, `archived` or `deleting`.
+    reason: str
+    message: str
+
+
+def _look_up(connection: Connection, key: Key, namings: Sequence[Naming]) -> dict[str, Bucket | NotFound]:
+    """What each text leads to, each looked up once: a hundred items may name a hundred buckets each."""
+    known: dict[str, Bucket | NotFound] = {}
+    for text in {name.text for naming in namings for name in naming.names}:
+        try:
+            known[text] = get_usable_bucket(connection, key, text)
+        except NotFound as error:
+            known[text] = error
+    return known
+
+
+def _find(key: Key, naming: Naming, known: dict[str, Bucket | NotFound], failed: list[_Failed]) -> Destination:
+    buckets: dict[str, Bucket] = {}
+    missing: list[str] = []
+    for name in naming.names:
+        bucket = _meant(name, known[name.text])
+        if isinstance(bucket, Bucket):
+            buckets[bucket.id] = bucket
+        elif not naming.in_body:
+            raise bucket
+        elif _may_be_made(key, naming, name, bucket):
+            missing.append(name.text)
+        else:
+            failed.append(_failure(naming, name, bucket))
+    return Destination(naming, tuple(buckets.values()), tuple(dict.fromkeys(missing)))
+
+
+def _meant(name: BucketName, found: Bucket | NotFound) -> Bucket | NotFound:
+    """A NotFound has the bucket's `status` in its details where there is one that isn't active."""
+    if isinstance(found, NotFound) or name.means(found.id, found.slug):
+        return found
+    return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
+
+
+def _may_be_made(key: Key, naming: Naming, name: BucketName, error: NotFound) -> bool:
+    """A key that is kept to some buckets can't reach a new one, so what is missing is missing to it."""
+    may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
+    return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None
+
+
+def _failure(naming: Naming, name: BucketName, error: NotFound) -> _Failed:
+    if status := error.details.get("status"):
+        return _Failed(name, status, error.message)
+    if name.kind != ID and not re.fullmatch(SLUG_PATTERN, name.text):
+        return _Failed(name, "invalid_slug", f"{error.message} A slug has 1 to 63 of a-z, 0-9 and inner hyphens.")
+    hint = "" if naming.creates_missing or name.kind == ID else " Check its spelling, or send create_missing_buckets."
+    return _Failed(name, "not_found", error.message + hint)
