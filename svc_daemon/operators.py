@@ -131,7 +131,8 @@ def _ask(base_url: str, files: DataFiles, errand: Errand) -> dict[str, Any]:
     if status != http.client.OK:
         error_body = answer.get("error") or {}
         raise Refused(status, str(error_body.get("code")), str(error_body.get("message")))
-    return answer
+    # A verb that needs no daemon has no request either.
+    return {name: value for name, value in answer.items() if name != "request_id"}
 
 
 def _exchange(

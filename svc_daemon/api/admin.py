@@ -10,10 +10,11 @@ from ipaddress import ip_address
 
 from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from svc_daemon.api.presenting import body_of, context_of
+from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import teams as verbs
 from svc_daemon.wire import headers
@@ -67,9 +68,9 @@ def _route(method: str, path: str, handler: Answering) -> Route:
 
     async def guarded(request: Request) -> Response:
         check_operator(request)
-        told = await handler(request)
+        told = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
         # It may hold a new key.
-        return Response(told.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})
+        return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])
 
