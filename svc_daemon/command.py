@@ -156,6 +156,8 @@ def _moment(expires: str | None) -> str | None:
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
+    # What is made on the way is for this user alone.
+    os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
     except ServiceError as error:

@@ -61,11 +61,10 @@ class Errand:
     verb: Verb
 
 
-def run_errand(files: DataFiles, errand: Errand) -> dict[str, Any]:
+def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
     """The verb's answer; raises Unreachable, Refused, and ServiceError where it is refused offline."""
-    os.umask(0o077)
     make_folders(files)
-    deadline_s = time.monotonic() + PATIENCE_S
+    deadline_s = time.monotonic() + patience_s
     while True:
         try:
             with lock_directory(files):
@@ -76,7 +75,7 @@ def run_errand(files: DataFiles, errand: Errand) -> dict[str, Any]:
             return _ask(base_url, files, errand)
         if time.monotonic() > deadline_s:
             raise Unreachable(
-                f"Another process holds {files.root}, and no daemon of it answers within {PATIENCE_S:.0f} s; "
+                f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s; "
                 "end it, then try again."
             )
         time.sleep(PAUSE_S)

@@ -48,10 +48,10 @@ class OddServer:
 
 
 @contextmanager
-def serving() -> Iterator[OddServer]:
-    """An odd server on a free port, until the block ends."""
+def serving(port: int = 0) -> Iterator[OddServer]:
+    """An odd server on this port, or on a free one, until the block ends."""
     served = OddServer()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(served))
+    server = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(served))
     served.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
