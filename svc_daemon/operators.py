@@ -99,12 +99,12 @@ def _find_daemon(files: DataFiles) -> str | None:
         base_url, installation_id = str(record["base_url"]), str(record["installation_id"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    if secret is None:
+        return None
     nonce = secrets.token_hex(16)
     try:
         _, health = _exchange(base_url, "GET", f"/healthz?nonce={nonce}")
     except (OSError, http.client.HTTPException, ValueError):
-        return None
-    if secret is None:
         return None
     proof = prove(secret, installation_id, urlsplit(base_url).port, nonce)
     return base_url if compare_digest(str(health.get("proof")).encode(), proof.encode()) else None
