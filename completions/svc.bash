@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source attach" | "svc source detach" | "svc source rm" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source attach" | "svc source detach" | "svc source rm" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -132,6 +132,28 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source rm --base-url")
             return ;;
+        "svc key create --preset")
+            COMPREPLY=($(compgen -W "admin ingest read" -- "$current")); return ;;
+        "svc key create --can")
+            return ;;
+        "svc key create --bucket" | "svc key create -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc key create --model")
+            return ;;
+        "svc key create --expires")
+            return ;;
+        "svc key create --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc key create --base-url")
+            return ;;
+        "svc key ls --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc key ls --base-url")
+            return ;;
+        "svc key revoke --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc key revoke --base-url")
+            return ;;
         "svc daemon run --listen")
             return ;;
         "svc daemon run --progress")
@@ -208,7 +230,7 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload status wait search bucket source daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload status wait search bucket source key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -227,6 +249,10 @@ _svc() {
         "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key") commands="create ls revoke" flags="--help" ;;
+        "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key revoke") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon") commands="run start stop restart status logs" flags="--help" ;;
         "svc daemon run") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon start") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search buckets; tells file, page or line of each hit."),
     "bucket": ("buckets", "List, create, show, archive and delete buckets."),
     "source": ("sources", "List, show, read, retry, attach, detach and delete sources."),
+    "key": ("keys", "Make, list and revoke API keys."),
     "daemon": ("daemon", "Run, start, stop and look at the local daemon."),
     "auth": ("auth", "Store and show the API key."),
     "config": ("config", "Show and change settings."),

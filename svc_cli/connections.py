@@ -44,7 +44,7 @@ def reach(
         destination = Destination(daemon[0], admin_key=installation.files.admin_key)
         health = daemon[1]
     else:
-        health = _remote(str(found.value))
+        health = _remote(str(found.value), installation.secret())
         is_ours = _is_ours(installation, str(found.value), health)
         admin_key = installation.files.admin_key if is_ours else None
         destination, is_new = Destination(str(found.value), found.from_project, admin_key), False
@@ -86,9 +86,9 @@ def _local(
     return (found.base_url, found.health), False
 
 
-def _remote(base_url: str) -> Health:
+def _remote(base_url: str, secret: bytes | None) -> Health:
     origin = origin_of(base_url)
-    seen = probe(base_url.rstrip("/"))
+    seen = probe(base_url.rstrip("/"), secret=secret)
     if isinstance(seen, Health):
         return seen
     if isinstance(seen, Foreign):
@@ -106,12 +106,17 @@ def _remote(base_url: str) -> Health:
 
 
 def _is_ours(installation: Installation, base_url: str, health: Health) -> bool:
+    """Whether it is the local installation's daemon; raises Unreachable where it only says so."""
     record = installation.record()
-    return (
-        record is not None
-        and record.get("installation_id") == health.installation_id
-        and origin_of(str(record["base_url"])) == origin_of(base_url)
-    )
+    if (
+        record is None
+        or record.get("installation_id") != health.installation_id
+        or origin_of(str(record["base_url"])) != origin_of(base_url)
+    ):
+        return False
+    if not health.is_proven:
+        raise installation.unproven(base_url, int(record["pid"]))
+    return True
 
 
 def _refuse_other_installation(credential: Credential, health: Health, destination: Destination) -> None:

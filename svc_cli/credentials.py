@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_daemon import paths
 
+#: The way back where the local installation's own key is gone.
+ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
 LOGIN_HINT = "`svc auth login` stores a key; SVC_API_KEY or SVC_API_KEY_FILE give one for this run."
 
 
@@ -77,8 +79,8 @@ def find_key(environ: Mapping[str, str], to: Destination) -> Credential:
     stored = CredentialFile(environ).get(to.origin)
     if stored:
         return stored
-    if to.admin_key and to.admin_key.is_file():
-        return Credential(_read_key(to.admin_key), str(to.admin_key))
+    if to.admin_key:
+        return _read_admin_key(to.admin_key)
     raise NotAuthenticated(f"No API key is known for {to.origin}.", hint=LOGIN_HINT)
 
 
@@ -149,6 +151,13 @@ def _from_environment(environ: Mapping[str, str]) -> Credential | None:
         return Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
     path = environ.get("SVC_API_KEY_FILE")
     return Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}") if path else None
+
+
+def _read_admin_key(path: Path) -> Credential:
+    try:
+        return Credential(_read_key(path), str(path))
+    except UsageError as error:
+        raise NotAuthenticated(f"The key of this installation is lost: {error.message}", hint=ADMIN_HINT) from error
 
 
 def _read_key(path: Path) -> str:

@@ -1,13 +1,20 @@
-"""Who answers at an address: `/healthz` without a key, by the standard library so that a look costs little."""
+"""Who answers at an address: `/healthz` without a key, by the standard library so that a look costs little.
+
+On a shared machine anybody may listen where a daemon was, and its installation id is public. So the local daemon is
+asked for a proof that only the holder of the data directory's secret can give, before it gets a key.
+"""
 
 import json
 import re
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, replace
+from hmac import compare_digest
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
 from svc_cli.errors import Incompatible
+from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 #: A daemon under load may take its time; nobody at the address is known at once.
@@ -23,6 +30,8 @@ class Health:
     api: str
     #: The whole answer: uptime, queue and writer counters.
     answer: dict[str, Any]
+    #: It has proved to hold the secret that it was asked about.
+    is_proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +43,9 @@ class Foreign:
     is_silent: bool = False
 
 
-def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Health | Foreign | None:
-    """Ask `/healthz`; None means that nobody listens there."""
+def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None) -> Health | Foreign | None:
+    """Ask `/healthz`, for a proof of the `secret` too where one is given; None means that nobody listens there."""
+    nonce = secrets.token_hex(16)
     parts = urlsplit(base_url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
@@ -46,9 +56,11 @@ def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S) -> Health | Foreign
     except OSError:
         return None
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/healthz", headers={"Svc-Api": API_RANGE})
+        query = f"?nonce={nonce}" if secret else ""
+        connection.request("GET", f"{parts.path.rstrip('/')}/healthz{query}", headers={"Svc-Api": API_RANGE})
         response = connection.getresponse()
-        return _read_health(response.status, response.read(65536))
+        seen = _read_health(response.status, response.read(65536))
+        return _proven(seen, secret, parts.port, nonce) if secret and isinstance(seen, Health) else seen
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
     except (HTTPException, OSError) as error:
@@ -67,6 +79,12 @@ def check_api(health: Health, where: str) -> None:
         hint="install the same release on both sides, then `svc daemon restart`.",
         details={"daemon_api": health.api, "client_api": API_RANGE, "daemon_version": health.version},
     )
+
+
+def _proven(health: Health, secret: bytes, port: int | None, nonce: str) -> Health:
+    expected = prove(secret, health.installation_id, port, nonce)
+    given = str(health.answer.get("proof"))
+    return replace(health, is_proven=compare_digest(given.encode(), expected.encode()))
 
 
 def _read_health(status: int, body: bytes) -> Health | Foreign:

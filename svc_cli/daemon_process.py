@@ -1,8 +1,9 @@
 """Finds, starts and stops the local daemon.
 
 One daemon owns one data directory, by a lock that it holds for life. `daemon.json` beside it is only a hint where to
-look: what it says counts when the installation id in it is the one that `/healthz` answers. So a stale file, a reused
-process id or another program on the port can't be mistaken for the daemon, and no key is sent to them.
+look: what it says counts when `/healthz` answers the installation id in it and proves to hold the directory's secret.
+So a stale file, a reused process id or another program on the port, another user's too, can't be mistaken for the
+daemon, and no key is sent to them.
 
 Starting is guarded by a lock of its own: of 20 commands at once one starts the daemon and the others find it.
 """
@@ -23,6 +24,7 @@ from typing import Any
 from svc_cli.daemon_probes import Foreign, Health, probe
 from svc_cli.errors import Unreachable
 from svc_daemon import paths
+from svc_daemon.wire.proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
 #: `svc-daemon` exits so when another process owns the data directory.
@@ -68,12 +70,22 @@ class Installation:
             return None
         return found if isinstance(found, dict) and "base_url" in found else None
 
+    def secret(self) -> bytes | None:
+        """What the daemon of this directory must prove to hold; None where it can't be read."""
+        try:
+            return parse_secret(self.files.secret.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError):
+            return None
+
     def find(self) -> Daemon | None:
         """The running daemon; None where none runs. Raises Unreachable where its port is held by something else."""
         record = self.record()
-        seen = probe(str(record["base_url"])) if record else None
+        seen = probe(str(record["base_url"]), secret=self.secret()) if record else None
         if record and isinstance(seen, Health) and seen.installation_id == record.get("installation_id"):
-            return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
+            if seen.is_proven:
+                return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
+            if _is_alive(int(record["pid"])):
+                raise self.unproven(str(record["base_url"]), int(record["pid"]))
         if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
             raise Unreachable(
                 f"The daemon (process {record['pid']}) at {record['base_url']} does not answer.",
@@ -82,6 +94,15 @@ class Installation:
         if self.fixed_url:
             self._refuse_taken_port(self.fixed_url)
         return None
+
+    def unproven(self, base_url: str, pid: int) -> Unreachable:
+        """What to say of somebody who answers as this directory's daemon and can't prove it."""
+        return Unreachable(
+            f"What answers at {base_url} did not prove that it is the daemon of {self.files.root}; no key was sent.",
+            code="svc_daemon_unproven",
+            hint=f"if process {pid} is your `svc-daemon`: `kill {pid}`, then run the same command again.",
+            details={"address": base_url, "pid": pid},
+        )
 
     def ensure_running(self, say: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
         """The running daemon, started if there was none; True where this call started it. Raises Unreachable."""

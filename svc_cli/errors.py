@@ -8,6 +8,7 @@ SvcError             anything a caller is told, by code, sentence and hint
  ├─ NetworkFailed    the connection broke and retries are used up
  ├─ Incompatible     daemon and command line speak no common API version
  ├─ NotAuthenticated no key is known for this address
+ ├─ KeyNotShown      a key was made, and the answer that showed it was lost
  ├─ WaitTimedOut     `--timeout` was reached; the work goes on
  ├─ Interrupted      Ctrl-C
  └─ BadAnswer        what came back is not an answer of this API
@@ -109,6 +110,11 @@ class NotAuthenticated(SvcError):
     exit = Exit.DENIED
 
 
+class KeyNotShown(SvcError):
+    code = "svc_key_not_shown"
+    exit = Exit.FAILED
+
+
 class WaitTimedOut(SvcError):
     code = "svc_timeout"
     exit = Exit.TIMEOUT
@@ -132,6 +138,7 @@ HINTS: dict[str, str] = {
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
     "bucket_not_found": "`svc bucket ls --all` shows every bucket, archived ones too.",
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
+    "key_not_found": "`svc key ls` shows the keys that this one may end.",
     "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
     "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is still being indexed.",
     "delete_blocked": "`--force` deletes it all the same.",

@@ -1,16 +1,28 @@
 """`svc-daemon`: what runs on the server itself. Exit codes are those of the command line's table."""
 
+import json
 import os
 import sys
-from typing import Annotated
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from svc_daemon.core.times import parse_span_s, to_text
 from svc_daemon.errors import ServiceError
+from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import SettingError, Settings
 from svc_daemon.wire.versions import VERSION
 
-EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_ADDRESS = 1, 2, 11, 12
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from svc_daemon.operators import Errand
+
+Model = TypeVar("Model", bound="BaseModel")
+
+EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_LOCKED, EXIT_ADDRESS = 1, 2, 3, 5, 11, 12
 
 app = typer.Typer(
     name="svc-daemon",
@@ -20,6 +32,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+teams = typer.Typer(help="Make and list teams.", no_args_is_help=True, rich_markup_mode=None)
+keys = typer.Typer(help="Make keys of any team.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(teams, name="team")
+app.add_typer(keys, name="key")
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
 
 
 @app.callback()
@@ -51,6 +71,57 @@ def version() -> None:
     print(VERSION)
 
 
+@teams.command("create")
+def create_team(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Unique here.")], as_json: Json = False
+) -> None:
+    """Make a team, and print its first admin key, which is shown this once."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operators import Errand
+    from svc_daemon.wire.teams import TeamCreate
+
+    body = _model(TeamCreate, {"name": name}, as_json)
+    verb = partial(verbs.create_team, fields=body)
+    made = _perform(Errand(method="POST", path="/admin/teams", body=body, verb=verb), as_json)
+    _show_key(made, as_json)
+
+
+@teams.command("ls")
+def list_teams(as_json: Json = False) -> None:
+    """List the teams."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operators import Errand
+
+    errand = Errand(
+        method="GET", path="/admin/teams", body=None, verb=lambda connection, _: verbs.list_teams(connection)
+    )
+    listed = _perform(errand, as_json)
+    lines = [f"{team['id']}  {team['name']}" for team in listed["teams"]]
+    print(json.dumps(listed, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+@keys.command("create")
+def create_key(
+    team: Annotated[str, typer.Option(metavar="TEAM", help="The team, by id or name.")],
+    preset: Annotated[str | None, typer.Option(help="admin, ingest or read.")] = None,
+    can: Annotated[list[str] | None, typer.Option(metavar="CAPABILITY", help="Instead; may be repeated.")] = None,
+    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after 12h, 30d; or at a moment.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name for people.")] = None,
+    save: Annotated[bool, typer.Option("--save", help="Keep it as the key of svc on this machine, unprinted.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a key of any team, and print it this once."""
+    from svc_daemon.operations import teams as verbs
+    from svc_daemon.operators import Errand
+    from svc_daemon.wire.teams import OperatorKeyCreate
+
+    fields = {"team": team, "name": name, "preset": preset, "capabilities": can, "expires_at": _moment(expires)}
+    body = _model(OperatorKeyCreate, fields, as_json)
+    verb = partial(verbs.create_team_key, fields=body)
+    made = _perform(Errand(method="POST", path="/admin/keys", body=body, verb=verb), as_json)
+    _show_key(_saved(made) if save else made, as_json)
+
+
 def _run(settings: Settings) -> None:
     # Loaded here, so that a wrong setting is told at once.
     from svc_daemon.server import AddressTaken, DirectoryLocked
@@ -68,7 +139,72 @@ def _run(settings: Settings) -> None:
         _fail(error.message, EXIT_FAILED)
 
 
-def _fail(message: str, code: int) -> None:
+def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
+    from svc_daemon.api.bodies import parse_model
+
+    try:
+        return parse_model(fields, model)
+    except ServiceError as error:
+        _refuse(error.code, error.message, EXIT_REFUSED, as_json)
+
+
+def _moment(expires: str | None) -> str | None:
+    span_s = parse_span_s(expires or "")
+    return expires if span_s is None else to_text(datetime.now(UTC) + timedelta(seconds=span_s))
+
+
+def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.operators import Refused, Unreachable, run_errand
+
+    # What is made on the way is for this user alone.
+    os.umask(0o077)
+    try:
+        return run_errand(DataFiles(data_dir(os.environ)), errand)
+    except ServiceError as error:
+        _refuse(error.code, error.message, _exit_of(error.rule.status), as_json)
+    except Refused as error:
+        _refuse(error.code, str(error), _exit_of(error.status), as_json)
+    except Unreachable as error:
+        _refuse("svc_daemon_unreachable", str(error), EXIT_ADDRESS, as_json)
+    except OSError as error:
+        _refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+
+
+def _exit_of(status: int) -> int:
+    if status >= 500:
+        return EXIT_FAILED
+    return EXIT_MISSING if status == 404 else EXIT_REFUSED
+
+
+def _saved(made: dict[str, Any]) -> dict[str, Any]:
+    """Put the key where `svc` on this machine looks for it, in place of any other."""
+    from svc_daemon.operations.installations import write_secret
+
+    path = DataFiles(data_dir(os.environ)).admin_key
+    write_secret(path, made["key"]["key"])
+    return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
+
+
+def _show_key(made: dict[str, Any], as_json: bool) -> None:
+    team, key = made["team"], made["key"]
+    if as_json:
+        print(json.dumps(made, ensure_ascii=False))
+        return
+    told = f"key {key['id']} of team {team['name']} ({team['id']})"
+    if "saved_in" in made:
+        print(f"{told} is in {made['saved_in']}")
+        return
+    print(key["key"])
+    print(f"{told}; it is not shown again", file=sys.stderr)
+
+
+def _refuse(code: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
+    if as_json:
+        print(json.dumps({"error": {"code": code, "message": message}, "exit_code": exit_code}, ensure_ascii=False))
+    _fail(message, exit_code)
+
+
+def _fail(message: str, code: int) -> NoReturn:
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(code)
 

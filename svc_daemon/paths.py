@@ -63,6 +63,11 @@ class DataFiles:
         return self.root / "secret"
 
     @property
+    def operator_token(self) -> Path:
+        """What opens `/admin` (0600), made anew at each start."""
+        return self.root / "operator.token"
+
+    @property
     def state(self) -> Path:
         return self.root / "state.db"
 

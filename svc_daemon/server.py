@@ -46,7 +46,12 @@ from svc_daemon.logs import start_logging
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.installations import prepare_installation, prepare_secret, write_secret
+from svc_daemon.operations.installations import (
+    prepare_installation,
+    prepare_operator_token,
+    prepare_secret,
+    write_secret,
+)
 from svc_daemon.operations.sweeping import remove_orphans
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.writers import Writers
@@ -90,6 +95,8 @@ class Process:
     context: Context
     extractor: Extractor
     installation_id: str
+    #: What opens `/admin`.
+    operator_token: str
 
 
 def serve(settings: Settings) -> None:
@@ -218,10 +225,10 @@ async def _open_process(
         wakes=Wakes(),
         secret=prepare_secret(files, os.urandom),
     )
-    installation_id = prepare_installation(files, database, clock, make_ids, os.urandom)
+    installation_id = prepare_installation(files, database, make_ids)
     await _repair(context)
     await extractor.start()
-    return Process(context, extractor, installation_id)
+    return Process(context, extractor, installation_id, prepare_operator_token(files, os.urandom))
 
 
 async def _repair(context: Context) -> None:
@@ -239,6 +246,7 @@ def _lifespan(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.context = process.context
         app.state.installation_id = process.installation_id
+        app.state.operator_token = process.operator_token
         app.state.started_s = process.context.clock.monotonic()
         async with _working(process, hear_broken):
             yield

@@ -1,5 +1,6 @@
 """`svc-daemon` as a user starts it: settings, exit codes, one line for each error."""
 
+import json
 import os
 import socket
 import subprocess
@@ -16,10 +17,19 @@ FAILED, USAGE, ADDRESS = 1, 2, 12
 
 def run(root: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run `svc-daemon` to its end: only for what ends by itself."""
-    command = [sys.executable, "-m", "svc_daemon", *arguments]
     return subprocess.run(
-        command, env=environment(root, variables), capture_output=True, text=True, timeout=60, check=False
+        command_line(*arguments),
+        env=environment(root, variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
+
+
+def command_line(*arguments: str) -> list[str]:
+    """`svc-daemon` as it is started."""
+    return [sys.executable, "-m", "svc_daemon", *arguments]
 
 
 def test_the_release_is_printed(tmp_path: Path) -> None:
@@ -76,3 +86,18 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
 def test_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
     assert run(tmp_path, "fly").returncode == USAGE
+
+
+def test_the_operators_verbs_name_what_is_missing(tmp_path: Path) -> None:
+    for words in (("team", "create"), ("key", "create", "--preset", "read"), ("team", "ls", "blue")):
+        assert run(tmp_path, *words).returncode == USAGE
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_directory_that_is_a_file_is_one_json_value(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file stands where the folder should be")
+    ended = run(tmp_path, "team", "ls", "--json")
+    told = json.loads(ended.stdout)
+    assert (ended.returncode, told["exit_code"], told["error"]["code"]) == (FAILED, FAILED, "storage_full")
+    assert str(tmp_path / "data") in told["error"]["message"]
+    assert ended.stderr.count("\n") == 1

@@ -137,7 +137,7 @@ class Client:
         """Wait until each source is ready, has failed or is gone; the last seen state by id. Raises WaitTimedOut."""
         return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
 
-    # Search and the service itself
+    # Search and tasks
 
     def search(self, query: str, **options: Any) -> Json:
         """One page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
@@ -149,6 +149,32 @@ class Client:
     def task(self, task_id: str) -> Json:
         """The state of one task."""
         return self._get(f"/v1/knowledge/tasks/{_part(task_id)}")
+
+    # Keys
+
+    def keys(self) -> Json:
+        """`{team_id, keys: [...], request_id}`: the keys that this one could have made, and itself."""
+        return self._get("/v1/keys")
+
+    def create_key(
+        self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
+    ) -> Json:
+        """Make a key of `{name, preset | capabilities, buckets, models, expires_at}`; `key` is null in a replay."""
+        return self._transport.send(
+            Request(
+                method="POST",
+                path="/v1/keys",
+                params={"dry_run": "true"} if dry_run else None,
+                json=dict(fields),
+                idempotency_key=idempotency_key,
+            )
+        ).body
+
+    def revoke_key(self, key_id: str) -> Json:
+        """End a key, from the next request on; one that has ended stays as it is."""
+        return self._call("DELETE", f"/v1/keys/{_part(key_id)}")
+
+    # The service itself
 
     def limits(self) -> Json:
         """Every limit with its value and unit, and the formats that can be extracted."""

@@ -205,18 +205,18 @@ def new_app(help_text: str | None = None) -> typer.Typer:
     return typer.Typer(help=help_text, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
 
 
-def parse_duration(text: str | None) -> float | None:
-    """Seconds of `90`, `90s`, `5m`, `1h`; None stays None. Raises UsageError."""
+def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
+    """Seconds of `90`, `90s`, `5m`, `1h`, `30d`; None stays None. Raises UsageError naming the flag."""
     if text is None:
         return None
-    units = {"s": 1, "m": 60, "h": 3600}
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
     try:
         seconds = float(number) * units[unit]
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < 10**8:
-        raise UsageError(f"--timeout takes a time such as 90s, 5m or 1h, not {text!r}.")
+        raise UsageError(f"{flag} takes a time such as 90s, 5m, 1h or 30d, not {text!r}.")
     return seconds
 
 

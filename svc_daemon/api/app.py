@@ -7,10 +7,12 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from svc_daemon.api import (
+    admin,
     batches,
     buckets,
     files,
     imports,
+    keys,
     legacy,
     qa,
     searches,
@@ -28,6 +30,7 @@ from svc_daemon.api.openapi import describe
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
+from svc_daemon.wire import keys as keying
 from svc_daemon.wire import legacy as old
 from svc_daemon.wire import qa as question
 from svc_daemon.wire import searches as searching
@@ -75,7 +78,14 @@ URL = (*NO_BUCKET, *WEB)
 REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
-SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
+SEARCH = (
+    E.MODEL_NOT_ALLOWED,
+    E.BUCKET_STORE_INDEXING_PENDING,
+    E.METADATA_FILTER_TOO_LARGE,
+    E.SEARCH_TIMEOUT,
+    E.SEARCH_FAILED,
+    *NO_BUCKET,
+)
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/knowledge"
@@ -84,12 +94,14 @@ B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
 B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
 S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer | source.DryRun}
 U_ANY = {201: uploading.Upload, 200: uploading.Upload | source.DryRun}
+K_ANY = {201: keying.KeyCreated, 200: keying.KeyCreated | source.DryRun}
 BATCH_ANY = {201: batching.Batch, 200: batching.Batch | source.DryRun}
 S_ONE = {200: source.SourceAnswer}
 
 # fmt: off
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/healthz", services.health, "Is the service alive?", {200: service.Health}, keyed=False),
+    Endpoint("GET", "/healthz", services.health, "Is the service alive?", {200: service.Health}, keyed=False,
+             query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret."}),
     Endpoint("GET", "/openapi.json", services.openapi, "This document", {200: None}, keyed=False),
     Endpoint("GET", "/v1/version", services.version, "Release and API versions", {200: service.Version}),
     Endpoint("GET", "/v1/limits", services.limits, "Every limit, and the formats read", {200: service.LimitsAnswer}),
@@ -183,6 +195,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: hooking.WebhookSecret}),
     Endpoint("POST", W + "/secret/rotate", webhooks.rotate_secret, "Make a new secret", {200: hooking.WebhookSecret}),
 
+    Endpoint("POST", "/v1/keys", keys.create, "Make an API key, which is shown this once", K_ANY,
+             body=keying.KeyCreate, query=DRY, repeatable=True,
+             errors=(*NO_BUCKET, E.MODEL_NOT_FOUND, E.MODEL_NOT_ALLOWED)),
+    Endpoint("GET", "/v1/keys", keys.list_all, "List API keys", {200: keying.KeyList}, query=PAGE),
+    Endpoint("DELETE", "/v1/keys/{key_id}", keys.revoke, "Revoke an API key", {200: keying.KeyAnswer},
+             errors=(E.KEY_NOT_FOUND,)),
+
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
@@ -192,9 +211,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 
 def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
-    """The application; `lifespan` puts `context`, `installation_id` and `started_s` into its state."""
+    """The application; `lifespan` sets `context`, `installation_id`, `operator_token` and `started_s` in its state."""
     app = Starlette(
-        routes=[Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS],
+        routes=[
+            *(Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS),
+            *admin.ROUTES,
+        ],
         middleware=middleware(hardening, {row.path: row.successor for row in ENDPOINTS if row.successor}),
         exception_handlers=EXCEPTION_HANDLERS,
         lifespan=lifespan,

@@ -8,9 +8,11 @@ from starlette.responses import JSONResponse, Response
 from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
+from svc_daemon.core.refusals import refusal
 from svc_daemon.settings import Limits
 from svc_daemon.store.tasks import count_open
 from svc_daemon.wire import services as wire
+from svc_daemon.wire.proofs import NONCE_CHARACTERS, prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
 
@@ -26,9 +28,20 @@ async def health(request: Request) -> Response:
         uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
         writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
         queue=wire.QueueCounters(**open_tasks),
+        proof=_proof(request),
         request_id=request_id_of(request.scope),
     )
     return respond(request, told)
+
+
+def _proof(request: Request) -> str | None:
+    nonce = request.query_params.get("nonce")
+    if nonce is None:
+        return None
+    if len(nonce) not in NONCE_CHARACTERS:
+        raise refusal("nonce", f"must have {NONCE_CHARACTERS[0]} to {NONCE_CHARACTERS[-1]} characters.")
+    _, port = request.scope["server"]
+    return prove(context_of(request).secret, request.app.state.installation_id, port, nonce)
 
 
 async def version(request: Request) -> Response:

@@ -1,6 +1,5 @@
 """Handlers of upload sessions."""
 
-
 from starlette.requests import Request
 from starlette.responses import Response
 

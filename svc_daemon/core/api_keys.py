@@ -78,6 +78,11 @@ def parse(text: str) -> KeyParts | None:
     return KeyParts(key_id=f"key_{body[:ID_LENGTH]}", secret=body[ID_LENGTH:])
 
 
+def hint(key_id: str) -> str:
+    """How the key of this id begins, up to its secret: enough to find it by, nothing to use it with."""
+    return f"{PREFIX}{key_id.removeprefix('key_')}…"
+
+
 def hash_secret(secret: str) -> str:
     """SHA-256 is enough for 256 random bits: there is nothing to guess."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,5 +1,7 @@
 """Model ids: which agent a caller means (specification, Agent and model IDs). Both spellings name the same agents."""
 
+from collections.abc import Collection
+
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -17,3 +19,8 @@ def agent_of(model: str) -> str:
             ErrorCode.MODEL_NOT_FOUND, f"{model!r} is not an agent's id; {SPELLINGS[0]!r} is the default one."
         )
     return agent_id or DEFAULT_AGENT
+
+
+def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
+    """Whether a key with these allowed models, in either spelling, may use the agent; None allows all."""
+    return models is None or any(agent_of(model) == agent_id for model in models)

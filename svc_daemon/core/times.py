@@ -28,3 +28,11 @@ def to_text(moment: datetime) -> str:
 
 def from_text(text: str) -> datetime:
     return datetime.fromisoformat(text)
+
+
+def parse_span_s(text: str) -> float | None:
+    """Seconds of `90s`, `5m`, `12h` or `30d`; None for anything else."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    number, unit = text[:-1], text[-1:]
+    is_span = unit in units and number.isascii() and number.isdigit() and len(number) <= 9
+    return float(int(number) * units[unit]) if is_span else None

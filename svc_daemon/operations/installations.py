@@ -7,21 +7,23 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys, ids
+from svc_daemon.core.grants import Grant
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.times import Clock
+from svc_daemon.core.times import to_text
 from svc_daemon.database import Database
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.granting import mint_key
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import sync_folder
 from svc_daemon.store.facts import create_fact, find_fact
-from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.keys import create_key
 from svc_daemon.store.teams import create_team
+from svc_daemon.wire.proofs import SECRET_BYTES, parse_secret
 
 INSTALLATION_ID = "installation_id"
 
 
-def prepare_installation(
-    files: DataFiles, database: Database, clock: Clock, make_ids: Ids, random: Callable[[int], bytes]
-) -> str:
+def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
     """The installation's id; made at first start, with the team and the key in `admin.key`.
 
     The key's file is written before the commit: killed in between, the next start writes another key over it.
@@ -29,15 +31,13 @@ def prepare_installation(
     existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
     if existing is not None:
         return existing
-    now = clock.timestamp()
-    team_id, key_id, installation_id = (make_ids.make(kind) for kind in (ids.TEAM, ids.KEY, ids.INSTALLATION))
-    text = api_keys.mint(key_id, random(32))
-    write_secret(files.admin_key, text)
-    key = _admin_key(team_id, key_id, text, now)
+    team_id, installation_id = make_ids.make(ids.TEAM), make_ids.make(ids.INSTALLATION)
+    minted = mint_key(make_ids, team_id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
+    write_secret(files.admin_key, minted.text)
 
     def work(connection: Connection) -> None:
-        create_team(connection, team_id, "default", now)
-        create_key(connection, key)
+        create_team(connection, team_id, "default", to_text(make_ids.now()))
+        create_key(connection, minted.key)
         create_fact(connection, INSTALLATION_ID, installation_id)
 
     database.write(work)
@@ -45,10 +45,26 @@ def prepare_installation(
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
-    """The installation's 32 random bytes, made at first start."""
+    """The installation's random bytes, made at first start; raises StorageError where their file is damaged.
+
+    A damaged one isn't made again by itself: receivers of webhooks know what was derived from it.
+    """
     if not files.secret.exists():
-        write_secret(files.secret, random(32).hex())
-    return bytes.fromhex(files.secret.read_text().strip())
+        write_secret(files.secret, random(SECRET_BYTES).hex())
+    secret = parse_secret(files.secret.read_text(errors="replace"))
+    if secret is None:
+        raise StorageError(
+            f"{files.secret} is damaged. Put it back from a copy; or delete it, and the next start makes another: "
+            "webhooks are signed with new secrets then, and open upload URLs end."
+        )
+    return secret
+
+
+def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
+    """A new token for `/admin`, good for this run of the service: whoever reads its file may act as the operator."""
+    token = random(32).hex()
+    write_secret(files.operator_token, token)
+    return token
 
 
 def write_secret(path: Path, text: str) -> None:
@@ -64,17 +80,3 @@ def write_secret(path: Path, text: str) -> None:
         os.fsync(file.fileno())
     staged.replace(path)
     sync_folder(path.parent)
-
-
-def _admin_key(team_id: str, key_id: str, text: str, now: str) -> Key:
-    parts = api_keys.parse(text)
-    if parts is None:
-        raise AssertionError("a minted key is well-formed")
-    return Key(
-        id=key_id,
-        team_id=team_id,
-        name="admin",
-        secret_hash=parts.secret_hash,
-        capabilities=api_keys.PRESETS["admin"],
-        created_at=now,
-    )

@@ -15,7 +15,7 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core.filters import check_filter, passes
-from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
+from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of, is_allowed
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
@@ -82,10 +82,11 @@ class Judged:
 async def search(context: Context, key: Key, request: SearchRequest) -> Results:
     """The best chunks for the query within what the key may reach.
 
-    Raises `invalid_request`, `bucket_not_found`, `metadata_filter_too_large`, `bucket_store_indexing_pending`,
-    `search_timeout` and `search_failed`.
+    Raises `invalid_request`, `model_not_allowed`, `bucket_not_found`, `metadata_filter_too_large`,
+    `bucket_store_indexing_pending`, `search_timeout` and `search_failed`.
     """
     _check(context, request)
+    _check_agent(key, request)
     scope, results = await _ask_until_settled(context, key, request)
     if not results.found:
         await context.read_aside(lambda connection: _refuse_if_pending(connection, request, scope))
@@ -110,12 +111,16 @@ def _check(context: Context, request: SearchRequest) -> None:
         raise refusal("buckets", f"names {len(request.buckets)} buckets; the limit is {limits.search_sources}.")
     if request.filters is not None:
         check_filter(request.filters)
-    _check_agent(request.agent)
 
 
-def _check_agent(model: str | None) -> None:
+def _check_agent(key: Key, request: SearchRequest) -> None:
     """The default agent searches every active bucket, as no agent does; no other exists, and none may stand for all."""
-    if model is not None and (agent_id := agent_of(model)) != DEFAULT_AGENT:
+    if request.agent is None and request.buckets is not None:
+        return
+    agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
+    if not is_allowed(key.models, agent_id):
+        raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, f"This key may not use the agent {agent_id!r}.")
+    if agent_id != DEFAULT_AGENT:
         raise NotFound(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {agent_id!r}.", agent_id=agent_id)
 
 

@@ -4,6 +4,9 @@ import json
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -61,8 +64,30 @@ def create_key(connection: Connection, key: Key) -> None:
 
 
 def find_key(connection: Connection, key_id: str) -> Key | None:
+    """Of whatever team: it is the key that tells the team."""
     row = connection.execute("SELECT * FROM keys WHERE id = :id", {"id": key_id}).fetchone()
     return Key.from_row(row) if row else None
+
+
+def get_key(connection: Connection, team_id: str, key_id: str) -> Key:
+    key = find_key(connection, key_id)
+    if key is None or key.team_id != team_id:
+        raise NotFound(ErrorCode.KEY_NOT_FOUND, f"There is no key {key_id!r}.")
+    return key
+
+
+def list_keys(connection: Connection, team_id: str) -> list[Key]:
+    """Every key of the team, revoked and expired ones too, oldest first."""
+    rows = connection.execute("SELECT * FROM keys WHERE team_id = :team_id ORDER BY id", {"team_id": team_id})
+    return [Key.from_row(row) for row in rows.fetchall()]
+
+
+def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
+    """End a key for good; one that has ended keeps its moment."""
+    connection.execute(
+        "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
+        {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},
+    )
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -27,6 +27,8 @@ class Health(BaseModel):
     uptime_seconds: float
     writer: WriterCounters
     queue: QueueCounters
+    #: The answer to `?nonce=`, which only a daemon with the installation's secret can give (`wire.proofs`).
+    proof: str | None = None
     request_id: str
 
 

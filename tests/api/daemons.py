@@ -35,7 +35,7 @@ from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
-from svc_daemon.operations.installations import prepare_installation, prepare_secret
+from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -136,7 +136,8 @@ class Daemon:
             wakes=Wakes(),
             secret=prepare_secret(self.files, os.urandom),
         )
-        self.installation_id = prepare_installation(self.files, database, clock, make_ids, os.urandom)
+        self.installation_id = prepare_installation(self.files, database, make_ids)
+        self.operator_token = prepare_operator_token(self.files, os.urandom)
         self.key = self.files.admin_key.read_text().strip()
         self.team_id = self.read(_first_team)
         await self._serve(make_ids)
@@ -159,6 +160,7 @@ class Daemon:
     async def _lifespan(self, app: Starlette) -> Any:
         app.state.context = self.context
         app.state.installation_id = self.installation_id
+        app.state.operator_token = self.operator_token
         app.state.started_s = self.context.clock.monotonic()
         yield
 

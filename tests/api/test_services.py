@@ -5,9 +5,10 @@ from dataclasses import fields
 import pytest
 
 from svc_daemon.settings import Limits
+from svc_daemon.wire.proofs import parse_secret, prove
 from svc_daemon.wire.services import Health, LimitsAnswer, Version
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
-from tests.api.answers import body_of, details_of
+from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 
@@ -22,6 +23,21 @@ def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
     assert told["queue"] == {"queued": 1, "running": 0}
     assert told["uptime_seconds"] >= 5
     assert 0 < told["writer"]["commits"] <= told["writer"]["operations"]
+
+
+def test_health_proves_itself_by_the_secret_of_the_data_directory(daemon: Daemon) -> None:
+    secret = parse_secret(daemon.files.secret.read_text())
+    assert secret is not None
+    told = body_of(daemon.ask("GET", "http://127.0.0.1:7820/healthz?nonce=0123456789abcdef", key=""))
+    assert told["proof"] == prove(secret, daemon.installation_id, 7820, "0123456789abcdef")
+    again = body_of(daemon.ask("GET", "http://127.0.0.1:7820/healthz?nonce=0123456789abcdeF", key=""))
+    assert again["proof"] != told["proof"]
+    assert body_of(daemon.ask("GET", "/healthz", key=""))["proof"] is None
+
+
+@pytest.mark.parametrize("nonce", ["", "x" * 15, "x" * 129])
+def test_a_nonce_has_a_length(shared: Daemon, nonce: str) -> None:
+    assert refused_field(shared.ask("GET", "/healthz", key="", params={"nonce": nonce})) == "nonce"
 
 
 def test_the_version_needs_a_key(shared: Daemon) -> None:

@@ -7,13 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
+
+from svc_daemon.wire.proofs import prove
 
 
 @dataclass
 class OddServer:
     """A real HTTP server that answers as a test wants, and remembers what it was asked."""
 
-    #: Answers by `METHOD path`: status, body (an object becomes JSON), headers. None cuts the connection.
+    #: Answers by `METHOD path`: status, body (an object becomes JSON), headers; or a function of the query that gives
+    #: them. None cuts the connection.
     answers: dict[str, Any] = field(default_factory=dict)
     #: Every request: method, path, headers.
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
@@ -27,16 +31,27 @@ class OddServer:
         return {headers["Authorization"] for _, _, headers in self.requests if "Authorization" in headers}
 
     def answer_health(self, installation_id: str = "ins_odd", version: str = "0.1.0", api: str = "1-1") -> None:
-        """Pass for a daemon."""
+        """Pass for a daemon, as far as anybody can who has no secret."""
         told = {"status": "ok", "installation_id": installation_id, "version": version, "api": api}
         self.answers["GET /healthz"] = (200, told, {})
 
+    def prove_health(self, secret: bytes, installation_id: str) -> None:
+        """Answer as the daemon that has the secret."""
+        self.answer_health(installation_id)
+        status, told, headers = self.answers["GET /healthz"]
+
+        def answer(query: str) -> tuple[int, Any, dict[str, str]]:
+            (nonce,) = parse_qs(query)["nonce"]
+            return status, {**told, "proof": prove(secret, installation_id, self.port, nonce)}, headers
+
+        self.answers["GET /healthz"] = answer
+
 
 @contextmanager
-def serving() -> Iterator[OddServer]:
-    """An odd server on a free port, until the block ends."""
+def serving(port: int = 0) -> Iterator[OddServer]:
+    """An odd server on this port, or on a free one, until the block ends."""
     served = OddServer()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(served))
+    server = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(served))
     served.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -54,10 +69,11 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            path = self.path.partition("?")[0]
+            path, _, query = self.path.partition("?")
             served.requests.append((self.command, path, dict(self.headers)))
             planned = served.answers.get(f"{self.command} {path}", (404, {}, {}))
             planned = planned.pop(0) if isinstance(planned, list) else planned
+            planned = planned(query) if callable(planned) else planned
             if planned is None:
                 self.close_connection = True
                 return

@@ -1,6 +1,7 @@
 """Who gets the key, and what is said when the wrong one answers."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ BUCKETS: tuple[int, dict[str, Any], dict[str, str]] = (
     {},
 )
 
+#: The secret of the installation of the tests.
+SECRET = bytes(range(32))
+#: Higher than any process id is.
+NOBODY = 2**30
+
 
 @pytest.fixture
 def files(svc: RunSvc, tmp_path: Path) -> DataFiles:
@@ -23,20 +29,79 @@ def files(svc: RunSvc, tmp_path: Path) -> DataFiles:
     made = DataFiles(tmp_path / "data")
     made.root.mkdir()
     made.admin_key.write_text("sk-admin")
+    made.secret.write_text(SECRET.hex())
     return made
 
 
-def _announce(files: DataFiles, url: str, installation_id: str) -> None:
-    told = {"pid": 1, "base_url": url, "version": "0.1.0", "installation_id": installation_id}
+def _announce(files: DataFiles, url: str, installation_id: str, pid: int = NOBODY) -> None:
+    told = {"pid": pid, "base_url": url, "version": "0.1.0", "installation_id": installation_id}
     files.daemon.write_text(json.dumps(told))
 
 
 def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
-    odd.answer_health("ins_1")
+    odd.prove_health(SECRET, "ins_1")
     odd.answers["GET /v1/buckets"] = BUCKETS
     _announce(files, odd.url, "ins_1")
     assert svc("bucket", "ls").exit == 0
+    assert svc("bucket", "ls", "--base-url", odd.url).exit == 0
     assert odd.keys_seen() == {"Bearer sk-admin"}
+
+
+def test_whoever_says_the_public_id_and_cannot_prove_it_gets_no_key(
+    svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_API_KEY", "sk-mine")
+    odd.answers["GET /v1/buckets"] = BUCKETS
+    _announce(files, odd.url, "ins_1")
+    for is_guessing in (False, True):
+        odd.answer_health("ins_1")
+        if is_guessing:
+            odd.prove_health(bytes(32), "ins_1")
+        assert svc("bucket", "ls", "--json").json["error"]["code"] == "svc_daemon_unreachable"
+        named = svc("bucket", "ls", "--base-url", odd.url, "--json")
+        assert (named.exit, named.json["error"]["code"]) == (12, "svc_daemon_unproven")
+    assert odd.keys_seen() == set()
+
+
+def test_a_proof_for_another_port_is_none(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
+    odd.prove_health(SECRET, "ins_1")
+    _announce(files, odd.url, "ins_1")
+    odd.port += 1  # what it passes on is the proof of a daemon elsewhere
+    finished = svc("bucket", "ls", "--json")
+    assert (finished.exit, finished.json["error"]["code"]) == (12, "svc_daemon_unreachable")
+    assert odd.keys_seen() == set()
+
+
+@pytest.mark.parametrize("secret", [None, "", "00ff", "not hex"])
+def test_without_the_secret_nobody_is_believed_and_the_way_out_is_told(
+    svc: RunSvc, odd: OddServer, files: DataFiles, secret: str | None
+) -> None:
+    odd.answer_health("ins_1")
+    _announce(files, odd.url, "ins_1", pid=os.getpid())
+    files.secret.unlink()
+    if secret is not None:
+        files.secret.write_text(secret)
+    error = svc("bucket", "ls", "--json").json["error"]
+    assert error["code"] == "svc_daemon_unproven"
+    assert f"kill {os.getpid()}" in error["hint"]
+    assert odd.keys_seen() == set()
+
+
+@pytest.mark.parametrize("text", [None, "", "two words"])
+def test_a_lost_admin_key_is_told_with_the_way_back(
+    svc: RunSvc, odd: OddServer, files: DataFiles, text: str | None
+) -> None:
+    odd.prove_health(SECRET, "ins_1")
+    _announce(files, odd.url, "ins_1")
+    files.admin_key.unlink()
+    if text is not None:
+        files.admin_key.write_text(text)
+    finished = svc("bucket", "ls", "--json")
+    assert (finished.exit, finished.json["error"]["code"]) == (4, "svc_no_api_key")
+    assert "svc-daemon key create --team default --preset admin --save" in finished.json["error"]["hint"]
+    (key,) = [check for check in svc("doctor", "--json").json["checks"] if check["check"] == "service"]
+    assert key["state"] == "failed"
+    assert "--save" in key["hint"]
 
 
 @pytest.mark.parametrize("impostor", ["another installation", "another program", "one that cuts the line"])

@@ -102,13 +102,14 @@ def test_flags_that_contradict_or_exceed_are_a_usage_error(
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [(None, None), ("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h", 3600), ("0", 0)]
+    ("text", "seconds"),
+    [(None, None), ("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h", 3600), ("2d", 172800), ("0", 0)],
 )
 def test_a_time_is_read_in_its_unit(text: str | None, seconds: float | None) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "s", "-1", "1d", "nan", "inf", "1e99"])
+@pytest.mark.parametrize("text", ["", "s", "-1", "1w", "nan", "inf", "1e99"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_duration(text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.model_ids import agent_of
+from svc_daemon.core.model_ids import agent_of, is_allowed
 from svc_daemon.errors import NotFound
 
 
@@ -25,3 +25,19 @@ def test_anything_else_is_no_model_of_ours(model: str) -> None:
     with pytest.raises(NotFound) as refused:
         agent_of(model)
     assert refused.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("models", "agent_id", "allowed"),
+    [
+        (None, "sales", True),
+        ((), "default", False),
+        (("svc-agent",), "default", True),
+        (("svc-rag-agent",), "default", True),
+        (("svc-rag-agent:default",), "default", True),
+        (("svc-agent",), "sales", False),
+        (("svc-agent:sales", "svc-agent:b"), "sales", True),
+    ],
+)
+def test_a_list_of_models_allows_their_agents(models: tuple[str, ...] | None, agent_id: str, allowed: bool) -> None:
+    assert is_allowed(models, agent_id) is allowed

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.times import Clock, from_text, to_text
+from svc_daemon.core.times import Clock, from_text, parse_span_s, to_text
 
 MOMENTS = st.datetimes(
     min_value=datetime(1000, 1, 3),
@@ -45,3 +45,12 @@ def test_a_clock_counts_from_now() -> None:
     assert clock.timestamp() == "2026-03-01T12:00:00.999Z"
     assert clock.timestamp(1.5) == "2026-03-01T12:00:02.499Z"
     assert clock.timestamp(-86400 * 7) == "2026-02-22T12:00:00.999Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("5m", 300), ("12h", 43_200), ("30d", 2_592_000)]
+    + [(odd, None) for odd in ("", "d", "30", "-1d", "1.5h", "1w", "2030-01-01T00:00:00Z", "1" * 10 + "d")],
+)
+def test_a_span_is_a_number_and_a_unit(text: str, seconds: float | None) -> None:
+    assert parse_span_s(text) == seconds

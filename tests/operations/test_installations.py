@@ -1,8 +1,14 @@
 """Secrets on the disk."""
 
+import os
+from functools import partial
 from pathlib import Path
 
-from svc_daemon.operations.installations import write_secret
+import pytest
+
+from svc_daemon.errors import StorageError
+from svc_daemon.operations.installations import prepare_operator_token, prepare_secret, write_secret
+from svc_daemon.paths import DataFiles
 
 
 def test_a_secret_is_for_this_user_alone(tmp_path: Path) -> None:
@@ -15,3 +21,30 @@ def test_what_a_kill_left_of_a_secret_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".admin.key.0badcafe").write_text("sk-half")
     write_secret(tmp_path / "admin.key", "sk-two")
     assert [path.name for path in tmp_path.iterdir()] == ["admin.key"]
+
+
+def test_the_secret_is_made_once(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path)
+    first = prepare_secret(files, os.urandom)
+    assert len(first) == 32
+    assert prepare_secret(files, os.urandom) == first
+    files.secret.unlink()
+    assert prepare_secret(files, os.urandom) != first
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"00ff\n", b"no hex at all", b"\xff\xfe\x00", b"0" * 66])
+def test_a_damaged_secret_is_told_with_the_way_out_and_left_alone(tmp_path: Path, data: bytes) -> None:
+    files = DataFiles(tmp_path)
+    files.secret.write_bytes(data)
+    with pytest.raises(StorageError, match=r"damaged.*delete it"):
+        prepare_secret(files, os.urandom)
+    assert files.secret.read_bytes() == data
+
+
+def test_the_operators_token_is_made_anew_whatever_was_there(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path)
+    make = partial(prepare_operator_token, files, os.urandom)
+    files.operator_token.write_bytes(b"\xff")
+    tokens = {make(), make()}
+    assert len(tokens) == 2
+    assert files.operator_token.read_text().strip() in tokens

@@ -1,0 +1,125 @@
+"""`svc key …`: API keys of the team."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+
+import typer
+
+from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_duration
+from svc_cli.errors import ApiError, KeyNotShown, UsageError
+from svc_cli.render import table
+
+app = new_app("Make, list and revoke API keys.")
+
+Json = dict[str, Any]
+#: A key that has no list of its own reaches all.
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a new key is to be."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name for people.")]
+    preset: Annotated[
+        Literal["admin", "ingest", "read"] | None, typer.Option(help="What it may do: admin, ingest or read.")
+    ] = None
+    can: Annotated[
+        list[str] | None, typer.Option("--can", metavar="CAPABILITY", help="Instead of a preset; may be repeated.")
+    ] = None
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Reach only this bucket; may be repeated."),
+    ] = None
+    model: Annotated[
+        list[str] | None, typer.Option("--model", metavar="MODEL", help="Use only this model; may be repeated.")
+    ] = None
+    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after this time: 12h, 30d.")] = None
+    dry_run: DryRunOption = False
+
+    def fields(self, now: datetime) -> Json:
+        """The body of the create. Raises UsageError."""
+        if (self.preset is None) == (not self.can):
+            raise UsageError("Say what the key may do.", hint="either --preset admin|ingest|read, or --can CAPABILITY.")
+        life_s = parse_duration(self.expires, "--expires")
+        fields = {
+            "name": self.name,
+            "preset": self.preset,
+            "capabilities": self.can,
+            "buckets": self.bucket,
+            "models": self.model,
+            "expires_at": (now + timedelta(seconds=life_s)).isoformat() if life_s is not None else None,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+@command(app, "create")
+def create(call: Invocation, options: Options) -> None:
+    """Make a key and print it, this once. It can have no more than the key that asks."""
+    fields = options.fields(datetime.now(UTC))
+    with call.client() as client:
+        if options.dry_run:
+            answer = client.create_key(fields, dry_run=True)
+            call.console.show(answer, lambda: f"would create {_told(answer['would_create'])}")
+            return
+        # A request that was cut off is sent again; without a key of its own it would make two.
+        answer = client.create_key(fields, secrets.token_hex(16))
+    if answer["key"] is None:
+        raise KeyNotShown(
+            f"The key {answer['id']} was made, but the answer that showed it was lost.",
+            hint=f"`svc key revoke {answer['id']}`, then create another.",
+        )
+    call.console.show(answer, lambda: str(answer["key"]))
+    if call.console.is_text:
+        call.console.say(f"created {answer['id']}: {_told(answer)}; the key is not shown again")
+
+
+def _told(key: Json) -> str:
+    return f"{key['name']}, which can {', '.join(key['capabilities'])}"
+
+
+@command(app, "ls")
+def ls(call: Invocation) -> None:
+    """List the keys that the key in use could have made, and itself; revoked ones too."""
+    with call.client() as client:
+        answer = client.keys()
+    now = datetime.now(UTC).isoformat()
+    rows = [_row(key, now) for key in answer["keys"]]
+    call.console.show(answer, lambda: table(call.console, ("ID", "NAME", "STATE", "BUCKETS", "MODELS", "CAN"), rows))
+
+
+def _row(key: Json, now: str) -> tuple[str, ...]:
+    names = (key[field] if key[field] is None else ", ".join(key[field]) for field in ("buckets", "models"))
+    return (key["id"], key["name"], _state(key, now), *(name or ALL for name in names), ", ".join(key["capabilities"]))
+
+
+def _state(key: Json, now: str) -> str:
+    if key["revoked_at"]:
+        return "revoked"
+    if key["expires_at"] is None:
+        return "active"
+    return "expired" if key["expires_at"] <= now else f"until {key['expires_at'][:10]}"
+
+
+@command(app, "revoke")
+def revoke(
+    call: Invocation,
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Its id.")],
+    dry_run: DryRunOption = False,
+) -> None:
+    """End a key: the next request with it is refused."""
+    with call.client() as client:
+        answer = _find(client.keys()["keys"], key_id) if dry_run else client.revoke_key(key_id)
+    said = "would revoke" if dry_run else "revoked"
+    call.console.show(
+        {**answer, "dry_run": True} if dry_run else answer, lambda: f"{said} {answer['id']} ({answer['name']})"
+    )
+
+
+def _find(keys: list[Json], key_id: str) -> Json:
+    found = next((key for key in keys if key["id"] == key_id), None)
+    if found is None:
+        raise ApiError(404, {"code": "key_not_found", "message": f"There is no key {key_id!r}."})
+    return found

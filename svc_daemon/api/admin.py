@@ -1,0 +1,82 @@
+"""The operator's door: teams and their keys, for `svc-daemon` on this machine while the service runs.
+
+It takes the operator token, which is in a file that only the service's user can read, from a client on this machine
+that is no browser. It is no part of the API that keys open, so it doesn't stand in its document.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from svc_daemon.api.presenting import body_of, context_of
+from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations import teams as verbs
+from svc_daemon.wire import headers
+from svc_daemon.wire import teams as wire
+from svc_daemon.wire.codes import ErrorCode
+
+Answering = Callable[[Request], Awaitable[BaseModel]]
+
+
+async def create_team(request: Request) -> BaseModel:
+    fields, context = await body_of(request, wire.TeamCreate), context_of(request)
+    return await context.write(lambda connection: verbs.create_team(connection, context.ids, fields))
+
+
+async def list_teams(request: Request) -> BaseModel:
+    return await context_of(request).read_aside(verbs.list_teams)
+
+
+async def create_key(request: Request) -> BaseModel:
+    fields, context = await body_of(request, wire.OperatorKeyCreate), context_of(request)
+    return await context.write(lambda connection: verbs.create_team_key(connection, context.ids, fields))
+
+
+def check_operator(request: Request) -> None:
+    """Raises `not_found` for clients elsewhere, `origin_not_allowed` for browsers, `invalid_project_key` for the rest.
+
+    Pages of a configured origin may drive the API, but not this.
+    """
+    if not _is_on_this_machine(request):
+        raise NotFound(ErrorCode.NOT_FOUND)
+    if "origin" in request.headers or "sec-fetch-site" in request.headers:
+        raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+    scheme, _, token = request.headers.get(headers.AUTHORIZATION, "").partition(" ")
+    expected: str = request.app.state.operator_token
+    if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), expected.encode()):
+        raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This needs the operator token of this run of the service.")
+
+
+def _is_on_this_machine(request: Request) -> bool:
+    if request.client is None:
+        return False
+    try:
+        address = ip_address(request.client.host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+def _route(method: str, path: str, handler: Answering) -> Route:
+    """A route that nobody but the operator comes through."""
+
+    async def guarded(request: Request) -> Response:
+        check_operator(request)
+        told = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
+        # It may hold a new key.
+        return JSONResponse(told, headers={"Cache-Control": "no-store"})
+
+    return Route(path, guarded, methods=[method])
+
+
+ROUTES = (
+    _route("POST", "/admin/teams", create_team),
+    _route("GET", "/admin/teams", list_teams),
+    _route("POST", "/admin/keys", create_key),
+)

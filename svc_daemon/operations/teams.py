@@ -1,0 +1,66 @@
+"""The operator's verbs: teams, and keys of any team. They need no key; who may ask them is judged before."""
+
+from collections.abc import Callable
+from sqlite3 import Connection
+
+from pydantic import BaseModel
+
+from svc_daemon.core import api_keys, ids
+from svc_daemon.core.grants import Grant, check_name
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.refusals import refusal
+from svc_daemon.core.times import to_text
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.granting import mint_key, plan_key, view_new_key
+from svc_daemon.store import teams as store
+from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.teams import Team
+from svc_daemon.wire import teams as wire
+from svc_daemon.wire.codes import ErrorCode
+
+#: A verb as one transaction, which the running daemon and an offline command make in the same way.
+Verb = Callable[[Connection, Ids], BaseModel]
+
+
+def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) -> wire.TeamKey:
+    """A team with its first admin key; raises `invalid_request` where the name is taken."""
+    check_name(fields.name)
+    if ids.is_id(fields.name, ids.TEAM):
+        raise refusal("name", f"{fields.name!r} looks like an id.")
+    if store.find_team(connection, fields.name) is not None:
+        raise refusal("name", f"there is a team {fields.name!r}; `svc-daemon team ls` shows them.")
+    team = Team(id=make_ids.make(ids.TEAM), name=fields.name, created_at=to_text(make_ids.now()))
+    store.create_team(connection, team.id, team.name, team.created_at)
+    minted = mint_key(make_ids, team.id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
+    create_key(connection, minted.key)
+    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
+
+
+def create_team_key(connection: Connection, make_ids: Ids, fields: wire.OperatorKeyCreate) -> wire.TeamKey:
+    """A key of any team; raises `not_found` for an unknown team, and what making a key raises."""
+    team = store.find_team(connection, fields.team)
+    if team is None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {fields.team!r}; `svc-daemon team ls` shows them.")
+    minted = plan_key(connection, make_ids, _operator(team), fields)
+    create_key(connection, minted.key)
+    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
+
+
+def list_teams(connection: Connection) -> wire.TeamList:
+    return wire.TeamList(teams=[_view(team) for team in store.list_teams(connection)])
+
+
+def _operator(team: Team) -> Key:
+    """Who stands behind a key that the operator makes: somebody with every right in the team."""
+    return Key(
+        id="",
+        team_id=team.id,
+        name="operator",
+        secret_hash="",
+        capabilities=api_keys.CAPABILITIES,
+        created_at=team.created_at,
+    )
+
+
+def _view(team: Team) -> wire.Team:
+    return wire.Team(id=team.id, name=team.name, created_at=team.created_at)

@@ -1,0 +1,151 @@
+"""How the operator's verbs reach the data: under the directory's lock, or through the daemon that holds it.
+
+Offline the database is opened here, for one transaction. Where a daemon runs, it is asked over `/admin` with the token
+of its file, after it has proved that it has the installation's secret: `daemon.json` may be left over from one that was
+killed, and anybody may listen there now.
+"""
+
+import http.client
+import json
+import os
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hmac import compare_digest
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+
+from svc_daemon.core.ids import Ids
+from svc_daemon.database import Database
+from svc_daemon.operations.installations import prepare_installation
+from svc_daemon.operations.teams import Verb
+from svc_daemon.paths import DataFiles
+from svc_daemon.server import DirectoryLocked, lock_directory, make_folders
+from svc_daemon.store.migrations import migrate
+from svc_daemon.wire.proofs import parse_secret, prove
+
+#: A daemon that is just starting holds the lock before it answers; one that is ending, after it has.
+PATIENCE_S = 10.0
+#: Before another look at a directory that is locked.
+PAUSE_S = 0.1
+#: Longest silence of a daemon that was asked.
+ANSWER_TIMEOUT_S = 10.0
+#: More than any list of teams takes.
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+
+
+class Unreachable(Exception):
+    """Something holds the data directory, and no daemon of it answers."""
+
+
+class Refused(Exception):
+    """The daemon refused: the API's code and sentence, and HTTP's status."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """One verb, as it is asked of a daemon and as it is done without one."""
+
+    method: str
+    path: str
+    body: BaseModel | None
+    verb: Verb
+
+
+def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+    """The verb's answer; raises Unreachable, Refused, and ServiceError where it is refused offline."""
+    make_folders(files)
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        try:
+            with lock_directory(files):
+                return _run_offline(files, errand)
+        except DirectoryLocked:
+            base_url = _find_daemon(files)
+        if base_url is not None:
+            return _ask(base_url, files, errand)
+        if time.monotonic() > deadline_s:
+            raise Unreachable(
+                f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s; "
+                "end it, then try again."
+            )
+        time.sleep(PAUSE_S)
+
+
+def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
+    make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
+    database = Database(files.state, prepare=migrate)
+    try:
+        prepare_installation(files, database, make_ids)
+        return database.write(lambda connection: errand.verb(connection, make_ids)).model_dump()
+    finally:
+        database.close()
+
+
+def _find_daemon(files: DataFiles) -> str | None:
+    """The address of the daemon that has proved to be this directory's, None where there is none."""
+    try:
+        record = json.loads(files.daemon.read_text("utf-8"))
+        secret = parse_secret(files.secret.read_text("utf-8"))
+        base_url, installation_id = str(record["base_url"]), str(record["installation_id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if secret is None:
+        return None
+    nonce = secrets.token_hex(16)
+    try:
+        _, health = _exchange(base_url, "GET", f"/healthz?nonce={nonce}")
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    proof = prove(secret, installation_id, urlsplit(base_url).port, nonce)
+    return base_url if compare_digest(str(health.get("proof")).encode(), proof.encode()) else None
+
+
+def _ask(base_url: str, files: DataFiles, errand: Errand) -> dict[str, Any]:
+    try:
+        token = files.operator_token.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        token = ""
+    if not token.isascii() or not token.isalnum():
+        raise Unreachable(f"{files.operator_token} is missing or damaged; restart the daemon, which makes it anew.")
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    body = None if errand.body is None else errand.body.model_dump_json().encode()
+    try:
+        status, answer = _exchange(base_url, errand.method, errand.path, body, headers)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Unreachable(f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}.") from error
+    if status == http.client.UNAUTHORIZED:
+        raise Unreachable(
+            f"The daemon at {base_url} does not take {files.operator_token}; restart it, which makes it anew."
+        )
+    if status != http.client.OK:
+        error_body = answer.get("error") or {}
+        raise Refused(status, str(error_body.get("code")), str(error_body.get("message")))
+    # A verb that needs no daemon has no request either.
+    return {name: value for name, value in answer.items() if name != "request_id"}
+
+
+def _exchange(
+    base_url: str, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Status and JSON object of one request; raises OSError, HTTPException, and ValueError for any other answer."""
+    parts = urlsplit(base_url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_TIMEOUT_S)
+    try:
+        connection.request(method, target, body=body, headers=dict(headers or {}))
+        response = connection.getresponse()
+        answer = json.loads(response.read(MAX_ANSWER_BYTES))
+    finally:
+        connection.close()
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no JSON object")  # noqa: TRY004 - what was sent is wrong, not what we were given
+    return response.status, answer

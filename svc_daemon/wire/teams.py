@@ -1,0 +1,40 @@
+"""Teams on the operator's wire: what `svc-daemon team` and `svc-daemon key` ask, and what they are answered."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
+from svc_daemon.wire.requests import RequestBody
+
+
+class TeamCreate(RequestBody):
+    """Body of `POST /admin/teams`."""
+
+    name: KeyName
+
+
+class OperatorKeyCreate(KeyFields):
+    """Body of `POST /admin/keys`."""
+
+    name: KeyName = "operator"
+    #: The team's id or name.
+    team: str
+
+
+class Team(BaseModel):
+    id: str
+    object: Literal["team"] = "team"
+    name: str
+    created_at: str
+
+
+class TeamKey(BaseModel):
+    """A team, and a key of it that is shown this once."""
+
+    team: Team
+    key: NewKey
+
+
+class TeamList(BaseModel):
+    teams: list[Team]

@@ -1,0 +1,185 @@
+"""What belongs to another team does not exist: 404 on every route that takes an id, and never 403."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.core import api_keys
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.store.deliveries import Delivery, create_delivery
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.sessions import batch_body, open_batch, open_session, session_body
+
+#: What a parameter of a path is told to be missing by.
+MISSING = {
+    "bucket": "bucket_not_found",
+    "source_id": "source_not_found",
+    "session_id": "session_not_found",
+    "batch_id": "batch_not_found",
+    "task_id": "task_not_found",
+    "delivery_id": "not_found",
+    "key_id": "key_not_found",
+}
+B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
+QA = {"question": "q?", "answer": "a"}
+#: What the routes that judge a body first need to come as far as the id.
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("PATCH", B): {"json": {"name": "x"}},
+    ("DELETE", B): {"params": {"force": "true"}},
+    ("POST", f"{B}/files"): {"files": {"file": ("a.md", NOTES)}},
+    ("POST", f"{B}/files/import"): {"json": {"url": "http://127.0.0.1:9/a.md"}},
+    ("POST", f"{B}/pages"): {"json": {"url": "http://127.0.0.1:9/"}},
+    ("POST", f"{B}/qa"): {"json": QA},
+    ("POST", f"{B}/uploads"): {"json": session_body()},
+    ("POST", f"{B}/batches"): {"json": batch_body([("a", NOTES)])},
+    ("POST", f"{B}/batches/{{batch_id}}/finalize"): {"json": {}},
+    ("POST", f"{B}/sources"): {"json": {"source_id": "src_any"}},
+    ("PATCH", S): {"json": {"title": "x"}},
+}
+#: Not a look-up: a slug of this team, whatever others have.
+SLUGS = {("PUT", B)}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """A daemon with two teams: everything that has an id is the first one's, `key` is the other's admin key."""
+
+    daemon: Daemon
+    ids: dict[str, str]
+    key: str
+
+
+@pytest.fixture(scope="module")
+def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]:
+    daemon = Daemon(loop, tmp_path_factory.mktemp("neighbours") / "data", extractor)
+    bucket = daemon.make_bucket()
+    source = body_of(daemon.upload(), 201)
+    ids = {
+        "bucket": bucket,
+        "source_id": source["id"],
+        "task_id": source["task"]["id"],
+        "session_id": open_session(daemon)["session_id"],
+        "batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"],
+        "delivery_id": _add_delivery(daemon, source["id"]),
+        "key_id": body_of(daemon.ask("GET", "/v1/keys"))["keys"][0]["id"],
+    }
+    yield Neighbours(daemon, ids, daemon.add_team())
+    daemon.close()
+
+
+def _add_delivery(daemon: Daemon, source_id: str) -> str:
+    now = daemon.context.clock.timestamp()
+    delivery = Delivery(
+        id="evt_ours",
+        team_id=daemon.team_id,
+        source_id=source_id,
+        event="source.ready",
+        url="http://127.0.0.1:9/",
+        body="{}",
+        due_at=now,
+        created_at=now,
+    )
+    daemon.write(lambda connection: create_delivery(connection, delivery))
+    return delivery.id
+
+
+def parameters_of(row: Endpoint) -> list[str]:
+    return re.findall(r"{(\w+)}", row.path)
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+WITH_IDS = [row for row in ENDPOINTS if row.keyed and parameters_of(row) and (row.method, row.path) not in SLUGS]
+
+
+@pytest.mark.parametrize("row", WITH_IDS, ids=name_of)
+def test_an_id_of_another_team_is_not_found(neighbours: Neighbours, row: Endpoint) -> None:
+    options = BODIES.get((row.method, row.path), {})
+    answer = neighbours.daemon.ask(row.method, row.path.format(**neighbours.ids), key=neighbours.key, **options)
+    code = answer.json()["error"]["code"]
+    assert code in {MISSING[name] for name in parameters_of(row)}
+    details_of(answer, code)
+
+
+@pytest.mark.parametrize("row", [row for row in WITH_IDS if len(parameters_of(row)) > 1], ids=name_of)
+def test_nor_is_it_behind_a_bucket_of_the_own_team(neighbours: Neighbours, row: Endpoint) -> None:
+    daemon, key = neighbours.daemon, neighbours.key
+    own = neighbours.ids | {"bucket": daemon.make_bucket("own", key=key)}
+    answer = daemon.ask(row.method, row.path.format(**own), key=key, **BODIES.get((row.method, row.path), {}))
+    details_of(answer, MISSING[parameters_of(row)[1]])
+
+
+@pytest.mark.parametrize("row", [row for row in WITH_IDS if row.method == "GET"], ids=name_of)
+def test_the_owner_finds_it(neighbours: Neighbours, row: Endpoint) -> None:
+    """Otherwise the tests above would hold for ids that nobody has."""
+    answer = neighbours.daemon.ask("GET", row.path.format(**neighbours.ids))
+    assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending"
+
+
+FILE: dict[str, Any] = {"files": {"file": ("a.md", NOTES)}}
+IN_BODIES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("POST", f"{B}/sources", {"json": {"source_id": "{source_id}"}}, "source_not_found"),
+    (
+        "POST",
+        f"{B}/files",
+        {"files": {"file": ("a.md", NOTES)}, "data": {"replaces": "{source_id}"}},
+        "source_not_found",
+    ),
+    ("POST", f"{B}/qa", {"json": QA | {"replaces": "{source_id}"}}, "source_not_found"),
+    ("POST", f"{B}/uploads", {"json": session_body(replaces="{source_id}")}, "source_not_found"),
+    ("POST", "/v1/search", {"json": {"query": "quay", "buckets": ["{bucket}"]}}, "bucket_not_found"),
+    ("POST", "/v1/keys", {"json": {"name": "k", "preset": "read", "buckets": ["{bucket}"]}}, "bucket_not_found"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "options", "code"), IN_BODIES)
+def test_nor_is_it_found_by_a_body(
+    neighbours: Neighbours, method: str, path: str, options: dict[str, Any], code: str
+) -> None:
+    daemon, key = neighbours.daemon, neighbours.key
+    own = daemon.make_bucket("own", key=key)
+    named = {name: _filled(value, neighbours.ids) for name, value in options.items()}
+    details_of(daemon.ask(method, path.format(bucket=own), key=key, **named), code)
+
+
+def _filled(value: Any, ids: dict[str, str]) -> Any:
+    """The value with ids in place of their names."""
+    if isinstance(value, dict):
+        return {name: _filled(each, ids) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, ids) for each in value]
+    return value.format(**ids) if isinstance(value, str) else value
+
+
+LISTS = [row for row in ENDPOINTS if row.keyed and row.method == "GET" and not parameters_of(row)]
+
+
+@pytest.mark.parametrize("row", LISTS, ids=name_of)
+def test_no_list_holds_anything_of_another_team(neighbours: Neighbours, row: Endpoint) -> None:
+    told = neighbours.daemon.ask("GET", row.path, key=neighbours.key, params={"q": "quay"}).text
+    assert not any(each in told for each in (*neighbours.ids.values(), neighbours.daemon.team_id))
+
+
+def test_the_same_slug_is_another_bucket(neighbours: Neighbours) -> None:
+    made = body_of(neighbours.daemon.ask("PUT", "/v1/buckets/inbox", key=neighbours.key), 201)
+    assert made["id"] != neighbours.ids["bucket"]
+
+
+def test_the_paths_name_no_other_kind_of_id() -> None:
+    assert {name for row in WITH_IDS for name in parameters_of(row)} == set(MISSING)
+
+
+def test_a_key_says_its_team_by_its_id_alone(neighbours: Neighbours) -> None:
+    """The secret of one key behind the id of another opens nothing."""
+    ours, theirs = neighbours.daemon.key, neighbours.key
+    end = len(api_keys.PREFIX) + api_keys.ID_LENGTH
+    forged = ours[:end] + theirs[end:]
+    details_of(neighbours.daemon.ask("GET", "/v1/buckets", key=forged), "invalid_project_key")
