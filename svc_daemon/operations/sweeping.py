@@ -14,6 +14,7 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
+from svc_daemon.store.rebuilds import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
@@ -97,10 +98,12 @@ async def reconcile_index(context: Context) -> int:
     """Hold each team's index against the state, at start. Returns how many documents were out of place.
 
     A document without a source is cleared: a delete overtook its indexing, then a kill. A source whose document is
-    missing (the index file was lost or removed) is read again from its stored bytes.
+    missing (the index file was lost or removed) is read again from its stored bytes. A rebuild does so for its team.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
+        if context.read(partial(is_in_maintenance, team_id=team_id)):
+            continue
         try:
             found += await _reconcile_team(context, team_id)
         except ProviderError as error:
@@ -134,7 +137,7 @@ async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int
 def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:
     team_id, source_id, generation = key
     source = sources.find_source(connection, team_id, source_id)
-    if source is None or source.status != readiness.ACTIVE or source.generation == generation:
+    if source is None or source.status != readiness.ACTIVE or source.generation == generation or source.in_maintenance:
         return 0
     requeue(connection, context, source)
     return 1
