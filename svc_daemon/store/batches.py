@@ -83,7 +83,7 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     rows = connection.execute(
         "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
         " u.error AS upload_error, u.source_id, s.task_id, s.status AS source_status, s.error AS source_error,"
-        " s.places, u.team_id IN (SELECT team_id FROM teams_in_maintenance) AS in_maintenance"
+        " s.places, EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = u.team_id) AS in_maintenance"
         " FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id"
         " WHERE u.batch_id = :batch_id ORDER BY u.position",
         {"batch_id": batch_id},

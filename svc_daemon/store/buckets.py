@@ -199,7 +199,7 @@ def take_census(connection: Connection, bucket_id: str) -> Census:
 
 def _is_in_maintenance(connection: Connection, bucket_id: str) -> bool:
     row = connection.execute(
-        "SELECT 1 FROM buckets WHERE id = :id AND team_id IN (SELECT team_id FROM teams_in_maintenance)",
+        "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
         {"id": bucket_id},
     ).fetchone()
     return row is not None

@@ -21,7 +21,8 @@ def list_detachments(connection: Connection, *, after: str = "", limit: int) -> 
     """Up to `limit` of them behind the source id `after`, in the order of the ids; none of a team in maintenance."""
     rows = connection.execute(
         "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
-        " AND team_id NOT IN (SELECT team_id FROM teams_in_maintenance) ORDER BY source_id LIMIT :limit",
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = detachments.team_id)"
+        " ORDER BY source_id LIMIT :limit",
         {"after": after, "limit": limit},
     ).fetchall()
     return [Detachment(**dict(row)) for row in rows]

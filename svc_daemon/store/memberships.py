@@ -95,7 +95,7 @@ def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: i
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
         "   SELECT source_id, bucket_id FROM memberships WHERE due_at IS NOT NULL AND due_at <= :now"
-        "   AND team_id NOT IN (SELECT team_id FROM teams_in_maintenance)"
+        "   AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"
         "   ORDER BY due_at LIMIT :limit)"
         " RETURNING source_id, bucket_id, team_id, attempt",
         {"now": now, "lease_until_s": lease_until_s, "limit": limit},
@@ -187,7 +187,7 @@ def next_sync_due(connection: Connection) -> str | None:
     """When the earliest sync may be claimed; None when none waits."""
     row = connection.execute(
         "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
-        " AND team_id NOT IN (SELECT team_id FROM teams_in_maintenance)"
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"
     ).fetchone()
     due: str | None = row["due"]
     return due

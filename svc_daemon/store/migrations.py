@@ -339,5 +339,5 @@ CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
   (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
     JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
-  s.team_id IN (SELECT team_id FROM teams_in_maintenance) AS in_maintenance
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
