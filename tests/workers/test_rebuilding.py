@@ -113,7 +113,7 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
     assert gone not in contents(filled)
 
 
-def test_a_stop_in_the_middle_costs_no_attempt_and_what_is_read_is_not_read_again(filled: Daemon) -> None:
+def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
     before = contents(filled)
     with filled.provider.held("put_document") as hold:
         task_id = begin(filled)
@@ -240,7 +240,10 @@ def test_a_damaged_index_that_an_upload_meets_is_made_anew_by_itself(make_daemon
 
     def is_searched() -> bool:
         daemon.advance(5)
-        return daemon.search("quay").status_code == 200 and set(daemon.found("quay", max_num_results=50)) == {first, second}
+        return daemon.search("quay").status_code == 200 and set(daemon.found("quay", max_num_results=50)) == {
+            first,
+            second,
+        }
 
     wait_until(is_searched, "both are found", PATIENCE_S)
     assert (daemon.source(first)["ready"], contents(daemon)[first][0]) == (True, 1)
@@ -260,7 +263,9 @@ def test_an_index_that_is_damaged_again_at_once_is_left_to_a_person(
     working.advance(3700)
     working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
     wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
-    assert working.read(lambda c: c.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone()[0]) == 2
+    assert (
+        working.read(lambda c: c.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone()[0]) == 2
+    )
 
 
 def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
@@ -270,7 +275,7 @@ def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> 
 
     def is_rebuilt() -> bool:
         filled.advance(5)
-        return show(filled, task_id)["status"] == "succeeded"
+        return bool(show(filled, task_id)["status"] == "succeeded")
 
     wait_until(is_rebuilt, "the second attempt succeeds", PATIENCE_S)
     assert (show(filled, task_id)["attempt"], contents(filled)) == (2, before)
