@@ -37,7 +37,7 @@ from svc_daemon.store.buckets import touch_buckets_of_team
 from svc_daemon.store.rebuilds import find_last_rebuild, find_open_rebuild
 from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
 from svc_daemon.store.tasks import Task
-from svc_daemon.store.teams import list_team_ids
+from svc_daemon.store.teams import find_team, list_team_ids
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
@@ -51,26 +51,27 @@ ATTEMPTS = 3
 SOON_S = 3600
 
 
-def queue_rebuild(connection: Connection, make_ids: Ids, team_id: str) -> Task:
-    """Begin the team's maintenance. Returns the task, or the one that is open already; raises NotFound.
+def queue_rebuild(connection: Connection, make_ids: Ids, team: str) -> Task:
+    """Begin the maintenance of a team, by id or name. Returns the task, or the one that is open; raises NotFound.
 
     Needs no running service: the next start does the work.
     """
-    if team_id not in list_team_ids(connection):
-        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {team_id!r}.")
-    running = find_open_rebuild(connection, team_id)
+    found = find_team(connection, team)
+    if found is None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {team!r}; `svc-daemon team ls` shows them.")
+    running = find_open_rebuild(connection, found.id)
     if running is not None:
         return running
-    task = _new_task(make_ids, team_id)
+    task = _new_task(make_ids, found.id)
     tasks.create_task(connection, task)
-    memberships.withdraw_syncs(connection, team_id, task.created_at)
-    touch_buckets_of_team(connection, team_id)
+    memberships.withdraw_syncs(connection, task.team_id, task.created_at)
+    touch_buckets_of_team(connection, task.team_id)
     return task
 
 
-async def rebuild_store(context: Context, team_id: str) -> Task:
-    """Have the team's index made anew; asking again while that goes on changes nothing. Raises NotFound."""
-    task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id))
+async def rebuild_store(context: Context, team: str) -> Task:
+    """Have a team's index made anew; asking again while that goes on changes nothing. Raises NotFound."""
+    task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
 

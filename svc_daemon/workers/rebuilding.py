@@ -127,7 +127,8 @@ class RebuildingWorker:
         await note_read(self._context, task, reading, extraction)
 
     async def _give_back(self, task: Task, error: Exception) -> None:
-        log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=error)
+        unexpected = None if isinstance(error, ProviderError) else error
+        log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=unexpected)
         jitter = random.random()  # noqa: S311 - spreads retries only
         is_damaged = isinstance(error, IndexDamaged)
         await give_back_rebuild(self._context, task, str(error), jitter, is_damaged=is_damaged)
