@@ -1,5 +1,6 @@
 """The index files in their folder: one per team, opened when first needed."""
 
+import os
 import re
 import sqlite3
 import threading
@@ -62,13 +63,16 @@ class IndexFiles:
             return self._open.get(team_id) or self._open_file(team_id)
 
     def delete(self, team_id: str) -> None:
-        """Close and remove the team's files, if there are any. Raises ProviderError."""
+        """Close and remove the team's files, if there are any, durably. Raises ProviderError."""
         with self.translated(team_id), self._lock:
             index = self._open.pop(team_id, None)
             if index is not None:
                 index.database.close()
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
+            if self._folder.exists():
+                # Or a power cut could bring an old file back, which nobody would tell from the new one.
+                _sync_folder(self._folder)
             self._damaged.discard(team_id)
 
     @contextmanager
@@ -115,3 +119,11 @@ class IndexFiles:
         if not _FILE_NAME.fullmatch(team_id):
             raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
         return self._folder / f"{team_id}{suffix}"
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
