@@ -90,7 +90,8 @@ class Limits:
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
     #: Work in flight is finished or parked within this time when the daemon is told to stop.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Creates are refused below this much free disk, so that deletes still work; 2 % of it, 1 GB at most, if more.
+    #: Bytes are refused, and nothing more is indexed, below this much free disk, so that deletes still work; 2 % of it,
+    #: 1 GB at most, if more.
     free_disk_bytes: int = field(default=256 * 1024**2, metadata={"unit": "bytes", "least": 0})
 
     @classmethod

@@ -48,6 +48,7 @@ async def create(request: Request) -> Response:
     batch = _new_batch(context, (bucket,))
     wanted, rejected = _judge_files(context, key, bucket, batch, body)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+        verbs.refuse_empty(wanted, rejected)
         return _dry(request, batch, wanted, rejected)
     claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
     request_ = Repeatable(key, repeat_key, claim)
@@ -125,7 +126,7 @@ def refuse_webhooks(body: wire.BatchCreate) -> None:
 def _judge_files(
     context: Context, key: Key, bucket: Bucket, batch: Batch, body: wire.BatchCreate
 ) -> tuple[list[Upload], list[dict[str, Any]]]:
-    """Sessions for the good files, errors for the others; raises when none is good."""
+    """Sessions for the good files, errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     wanted: list[Upload] = []
     rejected: list[dict[str, Any]] = []
@@ -135,9 +136,6 @@ def _judge_files(
             wanted.append(verbs.in_batch(upload, batch, len(wanted), file.client_file_id))
         except ServiceError as error:
             rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
-    if not wanted:
-        first = rejected[0]["error"]
-        raise refusal("files", f"no file can be taken; {rejected[0]['client_file_id']}: {first['message']}")
     return wanted, rejected
 
 

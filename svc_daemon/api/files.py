@@ -51,7 +51,7 @@ def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
         title=source_fields.check_title(fields.get("title") or filename, limits),
         tags=source_fields.check_tags(source_fields.split_tags(fields.get("tags", "")), limits),
         metadata=source_fields.check_metadata(_metadata(fields.get("metadata")), limits),
-        mapping=source_fields.check_title(fields["mapping"], limits, "mapping") if fields.get("mapping") else None,
+        mapping=source_fields.check_mapping(fields.get("mapping"), limits),
         replaces=fields.get("replaces") or None,
         sha256=source_fields.check_sha256(fields["sha256"]) if fields.get("sha256") else None,
     )

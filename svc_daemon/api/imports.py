@@ -53,7 +53,7 @@ def _checked(body: wire.UrlImport, kind: str, limits: Limits) -> UrlImport:
         title=source_fields.check_title(body.title, limits) if body.title is not None else None,
         tags=source_fields.check_tags(body.tags, limits),
         metadata=source_fields.check_metadata(body.metadata, limits),
-        mapping=body.mapping,
+        mapping=source_fields.check_mapping(body.mapping, limits),
         replaces=body.replaces,
         sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
         force=body.force,

@@ -37,7 +37,13 @@ def caller(request: Request, capability: str | None = None) -> Key:
 
 def idempotency_key(request: Request) -> str | None:
     """The `Idempotency-Key` as sent; raises `invalid_idempotency_key`."""
-    return check_key(context_of(request), request.headers.get(headers.IDEMPOTENCY_KEY))
+    return check_key(context_of(request), header_of(request, headers.IDEMPOTENCY_KEY))
+
+
+def header_of(request: Request, name: str) -> str | None:
+    """The header as sent, None without one; several lines in one, as RFC 9110 has it, so that none is passed over."""
+    lines = request.headers.getlist(name)
+    return ", ".join(lines) if lines else None
 
 
 async def body_of(request: Request, model: type[Model]) -> Model:

@@ -40,7 +40,7 @@ def _checked(body: QaCreate, limits: Limits) -> Question:
         alternate_questions=tuple(dict.fromkeys(alternates)),
         tags=source_fields.check_tags(body.tags, limits),
         metadata=source_fields.check_metadata(body.metadata, limits),
-        mapping=body.mapping,
+        mapping=source_fields.check_mapping(body.mapping, limits),
         replaces=body.replaces,
     )
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import content_length, refuse_encoding
-from svc_daemon.api.presenting import context_of, respond
+from svc_daemon.api.presenting import context_of, header_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import uploads as rules
 from svc_daemon.operations import uploads as verbs
@@ -30,7 +30,7 @@ async def put(request: Request) -> Response:
     context = context_of(request)
     refuse_encoding(request)
     upload = verbs.authorize(context, request.path_params["session_id"], request.path_params["token"])
-    asked = rules.parse_range(request.headers.get("Content-Range"))
+    asked = rules.parse_range(header_of(request, "Content-Range"))
     sending = verbs.Sending(asked, content_length(request), request.stream())
     progress = await verbs.put_bytes(context, upload.id, sending)
     return _partial(request, progress) if progress.sha256 is None else _complete(request, progress)

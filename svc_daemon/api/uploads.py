@@ -1,5 +1,7 @@
 """Handlers of upload sessions."""
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -44,11 +46,12 @@ async def create(request: Request) -> Response:
     bucket = context.read(lambda connection: get_usable_bucket(connection, key, request.path_params["bucket"]))
     body = await body_of(request, wire.UploadCreate)
     wanted = new_upload(context, (bucket,), body)
-    context.read(lambda connection: check_replaces(connection, key, bucket, wanted.replaces))
+    check = partial(check_replaces, key=key, bucket=bucket, replaces=wanted.replaces)
     if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+        context.read(check)
         return _dry(request, wanted)
     claim = Claim(route=ROUTE, fingerprint=fingerprint(bucket.id, body.model_dump()))
-    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted)
+    upload, outcome = await verbs.create_upload(context, Repeatable(key, repeat_key, claim), wanted, check)
     return _created(request, upload, replayed=outcome.replayed)
 
 
@@ -99,7 +102,7 @@ def new_upload(context: Context, buckets: tuple[Bucket, ...], body: wire.UploadC
         title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
         tags=source_fields.check_tags(body.tags, context.limits),
         metadata=source_fields.check_metadata(body.metadata, context.limits),
-        mapping=body.mapping,
+        mapping=source_fields.check_mapping(body.mapping, context.limits),
         replaces=body.replaces,
         sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
         expires_at=expires_at,

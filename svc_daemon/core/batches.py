@@ -8,7 +8,8 @@
     failed                   all ended, none ready
     expired                  the time to upload ran out before anything was finalized
 
-Terminal means: every item is ready, failed, given up or deleted. While one is outstanding, no status is terminal.
+Terminal means: every item is ready, failed, given up, deleted or in no bucket any more. While one is outstanding, no
+status is terminal.
 """
 
 from collections import Counter
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
 #: Ended without a source: abandoned, canceled or expired, or its source was deleted since.
 GIVEN_UP, DELETED = "given_up", "deleted"
+#: Its source was taken out of its last bucket: indexed, and never ready unless it is put into another.
+DETACHED = "detached"
 
 COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
 
@@ -41,7 +44,7 @@ def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
     ready = sum(is_ready for _, is_ready in listed)
     outstanding = _outstanding(listed)
     counters = {state: states[state] for state in COUNTED}
-    counters[FAILED] += states[GIVEN_UP] + states[DELETED]
+    counters[FAILED] += states[GIVEN_UP] + states[DELETED] + states[DETACHED]
     counters["total"] = len(listed)
     status = _status(states, ready, outstanding, len(listed), is_expired=is_expired)
     return RollUp(status, terminal=not outstanding, ready=ready == len(listed), counters=counters)

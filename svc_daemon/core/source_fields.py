@@ -61,6 +61,11 @@ def check_title(title: str, limits: Limits, path: str = "title") -> str:
     return title
 
 
+def check_mapping(mapping: str | None, limits: Limits) -> str | None:
+    """The name of a sync mapping, None for an empty one; raises `invalid_request` for what is no title either."""
+    return check_title(mapping, limits, "mapping") if mapping else None
+
+
 def refuse_webhook(webhook: Any) -> None:
     """Only imports and pages are called back; raises `invalid_request` rather than letting somebody wait for a call."""
     if webhook is not None:

@@ -10,6 +10,7 @@ from typing import Any
 from svc_daemon.core import batches as rules
 from svc_daemon.core import readiness
 from svc_daemon.core.batches import RollUp
+from svc_daemon.core.refusals import refusal
 from svc_daemon.core.uploads import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
@@ -58,11 +59,14 @@ async def create_batch(
 ) -> tuple[list[Upload], Outcome]:
     """Open the batch with a session per accepted file, or find the one that this request opened before.
 
-    A batch counts as one create; its bytes are charged together. Raises the replay errors and the gates' errors.
+    A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
+    file is wanted, and the gates' errors.
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, batch.team_id, earlier.body["batch_id"]), earlier
+        # Only now: a file of the first request may have replaced its predecessor since.
+        refuse_empty(wanted, rejected)
         admit(context, batch.team_id, sum(upload.size_bytes for upload in wanted))
         body = {"batch_id": batch.id, "bucket_ids": list(batch.bucket_ids), "rejected": rejected}
 
@@ -74,6 +78,13 @@ async def create_batch(
             return Outcome(body)
 
         return list(wanted), await context.write(work)
+
+
+def refuse_empty(wanted: Sequence[Upload], rejected: Sequence[dict[str, Any]]) -> None:
+    """Raises `invalid_request` for a batch of which every file is rejected."""
+    if not wanted:
+        first = rejected[0]
+        raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
 
 
 def find_batch(context: Context, key: Key, bucket: str, batch_id: str) -> Batch:
@@ -184,7 +195,9 @@ def _item(member: BatchMember, now: str) -> Item:
         return Item(member, rules.DELETED, ready=False, error=_told(ErrorCode.SOURCE_NOT_FOUND))
     places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
     ready = readiness.is_ready(member.source_status, places)
-    return Item(member, member.source_status, ready=ready, error=_parsed(member.source_error))
+    is_detached = member.source_status == rules.ACTIVE and not places
+    state = rules.DETACHED if is_detached else member.source_status
+    return Item(member, state, ready=ready, error=_parsed(member.source_error))
 
 
 def _unfinished(member: BatchMember, *, is_over: bool) -> Item:

@@ -85,10 +85,15 @@ def check_replaces(connection: Connection, key: Key, bucket: Bucket, replaces: s
 
 def admit(context: Context, team_id: str, size_bytes: int) -> None:
     """The gates before anything is stored or promised: `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
-    if not context.blobs.has_room(context.limits.free_disk_bytes):
-        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+    check_room(context)
     context.gates.take_create(team_id)
     context.gates.charge_bytes(team_id, size_bytes)
+
+
+def check_room(context: Context) -> None:
+    """Raises `storage_full` where bytes of users would take what deletes need."""
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
 
 
 async def _take_in(

@@ -11,11 +11,11 @@ from sqlite3 import Connection
 from svc_daemon.core import ids, media_types, readiness
 from svc_daemon.core.pages import is_web_page
 from svc_daemon.core.refusals import refusal
-from svc_daemon.errors import ServiceError, StorageError
+from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.fetching import facts_of, refetch, refuse_other_kind
-from svc_daemon.operations.ingest import keep_source
+from svc_daemon.operations.ingest import check_room, keep_source
 from svc_daemon.operations.keys import get_reachable_source
 from svc_daemon.operations.sources import requeue, show_source
 from svc_daemon.store.blobs import StagedFile
@@ -87,8 +87,7 @@ async def _note_fetch(context: Context, key: Key, source: Source, got: Fetched |
 
 async def _take_over(context: Context, key: Key, source: Source, taken: tuple[StagedFile, Fetched]) -> Source:
     staged, got = taken
-    if not context.blobs.has_room(context.limits.free_disk_bytes):
-        raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
+    check_room(context)
     context.gates.charge_bytes(key.team_id, staged.size_bytes)
     fresh = replace(
         source,

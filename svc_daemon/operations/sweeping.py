@@ -13,7 +13,7 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store import memberships, sources, tasks, teams, tombstones, uploads
+from svc_daemon.store import deliveries, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.rebuilds import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
@@ -70,18 +70,25 @@ async def expire_uploads(context: Context) -> int:
 async def recall_far_pauses(context: Context) -> int:
     """End the pauses that no pause explains: the wall clock was moved back since. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
+    latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
     def is_needed(connection: Connection) -> bool:
-        return tasks.has_attempts_after(connection, latest) or memberships.has_syncs_after(connection, latest)
+        return (
+            tasks.has_attempts_after(connection, latest)
+            or memberships.has_syncs_after(connection, latest)
+            or deliveries.has_deliveries_after(connection, latest_call)
+        )
 
     def work(connection: Connection) -> int:
-        return tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
+        recalled = tasks.recall_attempts(connection, latest) + memberships.recall_syncs(connection, now, latest)
+        return recalled + deliveries.recall_deliveries(connection, now, latest_call)
 
     if not context.read(is_needed):
         return 0
     recalled = await context.write(work)
-    context.wakes.indexing.set()
-    context.wakes.syncing.set()
+    wakes = context.wakes
+    for waiting in (wakes.indexing, wakes.syncing, wakes.cascading, wakes.delivering):
+        waiting.set()
     return recalled
 
 

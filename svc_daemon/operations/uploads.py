@@ -4,7 +4,7 @@ One request at a time works on a session (`writers`), and looks at it anew once 
 have ended it. What was acknowledged is on the disk.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
@@ -12,7 +12,7 @@ from svc_daemon.core import uploads as rules
 from svc_daemon.core.uploads import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.ingest import admit
+from svc_daemon.operations.ingest import admit, check_room
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.store import uploads as store
@@ -48,14 +48,18 @@ class Sending:
     chunks: AsyncIterator[bytes]
 
 
-async def create_upload(context: Context, request: Repeatable, wanted: Upload) -> tuple[Upload, Outcome]:
+async def create_upload(
+    context: Context, request: Repeatable, wanted: Upload, check: Callable[[Connection], None]
+) -> tuple[Upload, Outcome]:
     """Open a session, or find the one that this request opened before; an expired one gets a new life.
 
-    Raises the replay errors, the gates' errors and `storage_full`.
+    `check` looks at what may have changed since the first request, so no replay is asked for it. Raises what it raises,
+    the replay errors, the gates' errors and `storage_full`.
     """
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
+        context.read(check)
         admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(lambda connection: _open(connection, context, request, wanted))
 
@@ -158,7 +162,7 @@ async def _append(context: Context, upload: Upload, verdict: rules.Verdict, send
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
     writer = await context.parts.open(upload.id)
     try:
-        sent_bytes = await _fill(writer, verdict, sending.chunks)
+        sent_bytes = await _fill(context, writer, verdict, sending.chunks)
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
@@ -171,11 +175,13 @@ async def _append(context: Context, upload: Upload, verdict: rules.Verdict, send
     rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
 
 
-async def _fill(writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> int:
+async def _fill(context: Context, writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> int:
     """Append the part of the body that is new, and stop behind its range; the bytes that came."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
+        # Sessions promise more than there is; what has come so far is kept.
+        check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)
         if sent_bytes > end_bytes:

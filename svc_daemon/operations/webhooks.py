@@ -14,13 +14,14 @@ from sqlite3 import Connection
 from svc_daemon.core import ids, readiness, webhooks
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhook_signatures import signed_headers
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store import deliveries as store
 from svc_daemon.store.deliveries import Attempt, Delivery, DeliveryFilter
 from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source
+from svc_daemon.store.sources import Source, find_source
 from svc_daemon.store.webhook_secrets import SecretGeneration, find_generation, rotate_secret
+from svc_daemon.wire.codes import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,7 @@ async def resend(context: Context, key: Key, delivery_id: str) -> Logged:
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
-        delivery = store.get_delivery(connection, key.team_id, delivery_id)
+        delivery = _get_reachable(connection, key, delivery_id)
         store.resend_delivery(connection, delivery.id, now)
         due = replace(delivery, status=webhooks.PENDING, tries_left=1, due_at=now)
         return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
@@ -108,10 +109,10 @@ async def resend(context: Context, key: Key, delivery_id: str) -> Logged:
 
 
 async def list_deliveries(context: Context, key: Key, chosen: DeliveryFilter) -> list[Logged]:
-    """The team's deliveries that pass the filter with their calls, in one snapshot."""
+    """The deliveries that the key may see and that pass the filter, with their calls, in one snapshot."""
 
     def work(connection: Connection) -> list[Logged]:
-        listed = store.list_deliveries(connection, key.team_id, chosen)
+        listed = store.list_deliveries(connection, key.team_id, replace(chosen, bucket_ids=key.buckets))
         attempts = store.list_attempts(connection, [delivery.id for delivery in listed])
         return [Logged(delivery, attempts.get(delivery.id, [])) for delivery in listed]
 
@@ -140,6 +141,15 @@ async def _finish(context: Context, delivery: Delivery, attempt: Attempt) -> Non
 
     await context.write(work)
     log.info("webhook %s for %s: %s", delivery.id, delivery.source_id, standing.status)
+
+
+def _get_reachable(connection: Connection, key: Key, delivery_id: str) -> Delivery:
+    """Raises NotFound; a key that is kept to some buckets sees the deliveries about their members."""
+    delivery = store.get_delivery(connection, key.team_id, delivery_id)
+    source = find_source(connection, key.team_id, delivery.source_id)
+    if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
+    return delivery
 
 
 def _event_data(source: Source) -> dict[str, object]:

@@ -62,6 +62,8 @@ class DeliveryFilter:
 
     status: str | None = None
     source_id: str | None = None
+    #: Only those about members of these.
+    bucket_ids: tuple[str, ...] | None = None
     #: Only those after this id.
     after: str = ""
     #: At most so many; -1 is all.
@@ -104,12 +106,15 @@ def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter
     rows = connection.execute(
         "SELECT * FROM deliveries WHERE team_id = :team_id AND id > :after"
         " AND (:status IS NULL OR status = :status) AND (:source_id IS NULL OR source_id = :source_id)"
+        " AND (:bucket_ids IS NULL OR source_id IN (SELECT source_id FROM memberships"
+        "   WHERE bucket_id IN (SELECT value FROM json_each(:bucket_ids))))"
         " ORDER BY id LIMIT :limit",
         {
             "team_id": team_id,
             "after": chosen.after,
             "status": chosen.status,
             "source_id": chosen.source_id,
+            "bucket_ids": None if chosen.bucket_ids is None else json.dumps(chosen.bucket_ids),
             "limit": chosen.limit,
         },
     ).fetchall()
@@ -150,6 +155,20 @@ def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
     ).fetchone()
     due: str | None = row["due"]
     return due
+
+
+def has_deliveries_after(connection: Connection, latest: str) -> bool:
+    """Whether a call is due only after `latest`."""
+    row = connection.execute("SELECT 1 FROM deliveries WHERE due_at > :latest LIMIT 1", {"latest": latest}).fetchone()
+    return row is not None
+
+
+def recall_deliveries(connection: Connection, now: str, latest: str) -> int:
+    """Make due at once what would be due after `latest`."""
+    cursor = connection.execute(
+        "UPDATE deliveries SET due_at = :now WHERE due_at > :latest", {"now": now, "latest": latest}
+    )
+    return cursor.rowcount
 
 
 def create_attempt(connection: Connection, attempt: Attempt) -> None:

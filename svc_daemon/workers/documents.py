@@ -6,6 +6,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading
 from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.sources import Source, find_source
 
 
@@ -22,6 +23,7 @@ async def extract(context: Context, extractor: Extractor, reading: Reading) -> E
 
 def put(context: Context, source: Source, extraction: Extraction) -> None:
     """Give the document to the index, under the title that the source has by then. Raises ProviderError."""
+    _check_room(context)
     document = IndexDocument(
         source_id=source.id,
         generation=source.generation,
@@ -41,6 +43,12 @@ def undo(context: Context, source: Source) -> None:
     """Whoever put the document was overtaken: if that was by a delete, what was put must not stay."""
     if _find(context, source) is None:
         context.provider.delete_document(source.team_id, source.id)
+
+
+def _check_room(context: Context) -> None:
+    """An index grows several times as much as the bytes it is made of; a disk that it fills takes no delete."""
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        raise ProviderFailed("The disk is nearly full; make room and retry.", retryable=True)
 
 
 def _find(context: Context, source: Source) -> Source | None:

@@ -262,7 +262,7 @@ class Daemon:
         return partial(self._ask, method, path, options.pop("key", None), **options)
 
     async def _ask(self, method: str, path: str, key: str | None, **options: Any) -> httpx.Response:
-        headers = dict(options.pop("headers", {}))
+        headers = httpx.Headers(options.pop("headers", {}))
         if key != "":
             headers.setdefault("Authorization", f"Bearer {key or self.key}")
         return await self._client.request(method, path, headers=headers, **options)

@@ -182,6 +182,19 @@ def test_a_replay_gives_the_same_batch(daemon: Daemon, by_header: bool) -> None:
     assert (daemon.count("batches"), daemon.count("uploads")) == (1, 3)
 
 
+def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) -> None:
+    old = working.add_ready()
+    body = batch_body([A], batch_idempotency_key="k")
+    body["manifest"]["items"][0]["replaces"] = old
+    batch = body_of(ask_batch(working, body), 201)
+    body_of(put(working, batch["items"][0], BYTES["a"]))
+    working.wait_ready(finalize_batch(working, batch)["finalized"][0]["knowledge_id"])
+    again = body_of(ask_batch(working, body))
+    assert (again["batch_id"], again["status"]) == (batch["batch_id"], "completed")
+    assert refused_field(ask_batch(working, body, repeat_key="other")) == "files"
+    assert refused_field(ask_batch(working, body | {"dry_run": True})) == "files"
+
+
 def test_the_header_stands_above_the_key_of_the_batch(daemon: Daemon) -> None:
     body = batch_body(THREE, batch_idempotency_key="k")
     first = body_of(ask_batch(daemon, body, repeat_key="header"), 201)
@@ -316,6 +329,21 @@ def test_a_deleted_source_is_told_and_ends_its_file(working: Daemon) -> None:
     assert outcomes(finalize_batch(working, batch)) == {"a": "failed", "b": "replayed"}
     body_of(working.ask("DELETE", f"/v1/sources/{made['b']}"))
     assert batch_status(working, batch)["status"] == "failed"
+
+
+def test_a_source_that_has_left_its_last_bucket_ends_its_file(working: Daemon) -> None:
+    second = working.make_bucket("second")
+    batch = open_batch(working, [A, B])
+    send(working, batch, "a", "b")
+    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
+    working.wait_ready(*made.values())
+    body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{made['a']}"))
+    status = batch_status(working, batch, include_items="true")
+    assert (status["status"], status["terminal"], status["ready"]) == ("completed_with_failures", True, False)
+    assert [item["status"] for item in status["items"]] == ["detached", "active"]
+    body_of(working.ask("POST", f"/v1/buckets/{second}/sources", json={"source_id": made["a"]}))
+    working.wait_ready(made["a"])
+    assert batch_status(working, batch)["status"] == "completed"
 
 
 def test_a_file_that_cannot_be_read_fails_in_the_status(working: Daemon) -> None:

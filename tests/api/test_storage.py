@@ -164,6 +164,14 @@ def test_chunks_of_any_size_make_the_file(daemon: Daemon) -> None:
     assert stored_bytes(daemon, source["id"]) == DATA
 
 
+def test_two_ranges_are_refused(shared: Daemon) -> None:
+    session = pending(shared)
+    headers = [("Content-Range", f"bytes {span}/{SIZE}") for span in ("0-4", "5-9")]
+    answer = shared.ask("PUT", path_of(session), key="", headers=headers, content=b"hello")
+    assert refused_field(answer) == "Content-Range"
+    assert state_of(shared, session) == ("pending", 0)
+
+
 def send_in_pieces(daemon: Daemon, session: Session, data: bytes, content_range: str | None) -> httpx.Response:
     """Without a Content-Length."""
 

@@ -1,18 +1,22 @@
 """What a session costs, and what a dry run does not."""
 
+import shutil
 from typing import Any
 
 import pytest
 
 from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES
+from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import (
     ask_session,
     finalize,
     open_session,
     put,
+    put_part,
+    state_of,
+    stored_bytes,
 )
 
 SIZE = len(NOTES)
@@ -44,6 +48,18 @@ def test_creates_are_counted_and_puts_are_not(make_daemon: MakeDaemon) -> None:
     body_of(finalize(daemon, sessions[0]), 201)
     daemon.advance(1)
     body_of(ask_session(daemon, repeat_key="late"), 201)
+
+
+def test_a_nearly_full_disk_takes_no_more_of_what_was_promised(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session(daemon)
+    put_part(daemon, session, NOTES, 0, 8)
+    nearly_full = type("Usage", (), {"total": 10**12, "free": 10**6})
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: nearly_full)
+        details_of(put(daemon, session, NOTES), "storage_full")
+        assert state_of(daemon, session) == ("uploading", 9)
+    body_of(put(daemon, session, NOTES))
+    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
 @pytest.mark.parametrize("where", ["body", "query"])

@@ -17,6 +17,7 @@ from tests.api.sessions import (
     path_of,
     put,
     put_part,
+    session_body,
     session_path,
     sha256_of,
     state_of,
@@ -225,6 +226,8 @@ def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: d
         ({"tags": ["x" * 65]}, "tags"),
         ({"metadata": []}, "metadata"),
         ({"sha256": "abc"}, "sha256"),
+        ({"mapping": "a\nb"}, "mapping"),
+        ({"mapping": "x" * 1025}, "mapping"),
         ({"webhook": {"url": "http://x.example"}}, "webhook"),
         ({"team_id": "team_x"}, "team_id"),
         ({"dry_run": "yes"}, "dry_run"),
@@ -242,6 +245,17 @@ def test_a_source_is_replaced_through_a_session(working: Daemon) -> None:
     new = body_of(finalize(working, session), 201)["id"]
     working.wait_ready(new)
     assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found") == {"replaced_by": new}
+
+
+def test_a_replay_is_answered_after_the_replacement_was_made(working: Daemon) -> None:
+    old = working.add_ready()
+    session = open_session(working, replaces=old, repeat_key="k")
+    body_of(put(working, session, NOTES))
+    working.wait_ready(body_of(finalize(working, session), 201)["id"])
+    again = body_of(ask_session(working, replaces=old, repeat_key="k"))
+    assert (again["session_id"], again["status"]) == (session["session_id"], "finalized")
+    details_of(ask_session(working, replaces=old, repeat_key="other"), "source_not_found")
+    details_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True), "source_not_found")
 
 
 def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
@@ -308,6 +322,13 @@ def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
         details_of(ask_session(shared, repeat_key=bad), "invalid_idempotency_key")
     other = shared.add_key()
     assert open_session(shared, repeat_key="conflict", key=other, title="another")
+
+
+def test_two_keys_are_no_key(daemon: Daemon) -> None:
+    daemon.make_bucket()
+    headers = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    answer = daemon.ask("POST", "/v1/buckets/inbox/uploads", headers=headers, json=session_body())
+    details_of(answer, "invalid_idempotency_key")
 
 
 def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:

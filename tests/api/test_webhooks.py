@@ -319,6 +319,20 @@ def test_each_team_has_its_own_secret_and_log(working: Daemon, site: Site) -> No
     details_of(working.ask("POST", f"/v1/webhooks/deliveries/{event_id}/resend", key=other), "not_found")
 
 
+def test_a_restricted_key_sees_the_deliveries_of_its_buckets(working: Daemon, site: Site) -> None:
+    own, other = (working.add_key(buckets=(working.make_bucket(slug),)) for slug in ("inbox", "second"))
+    with receiving() as receiver:
+        take(working, site.url("/notes.md"), receiver.url)
+        event_id = settled(working, "delivered")["id"]
+        for key, seen in ((own, [event_id]), (other, [])):
+            told = body_of(working.ask("GET", "/v1/webhooks/deliveries", key=key))
+            assert [each["id"] for each in told["deliveries"]] == seen
+        resend = f"/v1/webhooks/deliveries/{event_id}/resend"
+        details_of(working.ask("POST", resend, key=other), "not_found")
+        body_of(working.ask("POST", resend, key=own))
+        settled(working, "delivered", attempts=2)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [

@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from svc_daemon.core.batches import ACTIVE, DELETED, FAILED, GIVEN_UP, INDEXING, PENDING, QUEUED, roll_up
+from svc_daemon.core.batches import ACTIVE, DELETED, DETACHED, FAILED, GIVEN_UP, INDEXING, PENDING, QUEUED, roll_up
 
 READY = (ACTIVE, True)
 SYNCING = (ACTIVE, False)
-ENDED = [READY, (FAILED, False), (GIVEN_UP, False), (DELETED, False)]
+ENDED = [READY, (FAILED, False), (GIVEN_UP, False), (DELETED, False), (DETACHED, False)]
 ON_THEIR_WAY = [(QUEUED, False), (INDEXING, False), SYNCING]
 
 
@@ -27,6 +27,7 @@ ON_THEIR_WAY = [(QUEUED, False), (INDEXING, False), SYNCING]
         ([READY, (FAILED, False)], False, "completed_with_failures"),
         ([READY, (GIVEN_UP, False)], True, "completed_with_failures"),
         ([READY, (DELETED, False)], False, "completed_with_failures"),
+        ([READY, (DETACHED, False)], False, "completed_with_failures"),
         ([(FAILED, False)], False, "failed"),
         ([(GIVEN_UP, False)], False, "failed"),
         ([(GIVEN_UP, False)], True, "expired"),

@@ -11,6 +11,7 @@ from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
+from tests.api.sites import hosting, receiving
 from tests.provider.samples import make_document
 
 BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
@@ -124,6 +125,20 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Dae
     daemon.advance(-3600)
     assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
     assert claim() is not None
+
+
+def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> None:
+    with hosting() as site, receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
+        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
+        daemon.start("indexing", "syncing")
+        daemon.wait_ready(source_id)
+        daemon.stop()
+        assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
+        daemon.advance(-3600)
+        assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
+        daemon.start("delivering")
+        wait_until(lambda: receiver.calls, "the webhook is called", PATIENCE_S)
 
 
 def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:

@@ -1,5 +1,6 @@
 """The indexing worker: attempts, leases, fairness, stops, and deletes that come in between."""
 
+import shutil
 import sqlite3
 from itertools import islice
 
@@ -222,6 +223,23 @@ def test_a_disk_that_is_full_for_a_moment_does_not_end_the_worker(daemon: Daemon
     wait_until(lambda: daemon.context.database.operations > before, "a claim fails", PATIENCE_S)
     assert state_of(daemon, source_id) == ("queued", "queued", 0)
     daemon.write(lambda connection: connection.execute("DROP TRIGGER full"))
+    daemon.wait_ready(source_id)
+
+
+def test_a_nearly_full_disk_takes_nothing_into_the_index(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    source_id = daemon.add_source()
+    nearly_full = type("Usage", (), {"total": 10**12, "free": 10**6})
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: nearly_full)
+        daemon.start()
+        for attempt in (1, 2):
+            wait_attempt(daemon, source_id, attempt)
+            daemon.advance(60)
+        daemon.wait_status(source_id, "failed")
+    error = daemon.source(source_id)["error"]
+    assert (error["code"], error["retryable"]) == ("max_attempts_exhausted", True)
+    assert "nearly full" in error["message"]
+    body_of(daemon.ask("POST", f"/v1/sources/{source_id}/retry"))
     daemon.wait_ready(source_id)
 
 
