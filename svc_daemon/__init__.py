@@ -56,4 +56,8 @@ Two files, and state alone decides
 `state.db` is small and precious. `index/<team>.db` is large and can be made again from the blobs. They don't commit
 together, so the index is written first and counts for nothing until the state says so, and a delete takes effect in the
 state at once. A kill between the two leaves a document that no search shows; the sweeper removes it.
+
+An index that is damaged, or that the operator wants anew, is made again by `workers.rebuilding` while uploads go on:
+the file goes, every active source is read again under its own generation, and until the last one is there searches of
+the team are refused and its sources are not `ready`, although their rows stay.
 """

@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from urllib.parse import quote
 
 import typer
 
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 
 
-teams = typer.Typer(help="Make and list teams.", no_args_is_help=True, rich_markup_mode=None)
+teams = typer.Typer(help="Make and list teams, and rebuild their indexes.", no_args_is_help=True, rich_markup_mode=None)
 keys = typer.Typer(help="Make keys of any team.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(teams, name="team")
 app.add_typer(keys, name="key")
@@ -98,6 +99,30 @@ def list_teams(as_json: Json = False) -> None:
     listed = _perform(errand, as_json)
     lines = [f"{team['id']}  {team['name']}" for team in listed["teams"]]
     print(json.dumps(listed, ensure_ascii=False) if as_json else "\n".join(lines))
+
+
+@teams.command("rebuild")
+def rebuild_team(
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="By id or name.")], as_json: Json = False
+) -> None:
+    """Make a team's search index anew from the stored files; where no daemon runs, the next start does."""
+    from svc_daemon.operations.rebuilding import queue_rebuild
+    from svc_daemon.operations.views import view_task
+    from svc_daemon.operators import Errand
+
+    path = f"/admin/teams/{quote(team, safe='')}/rebuild"
+    errand = Errand(
+        method="POST",
+        path=path,
+        body=None,
+        verb=lambda connection, ids: view_task(queue_rebuild(connection, ids, team)),
+    )
+    task = _perform(errand, as_json)
+    if as_json:
+        print(json.dumps(task, ensure_ascii=False))
+        return
+    print(task["id"])
+    print(f"the search index of {team} is made anew; until then its searches are refused", file=sys.stderr)
 
 
 @keys.command("create")

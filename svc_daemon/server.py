@@ -65,6 +65,7 @@ from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
+from svc_daemon.workers.rebuilding import RebuildingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 
@@ -193,6 +194,16 @@ def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
     return hear
 
 
+def on_loop(call: Callable[[str], None]) -> Callable[[str], None]:
+    """The same call from any thread, made on the loop's."""
+    loop = asyncio.get_running_loop()
+
+    def hear(team_id: str) -> None:
+        loop.call_soon_threadsafe(call, team_id)
+
+    return hear
+
+
 async def _open_process(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
@@ -206,7 +217,8 @@ async def _open_process(
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
-    provider = EmbeddedProvider(files.index, on_broken=hear_broken)
+    wakes = Wakes()
+    provider = EmbeddedProvider(files.index, on_broken=hear_broken, on_damaged=on_loop(wakes.tell_damaged))
     stack.callback(provider.close)
     extractor = Extractor(files.scratch, _cage_limits(settings.limits))
     stack.push_async_callback(extractor.close)
@@ -222,7 +234,7 @@ async def _open_process(
         limits=settings.limits,
         gates=Gates(settings.limits, clock.monotonic),
         writers=Writers(),
-        wakes=Wakes(),
+        wakes=wakes,
         secret=prepare_secret(files, os.urandom),
     )
     installation_id = prepare_installation(files, database, make_ids)
@@ -263,6 +275,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
         SweepingWorker(process.context),
         CascadingWorker(process.context),
         DeliveringWorker(process.context),
+        RebuildingWorker(process.context, process.extractor),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:

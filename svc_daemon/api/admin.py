@@ -1,4 +1,4 @@
-"""The operator's door: teams and their keys, for `svc-daemon` on this machine while the service runs.
+"""The operator's door: teams, their keys and their indexes, for `svc-daemon` on this machine while the service runs.
 
 It takes the operator token, which is in a file that only the service's user can read, from a client on this machine
 that is no browser. It is no part of the API that keys open, so it doesn't stand in its document.
@@ -17,6 +17,8 @@ from svc_daemon.api.presenting import body_of, context_of
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import teams as verbs
+from svc_daemon.operations.rebuilding import rebuild_store
+from svc_daemon.operations.views import view_task
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
@@ -36,6 +38,10 @@ async def list_teams(request: Request) -> BaseModel:
 async def create_key(request: Request) -> BaseModel:
     fields, context = await body_of(request, wire.OperatorKeyCreate), context_of(request)
     return await context.write(lambda connection: verbs.create_team_key(connection, context.ids, fields))
+
+
+async def rebuild_team(request: Request) -> BaseModel:
+    return view_task(await rebuild_store(context_of(request), request.path_params["team"]))
 
 
 def check_operator(request: Request) -> None:
@@ -78,5 +84,6 @@ def _route(method: str, path: str, handler: Answering) -> Route:
 ROUTES = (
     _route("POST", "/admin/teams", create_team),
     _route("GET", "/admin/teams", list_teams),
+    _route("POST", "/admin/teams/{team:path}/rebuild", rebuild_team),
     _route("POST", "/admin/keys", create_key),
 )

@@ -78,12 +78,13 @@ URL = (*NO_BUCKET, *WEB)
 REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
+INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
     E.MODEL_NOT_ALLOWED,
     E.BUCKET_STORE_INDEXING_PENDING,
     E.METADATA_FILTER_TOO_LARGE,
     E.SEARCH_TIMEOUT,
-    E.SEARCH_FAILED,
+    *INDEX,
     *NO_BUCKET,
 )
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
@@ -170,9 +171,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: source.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
 
     Endpoint("GET", S, sources.show, "Show a source: is it ready?", {200: source.SourceVerified},
-             query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
+             query=VERIFY, errors=(*NO_SOURCE, *INDEX)),
     Endpoint("PATCH", S, sources.update, "Describe a source", S_ONE,
-             body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, E.SEARCH_FAILED)),
+             body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, *INDEX)),
     Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
              query={"force": "true: even if other things depend on it."}),
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
@@ -181,9 +182,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NO_SOURCE, *REFETCH, E.URL_IS_WEB_PAGE, E.URL_IS_FILE, E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
-             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, E.SEARCH_FAILED)),
+             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, *INDEX)),
     Endpoint("GET", "/v1/knowledge/files/{source_id}", sources.show, "Show a source (alias)",
-             {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, E.SEARCH_FAILED)),
+             {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, *INDEX)),
     Endpoint("GET", "/v1/knowledge/tasks/{task_id}", tasks.show, "Show a task", {200: task.TaskAnswer},
              errors=(E.TASK_NOT_FOUND,)),
 

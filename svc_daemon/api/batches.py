@@ -32,12 +32,14 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.replays import check_key
+from svc_daemon.operations.views import withheld_by
 from svc_daemon.settings import Limits
 from svc_daemon.store.batches import Batch
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire import headers
+from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
 from svc_daemon.wire.sources import DryRun
@@ -109,12 +111,14 @@ async def show(request: Request) -> Response:
     key = caller(request)
     batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
     with_items = flag("include_items", request.query_params.get("include_items"))
+    is_withheld = any(item.member.in_maintenance for item in items)
     told = wire.BatchStatus(
         batch_id=batch.id,
         bucket_ids=list(batch.bucket_ids),
         status=rolled.status,
         terminal=rolled.terminal,
-        ready=rolled.ready,
+        ready=rolled.ready and not is_withheld,
+        ready_withheld_by=str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_withheld else None,
         counters=wire.BatchCounters(**rolled.counters),
         created_at=batch.created_at,
         expires_at=batch.expires_at,
@@ -236,7 +240,7 @@ def _finalized(outcome: Finalized, client_file_id: str) -> wire.FinalizedItem:
 
 def _replayed(outcome: Finalized, client_file_id: str) -> wire.ReplayedItem:
     source = outcome.source
-    state = {"status": source.status, "ready": source.ready} if source else {}
+    state = {"status": source.status, "ready": source.ready, "ready_withheld_by": withheld_by(source)} if source else {}
     return wire.ReplayedItem.model_validate(_names(outcome, client_file_id) | state)
 
 
@@ -268,6 +272,6 @@ def _item(item: verbs.Item) -> wire.BatchItem:
         task_id=member.task_id,
         bucket_ids=list(member.bucket_ids),
         status=item.state,
-        ready=item.ready,
+        ready=item.ready and not member.in_maintenance,
         error=error,
     )

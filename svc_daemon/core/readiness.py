@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
+MAINTENANCE = "maintenance"
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
@@ -27,8 +28,12 @@ def is_ready(status: str, memberships: Collection[str]) -> bool:
     return status == ACTIVE and bool(memberships) and sync_status(memberships) == ACTIVE
 
 
-def store_status(indexed: int, pending: int, failed_syncs: int) -> str:
-    """`degraded` while a sync fails, `indexing` while something is on its way, else `active`, or `empty`."""
+def store_status(indexed: int, pending: int, failed_syncs: int, *, in_maintenance: bool = False) -> str:
+    """`maintenance` while the team's index is made anew, `degraded` while a sync fails, `indexing` while something is
+    on its way, else `active`, or `empty`.
+    """
+    if in_maintenance:
+        return MAINTENANCE
     if failed_syncs:
         return "degraded"
     if pending:

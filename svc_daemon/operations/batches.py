@@ -49,6 +49,7 @@ class Item:
     member: BatchMember
     #: A state of `core.batches`.
     state: str
+    #: By the rows of its source; a maintenance of the index withholds it, and lets the batch's status stand.
     ready: bool
     error: dict[str, Any] | None
 

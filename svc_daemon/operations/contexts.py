@@ -29,6 +29,14 @@ class Wakes:
     sweeping: asyncio.Event = field(default_factory=asyncio.Event)
     cascading: asyncio.Event = field(default_factory=asyncio.Event)
     delivering: asyncio.Event = field(default_factory=asyncio.Event)
+    rebuilding: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Teams whose index was found damaged and for which no rebuild has been queued yet.
+    damaged: set[str] = field(default_factory=set)
+
+    def tell_damaged(self, team_id: str) -> None:
+        """Have the team's index looked after; on the loop's own thread."""
+        self.damaged.add(team_id)
+        self.rebuilding.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_sourc
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
-from svc_daemon.store.memberships import delete_membership, delete_memberships
+from svc_daemon.store.memberships import delete_membership, delete_memberships, schedule_syncs
 from svc_daemon.store.sources import Source, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_tombstone
@@ -63,8 +63,13 @@ def leave_bucket(connection: Connection, context: Context, source: Source, bucke
     delete_membership(connection, source.id, bucket_id)
     create_detachment(connection, source.team_id, source.id)
     left = find_source(connection, source.team_id, source.id)
-    if left is not None and left.ready:
+    if left is None or not left.is_complete:
+        return
+    if not left.in_maintenance:
         record_event(connection, context, left)
+    elif left.webhook is not None:
+        # Syncs wait for the end of the maintenance, and the event comes with the last of them.
+        schedule_syncs(connection, source.id, context.clock.timestamp())
 
 
 def give_places(

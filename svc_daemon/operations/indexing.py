@@ -31,7 +31,16 @@ from svc_daemon.store.tasks import (
     update_progress,
 )
 from svc_daemon.wire.codes import SourceErrorCode
-from svc_daemon.wire.tasks import CASCADE, INDEXING
+from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A source as it is to be read."""
+
+    source: Source
+    #: The chunking options of its oldest bucket; None is the default's.
+    chunking: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,11 @@ class IndexingClaim:
     """A task that this worker holds, and the source as it stood at the claim."""
 
     task: Task
-    source: Source
-    #: The chunking options of its oldest bucket; None is the default's.
-    chunking: dict[str, Any] | None
+    reading: Reading
+
+    @property
+    def source(self) -> Source:
+        return self.reading.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +106,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
         if source is None:
             return False
         chunks = len(extraction.chunks)
-        update_state(connection, _indexed(source, extraction, now))
+        update_state(connection, indexed(source, extraction, now))
         update_progress(connection, claim.task, "bucket_sync", chunks, chunks)
         finish_task(connection, claim.task, "succeeded", now)
         schedule_syncs(connection, source.id, now)
@@ -140,12 +151,17 @@ async def park_claimed(context: Context) -> None:
 
     def work(connection: Connection) -> None:
         for task in list_expired(connection, inf):
-            park_task(connection, task)
-            source = find_source(connection, task.team_id, task.source_id or "")
-            if source is not None:
-                _move(connection, context, source, readiness.QUEUED)
+            put_back(connection, context, task)
 
     await context.write(work)
+
+
+def put_back(connection: Connection, context: Context, task: Task) -> None:
+    """Back into the queue, without a lost attempt; whoever works on it now holds a stale claim."""
+    park_task(connection, task)
+    source = find_source(connection, task.team_id, task.source_id or "")
+    if source is not None:
+        _move(connection, context, source, readiness.QUEUED)
 
 
 async def release_expired(context: Context, now_s: float) -> int:
@@ -162,6 +178,7 @@ async def release_expired(context: Context, now_s: float) -> int:
     released = await context.write(work)
     context.wakes.indexing.set()
     context.wakes.cascading.set()
+    context.wakes.rebuilding.set()
     context.wakes.delivering.set()
     return released
 
@@ -172,7 +189,13 @@ def _begin(connection: Connection, context: Context, task: Task) -> IndexingClai
         finish_task(connection, task, "canceled", context.clock.timestamp())
         return None
     _move(connection, context, source, readiness.INDEXING)
-    return IndexingClaim(task, replace(source, status=readiness.INDEXING), _chunking(connection, source))
+    return IndexingClaim(task, Reading(replace(source, status=readiness.INDEXING), _chunking(connection, source)))
+
+
+def find_reading(connection: Connection, team_id: str, source_id: str) -> Reading | None:
+    """The source as it stands, with what it takes to read it."""
+    source = find_source(connection, team_id, source_id)
+    return Reading(source, _chunking(connection, source)) if source else None
 
 
 def _chunking(connection: Connection, source: Source) -> dict[str, Any] | None:
@@ -189,7 +212,8 @@ def _held_source(connection: Connection, claim: IndexingClaim) -> Source | None:
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
-def _indexed(source: Source, extraction: Extraction, now: str) -> Source:
+def indexed(source: Source, extraction: Extraction, now: str) -> Source:
+    """The source once the index holds what was read of it."""
     return replace(
         source,
         status=readiness.ACTIVE,
@@ -209,7 +233,7 @@ def _indexed(source: Source, extraction: Extraction, now: str) -> Source:
 
 def _release(connection: Connection, context: Context, task: Task) -> None:
     """The worker is gone with its reasons: what is known is that the attempt did not end."""
-    if task.type == CASCADE:
+    if task.type in (CASCADE, REBUILD):
         # No document of its can be at fault: it goes on where it stopped, however often that happens.
         park_task(connection, task)
         return

@@ -12,6 +12,7 @@ from svc_daemon.store.keys import Key, find_key
 from svc_daemon.store.sources import Source, find_source, get_source
 from svc_daemon.store.tasks import Task, get_task
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.tasks import REBUILD
 
 
 def authenticate(context: Context, authorization: str | None) -> Key:
@@ -73,9 +74,9 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
 
 
 def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
-    """Raises NotFound; a key that is kept to some buckets sees the tasks of these and of the sources there."""
+    """Raises NotFound; a key that is kept to some buckets sees tasks of these, of sources there, and rebuilds."""
     task = get_task(connection, key.team_id, task_id)
-    if key.buckets is None:
+    if key.buckets is None or task.type == REBUILD:
         return task
     cascade = find_cascade(connection, task.id)
     if cascade is not None and cascade.bucket_id in key.buckets:

@@ -2,7 +2,8 @@
 
 The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
 very generation and an active member of a bucket in scope. So what was deleted is missed from the moment the delete
-answered, whatever the index still holds.
+answered, whatever the index still holds. While a team's index is made anew its searches are refused, and one that this
+overtook is refused too, or asks again: an index that is being filled would answer with less than there is.
 
 Where hits drop out, the question may be asked again. When a bucket changed since its scope was read, a source may have
 been replaced in between, and the index was asked before it held the new one: asked again, a search finds the old one or
@@ -20,6 +21,7 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket
+from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import Bucket, find_bucket, list_buckets, take_census
@@ -58,6 +60,8 @@ class Scope:
     #: Each bucket's revision when the scope was read: it moves with every change of membership.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
+    #: The rebuild that made the index: another one at the end means that the index was another one too.
+    rebuild_id: str | None
 
     @property
     def bucket_ids(self) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ class Judged:
     results: Results
     #: Hits dropped out, and there are more behind them than were asked for.
     is_short: bool
-    #: Hits dropped out because the buckets changed since the scope was read.
+    #: Hits dropped out because the buckets changed since the scope was read, or the index was made anew.
     is_overtaken: bool
 
     @property
@@ -83,7 +87,7 @@ async def search(context: Context, key: Key, request: SearchRequest) -> Results:
     """The best chunks for the query within what the key may reach.
 
     Raises `invalid_request`, `model_not_allowed`, `bucket_not_found`, `metadata_filter_too_large`,
-    `bucket_store_indexing_pending`, `search_timeout` and `search_failed`.
+    `team_store_maintenance`, `bucket_store_indexing_pending`, `search_timeout` and `search_failed`.
     """
     _check(context, request)
     _check_agent(key, request)
@@ -124,13 +128,15 @@ def _check_agent(key: Key, request: SearchRequest) -> None:
         raise NotFound(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {agent_id!r}.", agent_id=agent_id)
 
 
-def _find_scope(connection: Connection, key: Key, request: SearchRequest) -> Scope:
+def _find_scope(connection: Connection, context: Context, key: Key, request: SearchRequest) -> Scope:
     buckets = _buckets(connection, key, request.buckets)
+    rebuild_id = refuse_in_maintenance(connection, context, key.team_id)
     revisions = {bucket.id: bucket.revision for bucket in buckets}
     if request.filters is None and not request.tags:
-        return Scope(revisions, None if request.source_ids is None else tuple(request.source_ids))
+        return Scope(revisions, None if request.source_ids is None else tuple(request.source_ids), rebuild_id)
     members = [source for bucket_id in revisions for source in _members(connection, key, bucket_id)]
-    return Scope(revisions, tuple(dict.fromkeys(source.id for source in members if _is_wanted(source, request))))
+    wanted = dict.fromkeys(source.id for source in members if _is_wanted(source, request))
+    return Scope(revisions, tuple(wanted), rebuild_id)
 
 
 def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[Bucket]:
@@ -163,7 +169,7 @@ async def _ask_until_settled(context: Context, key: Key, request: SearchRequest)
     # Some hits may turn out to be gone: ask for a few more than are wanted.
     limit = request.max_num_results * 2 + 5
     for _ in range(MAX_ROUNDS):
-        scope = await context.read_aside(partial(_find_scope, key=key, request=request))
+        scope = await context.read_aside(partial(_find_scope, context=context, key=key, request=request))
         query = SearchQuery(
             text=request.query,
             bucket_ids=scope.bucket_ids,
@@ -173,7 +179,8 @@ async def _ask_until_settled(context: Context, key: Key, request: SearchRequest)
             deadline_s=deadline_s,
         )
         page = await asyncio.to_thread(_ask, context, key.team_id, query)
-        judged = await context.read_aside(partial(_judge, key=key, request=request, scope=scope, page=page))
+        judge = partial(_judge, context=context, key=key, request=request, scope=scope, page=page)
+        judged = await context.read_aside(judge)
         if judged.is_settled:
             break
         limit *= 1 if judged.is_overtaken else GROWTH
@@ -183,19 +190,24 @@ async def _ask_until_settled(context: Context, key: Key, request: SearchRequest)
 def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
     try:
         return context.provider.search(team_id, query)
-    except SearchTimeout as error:
-        raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
     except ProviderError as error:
+        # A rebuild that has begun since may have closed the index under the search.
+        context.read(partial(refuse_in_maintenance, context=context, team_id=team_id))
+        if isinstance(error, SearchTimeout):
+            raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-def _judge(connection: Connection, *, key: Key, request: SearchRequest, scope: Scope, page: SearchPage) -> Judged:
-    """What of the page counts now, and whether to ask again."""
+def _judge(
+    connection: Connection, *, context: Context, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
+) -> Judged:
+    """What of the page counts now, and whether to ask again. Raises `team_store_maintenance`."""
+    is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope))]
     has_lost = len(kept) < len(page.hits)
     is_short = has_lost and page.has_more and len(kept) < request.max_num_results
-    is_overtaken = has_lost and _revisions(connection, key, scope) != scope.revisions
+    is_overtaken = is_remade or (has_lost and _revisions(connection, key, scope) != scope.revisions)
     return Judged(_results(kept, page, request), is_short=is_short, is_overtaken=is_overtaken)
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from sqlite3 import Connection
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, get_usable_bucket
+from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.buckets import Bucket, touch_buckets_of
@@ -41,8 +43,11 @@ def show_source(context: Context, key: Key, source_id: str) -> Source:
 
 
 async def verify_source(context: Context, source: Source) -> ProviderState:
-    """What the index itself holds of the source now; raises `search_failed` where it can't tell."""
-    document = await _ask(lambda: context.provider.get_document(source.team_id, source.id))
+    """What the index itself holds of the source now; raises `search_failed` where it can't tell.
+
+    While the index is made anew, that is nothing until the source's turn has come.
+    """
+    document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
     if document is not None and document.generation == source.generation:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
     state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
@@ -143,26 +148,34 @@ def requeue(connection: Connection, context: Context, source: Source) -> Source:
 
 
 async def read_text(context: Context, source: Source) -> StoredText:
-    """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never."""
-    stored = await _ask(lambda: context.provider.get_text(source.team_id, source.id))
+    """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never.
+
+    Raises `team_store_maintenance` while the index is made anew and has not come to this source yet.
+    """
+    stored = await _ask(context, source, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation == source.generation:
         return stored
     if source.status == readiness.FAILED:
         raise refusal("", f"No text could be extracted from {source.id}; see its error.")
+    context.read(partial(refuse_in_maintenance, context=context, team_id=source.team_id))
     raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, f"{source.id} is not indexed yet.")
 
 
 async def _retitle(context: Context, source: Source, title: str) -> None:
     """A source that isn't indexed yet takes its title along when it is."""
     with suppress(DocumentMissing):
-        await _ask(lambda: context.provider.set_title(source.team_id, source.id, title))
+        await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
 
 
-async def _ask(work: Callable[[], T]) -> T:
-    """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart."""
+async def _ask(context: Context, source: Source, work: Callable[[], T]) -> T:
+    """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart.
+
+    Or `team_store_maintenance`, where the index was closed in order to be made anew.
+    """
     try:
         return await asyncio.to_thread(work)
     except DocumentMissing:
         raise
     except ProviderError as error:
+        context.read(partial(refuse_in_maintenance, context=context, team_id=source.team_id))
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error

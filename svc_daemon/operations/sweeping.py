@@ -10,10 +10,12 @@ from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import deliveries, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
+from svc_daemon.store.rebuilds import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)
@@ -104,10 +106,12 @@ async def reconcile_index(context: Context) -> int:
     """Hold each team's index against the state, at start. Returns how many documents were out of place.
 
     A document without a source is cleared: a delete overtook its indexing, then a kill. A source whose document is
-    missing (the index file was lost or removed) is read again from its stored bytes.
+    missing is read again from its stored bytes; where all are missing (the file was lost or removed), by a rebuild.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
+        if context.read(partial(is_in_maintenance, team_id=team_id)):
+            continue
         try:
             found += await _reconcile_team(context, team_id)
         except ProviderError as error:
@@ -116,11 +120,16 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    listed = await asyncio.to_thread(_list_generations, context, team_id)
+    # In this order: what is active by now is in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
+    listed = await asyncio.to_thread(_list_generations, context, team_id)
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
+    if active and not active.keys() & listed.keys():
+        log.error("the index of %s is lost: it is made anew from the stored files", team_id)
+        await rebuild_store(context, team_id)
+        return len(active)
     missing = [source_id for source_id, generation in active.items() if listed.get(source_id) != generation]
     return len(orphans) + await _reindex(context, team_id, missing)
 
@@ -141,7 +150,7 @@ async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int
 def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:
     team_id, source_id, generation = key
     source = sources.find_source(connection, team_id, source_id)
-    if source is None or source.status != readiness.ACTIVE or source.generation == generation:
+    if source is None or source.status != readiness.ACTIVE or source.generation == generation or source.in_maintenance:
         return 0
     requeue(connection, context, source)
     return 1

@@ -89,7 +89,10 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
 
     def work(connection: Connection) -> None:
         source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
-        if source is not None and source.generation == sync.source.generation:
+        if source is None or source.in_maintenance:
+            # A rebuild has begun since the claim: it reads every document, and the sync follows.
+            return
+        if source.generation == sync.source.generation:
             requeue(connection, context, source)
 
     await context.write(work)

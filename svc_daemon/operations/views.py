@@ -8,6 +8,7 @@ from svc_daemon.store.cascades import Cascade
 from svc_daemon.store.sources import Source
 from svc_daemon.store.tasks import Task
 from svc_daemon.wire import buckets, sources, tasks
+from svc_daemon.wire.codes import ErrorCode
 
 
 def view_source(source: Source) -> sources.Source:
@@ -16,6 +17,7 @@ def view_source(source: Source) -> sources.Source:
         type=source.type,
         status=source.status,
         ready=source.ready,
+        ready_withheld_by=withheld_by(source),
         bucket_sync_status=source.sync_status,
         title=source.title,
         filename=source.filename,
@@ -43,7 +45,7 @@ def view_member(source: Source, bucket_id: str) -> sources.SourceMember:
     """A source as its bucket lists it: sync and readiness are those of this membership."""
     shown = view_source(source).model_dump()
     sync_status = source.places[bucket_id]
-    shown["ready"] = readiness.is_ready(source.status, [sync_status])
+    shown["ready"] = readiness.is_ready(source.status, [sync_status]) and not source.in_maintenance
     shown["bucket_sync_status"] = sync_status
     return sources.SourceMember(**shown, bucketSyncStatus=sync_status)
 
@@ -72,7 +74,9 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
             retrievable=census.retrievable,
         ),
         bucketStore=buckets.BucketStore(
-            status=readiness.store_status(census.indexed, census.pending, census.failed_syncs),
+            status=readiness.store_status(
+                census.indexed, census.pending, census.failed_syncs, in_maintenance=census.in_maintenance
+            ),
             member_count=census.total,
             indexed_member_count=census.indexed,
             pending_member_count=census.pending,
@@ -112,6 +116,12 @@ def view_task(task: Task, cascade: Cascade | None = None) -> tasks.Task:
         started_at=task.started_at,
         finished_at=task.finished_at,
     )
+
+
+def withheld_by(source: Source) -> str | None:
+    """What keeps the source from being ready besides its own rows; a failed one waits for nothing."""
+    is_waiting = source.in_maintenance and source.status != readiness.FAILED
+    return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
 
 
 def _view_task_reference(source: Source) -> sources.TaskReference | None:

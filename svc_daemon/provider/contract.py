@@ -188,7 +188,11 @@ class SearchProvider(Protocol):
         ...
 
     def delete_team(self, team_id: str) -> None:
-        """Remove the team's whole index. One that isn't there is fine."""
+        """Remove the team's whole index. One that isn't there is fine.
+
+        Calls for this team that run at the same time may fail, and say that trying again can help; what is put
+        afterwards goes into a new index.
+        """
 
     def close(self) -> None:
         """Finish the writes that are under way and let go of all files. Nothing may be called after it."""

@@ -4,6 +4,7 @@ ProviderError           whatever went wrong, and whether trying again can help
  ├─ DocumentMissing     the index holds no such document: put it first
  ├─ SearchTimeout       the search reached its deadline and was interrupted
  └─ ProviderFailed      the provider itself is in trouble: disk, damage, or not to be reached
+         └─ IndexDamaged    a team's index is not what was written: only making it again helps
 """
 
 
@@ -32,3 +33,14 @@ class SearchTimeout(ProviderError):
 
 class ProviderFailed(ProviderError):
     """The provider is in trouble; the message says what it is and, where there is one, the way out."""
+
+
+class IndexDamaged(ProviderFailed):
+    """The team's index can't be used: damaged, or made by another release. It is to be made again."""
+
+    def __init__(self, team_id: str, reason: str) -> None:
+        message = (
+            f"The search index of {team_id} can't be used ({reason}). It is made again from the stored files; where "
+            f"that does not begin by itself, run `svc-daemon team rebuild {team_id}`."
+        )
+        super().__init__(message, retryable=True)

@@ -44,6 +44,7 @@ class BatchMember:
     source_error: str | None
     #: `bucket status` pairs with commas, as the view of sources has them.
     places: str | None
+    in_maintenance: bool
 
 
 def create_batch(connection: Connection, batch: Batch) -> None:
@@ -81,9 +82,17 @@ def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     """The batch's files in the order of its manifest, each with its source as it stands now."""
     rows = connection.execute(
         "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
-        " u.error AS upload_error, u.source_id, s.task_id, s.status AS source_status, s.error AS source_error, s.places"
+        " u.error AS upload_error, u.source_id, s.task_id, s.status AS source_status, s.error AS source_error,"
+        " s.places, EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = u.team_id) AS in_maintenance"
         " FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id"
         " WHERE u.batch_id = :batch_id ORDER BY u.position",
         {"batch_id": batch_id},
     ).fetchall()
-    return [BatchMember(**{**dict(row), "bucket_ids": tuple(json.loads(row["bucket_ids"]))}) for row in rows]
+    return [_member(row) for row in rows]
+
+
+def _member(row: Row) -> BatchMember:
+    values = dict(row)
+    values["bucket_ids"] = tuple(json.loads(row["bucket_ids"]))
+    values["in_maintenance"] = bool(row["in_maintenance"])
+    return BatchMember(**values)

@@ -53,6 +53,8 @@ class Census:
     pending: int
     #: Members whose sync failed and is tried again.
     failed_syncs: int
+    #: The team's search index is being made anew.
+    in_maintenance: bool = False
 
     @property
     def total(self) -> int:
@@ -161,6 +163,11 @@ def touch_buckets_of(connection: Connection, source_id: str) -> None:
     )
 
 
+def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
+    """Move the revision of every bucket: the readiness of all that is in them has changed."""
+    connection.execute("UPDATE buckets SET revision = revision + 1 WHERE team_id = :team_id", {"team_id": team_id})
+
+
 def take_census(connection: Connection, bucket_id: str) -> Census:
     """Count the bucket's members and list the active ones."""
     groups = connection.execute(
@@ -186,7 +193,16 @@ def take_census(connection: Connection, bucket_id: str) -> Census:
         indexed=indexed,
         pending=pending,
         failed_syncs=failed_syncs,
+        in_maintenance=_is_in_maintenance(connection, bucket_id),
     )
+
+
+def _is_in_maintenance(connection: Connection, bucket_id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
+        {"id": bucket_id},
+    ).fetchone()
+    return row is not None
 
 
 def _active_ids(connection: Connection, bucket_id: str) -> tuple[str, ...]:

@@ -18,9 +18,11 @@ def create_detachment(connection: Connection, team_id: str, source_id: str) -> N
 
 
 def list_detachments(connection: Connection, *, after: str = "", limit: int) -> list[Detachment]:
-    """Up to `limit` of them behind the source id `after`, in the order of the ids."""
+    """Up to `limit` of them behind the source id `after`, in the order of the ids; none of a team in maintenance."""
     rows = connection.execute(
-        "SELECT source_id, team_id FROM detachments WHERE source_id > :after ORDER BY source_id LIMIT :limit",
+        "SELECT source_id, team_id FROM detachments WHERE source_id > :after"
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = detachments.team_id)"
+        " ORDER BY source_id LIMIT :limit",
         {"after": after, "limit": limit},
     ).fetchall()
     return [Detachment(**dict(row)) for row in rows]

@@ -3,6 +3,8 @@
 queued -> syncing -> active          the sync worker claims, writes to the provider, then activates
 syncing -> queued                    the lease ran out, or the process died
 syncing -> failed -> syncing         the provider refused; tried again after a pause, without end
+
+While a team's index is made anew, its syncs wait: the documents that they are about may not be there yet.
 """
 
 from dataclasses import dataclass
@@ -93,6 +95,7 @@ def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: i
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
         "   SELECT source_id, bucket_id FROM memberships WHERE due_at IS NOT NULL AND due_at <= :now"
+        "   AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"
         "   ORDER BY due_at LIMIT :limit)"
         " RETURNING source_id, bucket_id, team_id, attempt",
         {"now": now, "lease_until_s": lease_until_s, "limit": limit},
@@ -139,6 +142,15 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
     )
 
 
+def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
+    """The team's index is about to go: what a worker is telling it now is to be told again afterwards."""
+    connection.execute(
+        "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
+        " WHERE team_id = :team_id AND sync_status = 'syncing'",
+        {"team_id": team_id, "due_at": due_at},
+    )
+
+
 def has_expired_syncs(connection: Connection, now_s: float) -> bool:
     row = connection.execute(
         "SELECT 1 FROM memberships WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s LIMIT 1",
@@ -173,6 +185,9 @@ def recall_syncs(connection: Connection, now: str, latest: str) -> int:
 
 def next_sync_due(connection: Connection) -> str | None:
     """When the earliest sync may be claimed; None when none waits."""
-    row = connection.execute("SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL").fetchone()
+    row = connection.execute(
+        "SELECT MIN(due_at) AS due FROM memberships WHERE due_at IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = memberships.team_id)"
+    ).fetchone()
     due: str | None = row["due"]
     return due

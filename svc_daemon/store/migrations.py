@@ -39,6 +39,12 @@ def m004_cascades(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
+@state()
+def m005_rebuilds(db: sqlite_utils.Database) -> None:
+    for statement in _SEVENTH.split(";\n\n"):
+        db.execute(statement)
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date; raises StorageError for a newer database."""
     db = sqlite_utils.Database(connection)
@@ -316,4 +322,22 @@ CREATE VIEW source_views AS
 SELECT s.*, t.type AS task_type, t.status AS task_status,
   (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
     JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+
+#: A team has one rebuild at a time; while it has one, its sources are not ready, whatever their rows say.
+_SEVENTH = """\
+CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
+
+CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';
+
+CREATE VIEW teams_in_maintenance AS
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
+
+DROP VIEW source_views;
+
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""

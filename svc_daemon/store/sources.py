@@ -58,6 +58,8 @@ class Source:
     task_status: str | None = None
     #: Bucket id to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
+    #: The team's search index is being made anew.
+    in_maintenance: bool = False
 
     @classmethod
     def from_row(cls, row: Row) -> "Source":
@@ -67,6 +69,7 @@ class Source:
         for name in ("tags", "warnings"):
             values[name] = tuple(json.loads(values[name]))
         values["places"] = _places(values["places"])
+        values["in_maintenance"] = bool(values["in_maintenance"])
         return cls(**values)
 
     @property
@@ -83,8 +86,13 @@ class Source:
         return readiness.sync_status(self.places.values())
 
     @property
-    def ready(self) -> bool:
+    def is_complete(self) -> bool:
+        """Indexed and synced, by its own rows: ready, unless something else is in the way."""
         return readiness.is_ready(self.status, self.places.values())
+
+    @property
+    def ready(self) -> bool:
+        return self.is_complete and not self.in_maintenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

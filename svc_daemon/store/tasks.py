@@ -92,6 +92,13 @@ def claim_task(
     return Task.from_row(rows[0]) if rows else None
 
 
+def claim_again(connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str) -> Task | None:
+    """`claim_task` for a task that goes on at the stage which it had reached."""
+    row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
+    stage = (row["stage"] if row else None) or first_stage
+    return claim_task(connection, task_id, now, lease_until_s, stage)
+
+
 def is_held(connection: Connection, task: Task) -> bool:
     """Whether `task`, as claimed, still holds its lease: nobody has canceled, released or claimed it since."""
     row = connection.execute(
@@ -116,6 +123,14 @@ def update_progress(connection: Connection, task: Task, stage: str, done: int, t
     )
 
 
+def count_progress(connection: Connection, task: Task) -> None:
+    """One more is done; a stale claim changes nothing."""
+    connection.execute(
+        "UPDATE tasks SET chunks_done = chunks_done + 1 WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token},
+    )
+
+
 def finish_task(
     connection: Connection, task: Task, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
@@ -133,16 +148,23 @@ def finish_task(
     )
 
 
-def retry_task(connection: Connection, task: Task, next_attempt_at: str, error: dict[str, Any]) -> None:
-    """Put a held task back for another attempt; a stale claim changes nothing."""
+def retry_task(
+    connection: Connection, task: Task, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
+) -> None:
+    """Put a held task back for another attempt; a stale claim changes nothing.
+
+    One that is endless never comes to its last attempt: that one is given back, and counted again.
+    """
+    attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
-        "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL"
-        " WHERE id = :id AND token = :token AND status = 'running'",
+        "UPDATE tasks SET status = 'queued', next_attempt_at = :next_attempt_at, error = :error, lease_until_s = NULL,"
+        " attempt = :attempt WHERE id = :id AND token = :token AND status = 'running'",
         {
             "id": task.id,
             "token": task.token,
             "next_attempt_at": next_attempt_at,
             "error": json.dumps(error),
+            "attempt": attempt,
         },
     )
 
@@ -170,6 +192,15 @@ def list_expired(connection: Connection, now_s: float) -> list[Task]:
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
         {"now_s": now_s},
+    ).fetchall()
+    return [Task.from_row(row) for row in rows]
+
+
+def list_running(connection: Connection, team_id: str, task_type: str) -> list[Task]:
+    """The team's running tasks of the type, whatever their leases."""
+    rows = connection.execute(
+        "SELECT * FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'running' AND type = :type",
+        {"team_id": team_id, "type": task_type},
     ).fetchall()
     return [Task.from_row(row) for row in rows]
 

@@ -100,6 +100,8 @@ class FinalizedItem(BaseModel):
 class ReplayedItem(FinalizedItem):
     status: str
     ready: bool
+    #: As on the source.
+    ready_withheld_by: str | None = None
 
 
 class PendingItem(BaseModel):
@@ -158,6 +160,8 @@ class BatchStatus(BaseModel):
     status: str
     terminal: bool
     ready: bool
+    #: Why nothing of it is `ready` for now, although its status stays: the code that a search answers meanwhile.
+    ready_withheld_by: str | None = None
     counters: BatchCounters
     created_at: str
     expires_at: str

@@ -47,6 +47,8 @@ class Source(BaseModel):
     status: str
     #: The whole readiness contract: indexed, and active in every bucket it belongs to.
     ready: bool
+    #: What `ready` waits for besides the source's own indexing and sync: the code that a search answers meanwhile.
+    ready_withheld_by: str | None = None
     #: `queued`, `syncing`, `active` or `failed` (which tries itself again).
     bucket_sync_status: str
     title: str

@@ -13,9 +13,10 @@ REBUILD = "store_rebuild"
 
 
 class TaskProgress(BaseModel):
-    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`, `delete` of a bucket; null before the first.
+    #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` of a bucket; `clear`, then `index` of a rebuild;
+    #: null before the first.
     stage: str | None
-    #: Of a bucket's deletion, these are members.
+    #: Of a bucket's deletion, these are members; of a rebuild, documents.
     chunks_done: int
     chunks_total: int | None
 

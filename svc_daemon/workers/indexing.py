@@ -12,8 +12,6 @@ import random
 from collections import deque
 from functools import partial
 
-from svc_daemon.core.chunking import ChunkingOptions
-from svc_daemon.core.documents import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
@@ -28,13 +26,12 @@ from svc_daemon.operations.indexing import (
     park_claimed,
     park_indexing,
 )
-from svc_daemon.provider.contract import IndexDocument
-from svc_daemon.provider.errors import ProviderError, ProviderFailed
-from svc_daemon.store.sources import Source, find_source
+from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
+from svc_daemon.workers import documents
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
@@ -121,57 +118,16 @@ class IndexingWorker:
 
     async def _index(self, claim: IndexingClaim) -> None:
         try:
-            extraction = await self._extract(claim)
-            self._check_room()
+            extraction = await documents.extract(self._context, self._extractor, claim.reading)
             await note_progress(self._context, claim, "index", len(extraction.chunks))
-            await asyncio.to_thread(self._put, claim, extraction)
+            await asyncio.to_thread(documents.put, self._context, claim.source, extraction)
         except ExtractionFailed as error:
             await self._fail(claim, Failure(error.code, error.message, error.retryable))
         except ProviderError as error:
             await self._fail(claim, Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable))
         else:
             if not await complete_indexing(self._context, claim, extraction):
-                await asyncio.to_thread(self._undo, claim)
-
-    async def _extract(self, claim: IndexingClaim) -> Extraction:
-        source = claim.source
-        return await self._extractor.extract(
-            self._context.blobs.path(source.blob_name),
-            filename=source.filename,
-            content_type=source.content_type,
-            chunking=ChunkingOptions(**claim.chunking) if claim.chunking else ChunkingOptions(),
-        )
-
-    def _check_room(self) -> None:
-        """An index grows several times as much as the bytes it is made of; a disk that it fills takes no delete."""
-        if not self._context.blobs.has_room(self._context.limits.free_disk_bytes):
-            raise ProviderFailed("The disk is nearly full; make room and retry.", retryable=True)
-
-    def _put(self, claim: IndexingClaim, extraction: Extraction) -> None:
-        source = claim.source
-        document = IndexDocument(
-            source_id=source.id,
-            generation=source.generation,
-            title=source.title,
-            text=extraction.text,
-            chunks=extraction.chunks,
-        )
-        provider = self._context.provider
-        provider.put_document(source.team_id, document, source.searched_places)
-        now = self._find(source)
-        if now is not None:
-            # It may have changed since the claim, or since an earlier one whose document a kill has left there.
-            provider.set_title(source.team_id, source.id, now.title)
-
-    def _undo(self, claim: IndexingClaim) -> None:
-        """The claim went stale: if that was a delete, what was put must not stay."""
-        source = claim.source
-        if self._find(source) is None:
-            self._context.provider.delete_document(source.team_id, source.id)
-
-    def _find(self, source: Source) -> Source | None:
-        """The source as it stands now."""
-        return self._context.read(lambda connection: find_source(connection, source.team_id, source.id))
+                await asyncio.to_thread(documents.undo, self._context, claim.source)
 
     async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
         log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)

@@ -39,6 +39,7 @@ from svc_daemon.operations.installations import prepare_installation, prepare_op
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.server import on_loop
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.keys import Key, create_key
@@ -48,13 +49,14 @@ from svc_daemon.store.teams import create_team
 from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
+from svc_daemon.workers.rebuilding import RebuildingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
-Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker | DeliveringWorker
+Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker | DeliveringWorker | RebuildingWorker
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
@@ -119,7 +121,10 @@ class Daemon:
         executor = self._stack.enter_context(ThreadPoolExecutor(4))
         database = Database(self.files.state, prepare=migrate)
         self._stack.callback(database.close)
-        self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic))
+        wakes = Wakes()
+        hear_damaged = on_loop(wakes.tell_damaged)
+        embedded = EmbeddedProvider(self.files.index, clock=clock.monotonic, on_damaged=hear_damaged)
+        self.provider = HeldProvider(embedded)
         self._stack.callback(self.provider.close)
         blobs = Blobs(self.files, executor, lambda: os.urandom(8).hex())
         self.context = Context(
@@ -133,7 +138,7 @@ class Daemon:
             limits=self.limits,
             gates=Gates(self.limits, clock.monotonic),
             writers=Writers(),
-            wakes=Wakes(),
+            wakes=wakes,
             secret=prepare_secret(self.files, os.urandom),
         )
         self.installation_id = prepare_installation(self.files, database, make_ids)
@@ -178,17 +183,19 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering):
+        events = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering, wakes.rebuilding)
+        for event in events:
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
-        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`, `delivering`), or all of them."""
+        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`, `delivering`, `rebuilding`), or all."""
         makers: dict[str, Callable[[], Worker]] = {
             "indexing": partial(IndexingWorker, self.context, self._extractor),
             "syncing": partial(SyncingWorker, self.context),
             "sweeping": partial(SweepingWorker, self.context),
             "cascading": partial(CascadingWorker, self.context),
             "delivering": partial(DeliveringWorker, self.context),
+            "rebuilding": partial(RebuildingWorker, self.context, self._extractor),
         }
         for name in names or makers:
             self.loop.run(self._start(makers[name]))

@@ -1,6 +1,7 @@
 """The operator's door: teams and their keys, for whoever holds the token, on this machine, in no browser."""
 
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -132,3 +133,21 @@ def test_the_token_is_for_its_user_alone_and_for_one_run(make_daemon: MakeDaemon
     second = make_daemon()
     assert second.operator_token == path.read_text().strip() != first.operator_token
     details_of(second.ask("GET", TEAMS, key=first.operator_token), "invalid_project_key")
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+def test_a_teams_index_is_made_anew_on_demand(daemon: Daemon, by: str) -> None:
+    team = make_team(daemon, "blue/green")
+    path = f"{TEAMS}/{quote(team['team'][by], safe='')}/rebuild"
+    task = body_of(ask(daemon, "POST", path))
+    assert (task["type"], task["status"], task["source_id"]) == ("store_rebuild", "queued", None)
+    assert body_of(ask(daemon, "POST", path))["id"] == task["id"]
+    key = team["key"]["key"]
+    assert details_of(daemon.search("quay", key=key), "team_store_maintenance")["task_id"] == task["id"]
+    assert body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task['id']}", key=key))["status"] == "queued"
+    assert daemon.found("quay") == []
+
+
+def test_the_index_of_no_team_is_not_made(daemon: Daemon) -> None:
+    details_of(ask(daemon, "POST", f"{TEAMS}/nobody/rebuild"), "not_found")
+    assert daemon.count("tasks") == 0

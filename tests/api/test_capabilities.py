@@ -55,6 +55,9 @@ NEEDED = {
     ("POST", "/v1/keys"): KEY_MANAGE,
     ("GET", "/v1/keys"): KEY_MANAGE,
     ("DELETE", "/v1/keys/{key_id}"): KEY_MANAGE,
+    ("POST", "/v1/knowledge/files/upload-session"): FILE_CREATE,
+    ("POST", "/v1/knowledge/files:batch/upload-session"): FILE_CREATE,
+    ("POST", "/v1/knowledge/websites"): FILE_CREATE,
     ("POST", "/v1/search"): SEARCH,
     ("GET", "/v1/search"): SEARCH,
 }
@@ -65,6 +68,7 @@ ANY_KEY = {
     ("GET", "/v1/buckets"),
     ("GET", B),
     ("GET", U),
+    ("GET", "/v1/knowledge/buckets"),
     ("GET", "/v1/knowledge/batches/{batch_id}"),
     ("GET", f"{B}/sources"),
     ("GET", S),

@@ -40,3 +40,8 @@ STORE: dict[tuple[int, int, int], str] = {
 
 def test_a_store_has_a_status_for_each_combination_of_counts() -> None:
     assert {counts: store_status(*counts) for counts in product((0, 1), repeat=3)} == STORE
+
+
+@pytest.mark.parametrize("counts", STORE)
+def test_a_store_that_is_made_anew_is_in_maintenance_whatever_it_holds(counts: tuple[int, int, int]) -> None:
+    assert store_status(*counts, in_maintenance=True) == "maintenance"

@@ -9,6 +9,7 @@ from svc_daemon.wire.codes import SourceErrorCode
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sites import hosting, receiving
 from tests.provider.samples import make_document
@@ -148,3 +149,22 @@ def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:
     daemon.advance(86_460)
     assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == 1
     assert daemon.count("idempotency") == 1
+
+
+def test_an_index_that_is_lost_as_a_whole_is_made_anew_under_the_same_ids(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    ids = {daemon.add_ready() for _ in range(3)}
+    daemon.close()
+    for path in daemon.files.index.iterdir():
+        path.unlink()
+    daemon = make_daemon()
+    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 3
+    assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"
+    # Another start finds the rebuild, and leaves all to it.
+    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 0
+    daemon.start("rebuilding")
+    wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
+    assert set(daemon.found("quay")) == ids
+    assert {document.generation for document in daemon.provider.list_documents(daemon.team_id)} == {1}

@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
 from svc_daemon.provider.embedded.schema import VERSION, prepare
-from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
+from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 from tests.provider.contract_suite import ProviderContract
 from tests.provider.samples import TEAM, make_document, search, sources
 
@@ -291,9 +291,8 @@ def test_a_file_that_is_no_index_fails_and_says_the_way_out(folder: Path, file: 
     folder.mkdir()
     file.write_bytes(b"this is not a database" * 500)
     provider = EmbeddedProvider(folder)
-    with pytest.raises(ProviderFailed, match="made again from the stored files") as caught:
+    with pytest.raises(IndexDamaged, match=f"made again from the stored files.*svc-daemon team rebuild {TEAM}"):
         search(provider, "fox")
-    assert not caught.value.retryable
     provider.close()
 
 
@@ -304,10 +303,28 @@ def test_a_damaged_index_fails_and_says_the_way_out(folder: Path, file: Path) ->
     first.close()
     whole = file.read_bytes()
     file.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
-    provider = EmbeddedProvider(folder)
-    with pytest.raises(ProviderFailed, match=r"damaged.*made again from the stored files") as caught:
-        search(provider, "fox")
-    assert not caught.value.retryable
+    told: list[str] = []
+    provider = EmbeddedProvider(folder, on_damaged=told.append)
+    for _ in range(2):
+        with pytest.raises(IndexDamaged, match=r"damaged.*made again from the stored files"):
+            search(provider, "fox")
+    provider.put_document("team_two", make_document("src_1", "fox"), ["bkt_1"])
+    assert told == [TEAM]
+    provider.close()
+
+
+def test_damage_is_told_again_when_it_comes_back(folder: Path, file: Path) -> None:
+    told: list[str] = []
+    provider = EmbeddedProvider(folder, on_damaged=told.append)
+    folder.mkdir()
+    for _ in range(2):
+        file.write_bytes(b"this is not a database" * 500)
+        with pytest.raises(IndexDamaged):
+            provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
+        provider.delete_team(TEAM)
+    provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
+    assert [hit.source_id for hit in search(provider, "fox").hits] == ["src_1"]
+    assert told == [TEAM, TEAM]
     provider.close()
 
 
@@ -317,7 +334,7 @@ def test_an_index_of_another_version_is_refused(folder: Path, file: Path) -> Non
     connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
     provider = EmbeddedProvider(folder)
-    with pytest.raises(ProviderFailed, match=f"version {VERSION + 1}"):
+    with pytest.raises(IndexDamaged, match=f"version {VERSION + 1}.*team rebuild"):
         search(provider, "fox")
     provider.close()
 

@@ -93,6 +93,7 @@ def test_a_bucket_that_is_back_is_searched_although_the_index_had_forgotten_it(w
     working.write(lambda connection: connection.execute(refuse).rowcount)
     working.start()
     assert wait_task(working, task_id)["status"] == "failed"
+    working.wait_ready(shared)
     wait_until(lambda: working.found("quay", buckets=["inbox"]) == [shared], "it is found again", PATIENCE_S)
 
 

@@ -4,8 +4,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from svc_daemon.errors import StorageError
-from svc_daemon.provider.errors import ProviderError, ProviderFailed, SearchTimeout
+from svc_daemon.errors import ShuttingDown, StorageError
+from svc_daemon.provider.embedded.schema import WrongVersion
+from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 
 
 @contextmanager
@@ -17,6 +18,8 @@ def translated(team_id: str) -> Iterator[None]:
         raise from_storage(team_id, error) from error
     except sqlite3.Error as error:
         raise from_sqlite(team_id, error) from error
+    except WrongVersion as error:
+        raise IndexDamaged(team_id, str(error)) from error
     except OSError as error:
         raise ProviderFailed(f"The search index of {team_id}: {error}.", retryable=True) from error
 
@@ -25,18 +28,16 @@ def from_storage(team_id: str, error: StorageError) -> ProviderError:
     """The writer's own error; behind it may stand SQLite's."""
     if isinstance(error.__cause__, sqlite3.Error):
         return from_sqlite(team_id, error.__cause__)
+    if isinstance(error, ShuttingDown):
+        return ProviderFailed(f"The search index of {team_id} was closed meanwhile; try again.", retryable=True)
     return ProviderFailed(f"The search index of {team_id} can't be written: {error.message}", retryable=True)
 
 
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
-    """Interrupted is a time-out, damage needs a person, all else may pass."""
+    """Interrupted is a time-out, after damage the index is made again, all else may pass."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":
         return SearchTimeout()
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return ProviderFailed(
-            f"The search index of {team_id} is damaged ({error}). Stop the service and remove the team's file from "
-            "the folder `index`; it is made again from the stored files.",
-            retryable=False,
-        )
+        return IndexDamaged(team_id, f"damaged: {error}")
     return ProviderFailed(f"The search index of {team_id} failed: {error}.", retryable=True)

@@ -1,10 +1,11 @@
 """The index files in their folder: one per team, opened when first needed."""
 
+import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.failures import from_sqlite, translated
 from svc_daemon.provider.embedded.schema import prepare
 from svc_daemon.provider.embedded.writing import remove_left_overs
-from svc_daemon.provider.errors import ProviderError, ProviderFailed
+from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
 #: A team's id becomes a file name, so nothing else gets through.
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -33,9 +34,14 @@ class TeamIndex:
 class IndexFiles:
     """Opens, keeps and removes index files. Thread-safe."""
 
-    def __init__(self, folder: Path, *, on_broken: Callable[[ProviderError], None]) -> None:
+    def __init__(
+        self, folder: Path, *, on_broken: Callable[[ProviderError], None], on_damaged: Callable[[str], None]
+    ) -> None:
         self._folder = folder
         self._on_broken = on_broken
+        self._on_damaged = on_damaged
+        #: Teams whose damage has been told since their files were last removed.
+        self._damaged: set[str] = set()
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
         self._closed = False
@@ -45,7 +51,7 @@ class IndexFiles:
         index = self._open.get(team_id)
         if index is not None:
             return index
-        with translated(team_id):
+        with self.translated(team_id):
             return self.get(team_id) if self._path(team_id, ".db").exists() else None
 
     def get(self, team_id: str) -> TeamIndex:
@@ -53,17 +59,33 @@ class IndexFiles:
         index = self._open.get(team_id)
         if index is not None:
             return index
-        with self._lock, translated(team_id):
+        with self.translated(team_id), self._lock:
             return self._open.get(team_id) or self._open_file(team_id)
 
     def delete(self, team_id: str) -> None:
-        """Close and remove the team's files, if there are any. Raises ProviderError."""
-        with self._lock, translated(team_id):
+        """Close and remove the team's files, if there are any, durably. Raises ProviderError."""
+        with self.translated(team_id), self._lock:
             index = self._open.pop(team_id, None)
             if index is not None:
                 index.database.close()
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
+            if self._folder.exists():
+                # Or a power cut could bring an old file back, which nobody would tell from the new one.
+                _sync_folder(self._folder)
+            self._damaged.discard(team_id)
+
+    @contextmanager
+    def translated(self, team_id: str) -> Iterator[None]:
+        """Whatever the team's index raises inside comes out as a ProviderError; damage is told to the owner, once."""
+        try:
+            with translated(team_id):
+                yield
+        except IndexDamaged:
+            if team_id not in self._damaged:
+                self._damaged.add(team_id)
+                self._on_damaged(team_id)
+            raise
 
     def close(self) -> None:
         """Finish what is being written and close every file."""
@@ -83,16 +105,25 @@ class IndexFiles:
             stack.callback(database.close)
             remove_left_overs(database)
             stack.pop_all()
+        self._damaged.discard(team_id)
         index = self._open[team_id] = TeamIndex(team_id, database)
         return index
 
     def _hear(self, team_id: str, error: sqlite3.Error) -> None:
-        """A failing disk concerns everybody; a damaged index only its team, which hears it at every call."""
+        """A failing disk concerns everybody; a damaged index only its team, and the call that met it tells."""
         failure = from_sqlite(team_id, error)
-        if failure.retryable:
+        if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)
 
     def _path(self, team_id: str, suffix: str) -> Path:
         if not _FILE_NAME.fullmatch(team_id):
             raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
         return self._folder / f"{team_id}{suffix}"
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

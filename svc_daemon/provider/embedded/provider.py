@@ -15,7 +15,6 @@ from svc_daemon.provider.contract import (
     StoredText,
 )
 from svc_daemon.provider.embedded import documents, writing
-from svc_daemon.provider.embedded.failures import translated
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
@@ -36,57 +35,59 @@ class EmbeddedProvider:
         *,
         clock: Callable[[], float] = time.monotonic,
         on_broken: Callable[[ProviderError], None] = lambda _: None,
+        on_damaged: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`clock` gives the seconds that deadlines are in; `on_broken` hears when the disk failed under a file.
 
-        That file takes no more writes then, until the process has been started again.
+        That file takes no more writes then, until the process has been started again. `on_damaged` hears, once and on
+        any thread, whose index has to be made again: `delete_team`, then every document.
         """
-        self._files = IndexFiles(folder, on_broken=on_broken)
+        self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock
 
     def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
         packed = pack(document)
         index = self._files.get(team_id)
-        with translated(team_id):
+        with self._files.translated(team_id):
             writing.put(index.database, packed, bucket_ids)
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         index = self._index_of(team_id, source_id)
-        with translated(team_id):
+        with self._files.translated(team_id):
             writing.set_buckets(index.database, source_id, generation, bucket_ids)
 
     def set_title(self, team_id: str, source_id: str, title: str) -> None:
         index = self._index_of(team_id, source_id)
-        with translated(team_id):
+        with self._files.translated(team_id):
             writing.set_title(index.database, source_id, storable(title))
 
     def delete_document(self, team_id: str, source_id: str) -> None:
         index = self._files.find(team_id)
         if index is None:
             return
-        with translated(team_id):
+        with self._files.translated(team_id):
             writing.delete(index.database, source_id)
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
         index = self._files.find(team_id)
         if index is None:
             return None
-        with translated(team_id):
+        with self._files.translated(team_id):
             return index.database.read(lambda connection: documents.find_state(connection, source_id))
 
     def get_text(self, team_id: str, source_id: str) -> StoredText | None:
         index = self._files.find(team_id)
         if index is None:
             return None
-        with translated(team_id):
+        with self._files.translated(team_id):
             return index.database.read(lambda connection: documents.find_text(connection, source_id))
 
     def list_documents(self, team_id: str) -> Iterator[ListedDocument]:
         index = self._files.find(team_id)
-        page = _list_page(index, "") if index is not None else []
+        page = self._list_page(index, "") if index is not None else []
         while index is not None and page:
             yield from page
-            page = _list_page(index, page[-1].source_id)
+            page = self._list_page(index, page[-1].source_id)
 
     def search(self, team_id: str, query: SearchQuery) -> SearchPage:
         index = self._files.find(team_id)
@@ -97,7 +98,7 @@ class EmbeddedProvider:
             with self._interrupted_at(connection, query.deadline_s):
                 return search(connection, index.counts, query)
 
-        with translated(team_id):
+        with self._files.translated(team_id):
             return index.database.read(work)
 
     def delete_team(self, team_id: str) -> None:
@@ -112,6 +113,10 @@ class EmbeddedProvider:
             raise DocumentMissing(source_id)
         return index
 
+    def _list_page(self, index: TeamIndex, source_id: str) -> list[ListedDocument]:
+        with self._files.translated(index.team_id):
+            return index.database.read(lambda connection: documents.list_after(connection, source_id, LIST_PAGE))
+
     @contextmanager
     def _interrupted_at(self, connection: sqlite3.Connection, deadline_s: float | None) -> Iterator[None]:
         """Statements inside stop with an interrupt once the deadline has passed."""
@@ -125,8 +130,3 @@ class EmbeddedProvider:
             yield
         finally:
             connection.set_progress_handler(None, STEPS_PER_LOOK)
-
-
-def _list_page(index: TeamIndex, source_id: str) -> list[ListedDocument]:
-    with translated(index.team_id):
-        return index.database.read(lambda connection: documents.list_after(connection, source_id, LIST_PAGE))

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from svc_daemon.provider.errors import ProviderFailed
-
 #: Grows with each change of the tables. An index can be made again, so there are no migrations.
 VERSION = 1
 
@@ -90,8 +88,12 @@ STATEMENTS = (
 )
 
 
+class WrongVersion(Exception):
+    """The file was made by another release."""
+
+
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in a new file. Raises ProviderFailed where the file has another version's tables."""
+    """Make the tables in a new file. Raises WrongVersion where the file has another version's tables."""
     # Some builds of SQLite fill each freed page with zeros, which then goes through the log. A merge of postings may
     # free tens of megabytes at once, of words without order; documents' texts are overwritten where they are removed.
     connection.execute("PRAGMA secure_delete = FAST")
@@ -99,11 +101,7 @@ def prepare(connection: sqlite3.Connection) -> None:
     if version == 0:
         _create(connection)
     elif version != VERSION:
-        raise ProviderFailed(
-            f"The search index has version {version}, this program makes version {VERSION}; "
-            "remove the index file while the service is stopped, and it is made again from the stored files.",
-            retryable=False,
-        )
+        raise WrongVersion(f"it has version {version}, this program makes version {VERSION}")
 
 
 @contextmanager

@@ -1,0 +1,233 @@
+"""Making a team's search index anew from the stored bytes, while uploads, deletes and detaches go on.
+
+    queued -> clear -> index -> succeeded      one task; while it is open the team is in maintenance
+
+Theory of operation. From the transaction that queues the task until the one that ends it, searches of the team are
+refused, its sources are not `ready` (their rows stay as they are), and its bucket syncs and detachments wait. The index
+file is removed, then every source that the state calls active and the index doesn't hold is read again, under its own
+generation: chunks keep their ids. What is missing is found by comparing the two, so a kill costs only the documents
+that were being read, and what others have indexed meanwhile is not read twice.
+
+Whatever is acknowledged meanwhile ends right. An upload goes into the new file as always, and is ready after the end.
+An indexing that was under way when the old file went is put back, since it may have written there. A delete leaves a
+tombstone, and whoever put a document looks afterwards whether its source is still there. Buckets that were joined or
+left are told at the end. A document that can't be read now goes the way of all indexing, as a new generation: its
+source ends active or failed, and says why.
+
+A failing disk ends nothing: the task is tried again, at longer and longer intervals, until it succeeds. `failed` would
+leave a team without its search, or with one that misses documents in silence.
+"""
+
+import asyncio
+import logging
+from datetime import timedelta
+from functools import partial
+from sqlite3 import Connection
+
+from svc_daemon.core import ids, readiness, retries
+from svc_daemon.core.documents import Extraction
+from svc_daemon.core.ids import Ids
+from svc_daemon.core.times import to_text
+from svc_daemon.errors import NotFound
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.indexing import Reading, find_reading, indexed, put_back
+from svc_daemon.operations.sources import requeue
+from svc_daemon.store import memberships, tasks
+from svc_daemon.store.buckets import touch_buckets_of_team
+from svc_daemon.store.rebuilds import find_last_rebuild, find_open_rebuild
+from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
+from svc_daemon.store.tasks import Task
+from svc_daemon.store.teams import find_team, list_team_ids
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.tasks import INDEXING, REBUILD
+
+log = logging.getLogger(__name__)
+
+#: Stages of the task: the old file goes; the documents come.
+CLEAR, INDEX = "clear", "index"
+#: Attempts that are told; the last one is repeated for as long as it takes.
+ATTEMPTS = 3
+#: An index that is damaged again so soon after it was made is the disk's doing: a person is told, no loop is begun.
+SOON_S = 3600
+
+
+def queue_rebuild(connection: Connection, make_ids: Ids, team: str) -> Task:
+    """Begin the maintenance of a team, by id or name. Returns the task, or the one that is open; raises NotFound.
+
+    Needs no running service: the next start does the work.
+    """
+    found = find_team(connection, team)
+    if found is None:
+        raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {team!r}; `svc-daemon team ls` shows them.")
+    running = find_open_rebuild(connection, found.id)
+    if running is not None:
+        return running
+    task = _new_task(make_ids, found.id)
+    tasks.create_task(connection, task)
+    memberships.withdraw_syncs(connection, task.team_id, task.created_at)
+    touch_buckets_of_team(connection, task.team_id)
+    return task
+
+
+async def rebuild_store(context: Context, team: str) -> Task:
+    """Have a team's index made anew; asking again while that goes on changes nothing. Raises NotFound."""
+    task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
+    context.wakes.rebuilding.set()
+    return task
+
+
+async def rebuild_damaged(context: Context) -> None:
+    """Queue a rebuild for every team whose index was found damaged."""
+    while context.wakes.damaged:
+        team_id = next(iter(context.wakes.damaged))
+        await _rebuild_damaged(context, team_id)
+        context.wakes.damaged.discard(team_id)
+
+
+async def _rebuild_damaged(context: Context, team_id: str) -> None:
+    soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
+    last = context.read(partial(find_last_rebuild, team_id=team_id))
+    if last is not None and last.finished_at is None:
+        # Whoever reads the documents meets the damage too, and begins again.
+        return
+    if last is not None and (last.finished_at or "") > soon:
+        log.error(
+            "the index of %s is damaged again, soon after it was made anew (%s): look at the disk, then run"
+            " `svc-daemon team rebuild %s`",
+            team_id,
+            last.id,
+            team_id,
+        )
+        return
+    log.error("the index of %s is damaged: it is made anew from the stored files", team_id)
+    await rebuild_store(context, team_id)
+
+
+async def claim_rebuild(context: Context) -> Task | None:
+    """Claim a rebuild whose turn has come, at the stage that it had reached."""
+    now = context.clock.timestamp()
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+
+    def find(connection: Connection) -> str | None:
+        waiting = (tasks.find_waiting(connection, team_id, REBUILD, now) for team_id in list_team_ids(connection))
+        return next((task_id for task_id in waiting if task_id), None)
+
+    def claim(connection: Connection) -> Task | None:
+        task_id = find(connection)
+        return tasks.claim_again(connection, task_id, now, lease_until_s, CLEAR) if task_id else None
+
+    # A look costs no commit, a claim does.
+    return await context.write(claim) if context.read(find) else None
+
+
+async def extend_rebuild(context: Context, task: Task) -> None:
+    """The worker is alive: the lease runs from now."""
+    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+    await context.write(lambda connection: tasks.extend_lease(connection, task, lease_until_s))
+
+
+async def note_cleared(context: Context, task: Task) -> None:
+    """The old file is gone. What was being indexed may have gone with it, and is done again."""
+
+    def work(connection: Connection) -> None:
+        if not tasks.is_held(connection, task):
+            return
+        tasks.update_progress(connection, task, INDEX, 0, None)
+        for running in tasks.list_running(connection, task.team_id, INDEXING):
+            put_back(connection, context, running)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def find_missing(context: Context, task: Task) -> list[str]:
+    """Ids of active sources that the new index doesn't hold in their generation; notes how far that is."""
+    held = await asyncio.to_thread(_list_generations, context, task.team_id)
+    active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
+    missing = [source_id for source_id, generation in active.items() if held.get(source_id) != generation]
+    done = len(active) - len(missing)
+    await context.write(lambda connection: tasks.update_progress(connection, task, INDEX, done, len(active)))
+    return missing
+
+
+def find_active(context: Context, task: Task, source_id: str) -> Reading | None:
+    """The source as it is to be read, or None where it isn't active any more."""
+    reading = context.read(partial(find_reading, team_id=task.team_id, source_id=source_id))
+    return reading if reading is not None and reading.source.status == readiness.ACTIVE else None
+
+
+async def note_read(context: Context, task: Task, reading: Reading, extraction: Extraction) -> None:
+    """The index holds the document: what its source says of it is what was read now."""
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        now = indexed(source, extraction, context.clock.timestamp()) if source else None
+        if source and now and (source.extraction, source.warnings) != (now.extraction, now.warnings):
+            update_state(connection, now)
+        tasks.count_progress(connection, task)
+
+    await context.write(work)
+
+
+async def give_up_document(context: Context, reading: Reading) -> None:
+    """It can't be read here: the indexing worker takes it on, with all its attempts and its way to tell."""
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is not None:
+            requeue(connection, context, source)
+
+    await context.write(work)
+    context.wakes.indexing.set()
+
+
+async def finish_rebuild(context: Context, task: Task) -> None:
+    """Nothing is missing: the team can be searched again, and what waited is told to the index."""
+
+    def work(connection: Connection) -> None:
+        tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
+        touch_buckets_of_team(connection, task.team_id)
+
+    await context.write(work)
+    context.wakes.syncing.set()
+
+
+async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:
+    """The attempt went wrong: once more after a pause; from the beginning, where the new file is damaged too."""
+    due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
+    error = {"code": str(ErrorCode.SEARCH_FAILED), "message": reason, "retryable": True}
+
+    def work(connection: Connection) -> None:
+        if is_damaged:
+            tasks.update_progress(connection, task, CLEAR, 0, None)
+        tasks.retry_task(connection, task, due_at, error, is_endless=True)
+
+    await context.write(work)
+
+
+async def park_rebuild(context: Context, task: Task) -> None:
+    """The process stops: the next start goes on where this one is."""
+    await context.write(lambda connection: tasks.park_task(connection, task))
+
+
+def _new_task(make_ids: Ids, team_id: str) -> Task:
+    return Task(
+        id=make_ids.make(ids.TASK),
+        team_id=team_id,
+        type=REBUILD,
+        source_id=None,
+        max_attempts=ATTEMPTS,
+        created_at=to_text(make_ids.now()),
+    )
+
+
+def _unchanged(connection: Connection, reading: Reading) -> Source | None:
+    """The source as it stands now, if it is still the one that was read."""
+    source = find_source(connection, reading.source.team_id, reading.source.id)
+    if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
+        return None
+    return source
+
+
+def _list_generations(context: Context, team_id: str) -> dict[str, int]:
+    return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}

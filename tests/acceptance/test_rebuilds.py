@@ -1,0 +1,147 @@
+"""A team's search index is made anew by a real daemon: asked for, killed in the middle, and after damage."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+
+from tests.acceptance.calls import get_source, make_bucket, upload, wait_ended
+from tests.acceptance.disk_states import problems
+from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.conftest import UNLIMITED, MakeInstallation
+
+BUCKET = "shelf"
+TEXT = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
+#: One at a time, so that a kill hits a rebuild of so many in its middle.
+SLOW = {**UNLIMITED, "SVC_LIMIT_EXTRACT_CHILDREN": "1"}
+FILES = 60
+
+
+def operate(installation: Installation, *arguments: str) -> Finished:
+    """Run `svc-daemon` to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "svc_daemon", *arguments],
+        env=installation.environ,
+        cwd=installation.root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+def fill(client: httpx.Client, count: int) -> list[str]:
+    """Ids of new sources, each ready."""
+    make_bucket(client, BUCKET)
+    answers = [upload(client, BUCKET, f"{n}.md", TEXT.format(number=n).encode()) for n in range(count)]
+    ids = [str(answer.json()["id"]) for answer in answers]
+    assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
+    return ids
+
+
+def show_task(client: httpx.Client, task_id: str) -> dict[str, Any]:
+    return dict(client.get(f"/v1/knowledge/tasks/{task_id}").raise_for_status().json())
+
+
+def search(client: httpx.Client) -> httpx.Response:
+    return client.post("/v1/search", json={"query": "binder", "buckets": [BUCKET], "max_num_results": 50})
+
+
+def found(client: httpx.Client, *numbers: int) -> set[str]:
+    """What searches for these files' numbers find, all together."""
+    queries = ({"query": f"binder {number}", "buckets": [BUCKET], "max_num_results": 50} for number in numbers)
+    pages = [client.post("/v1/search", json=query).raise_for_status().json() for query in queries]
+    return {result["source_id"] for page in pages for result in page["data"]}
+
+
+def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: MakeInstallation) -> None:
+    installation = make_installation(**SLOW)
+    installation.start()
+    with installation.client() as client:
+        ids = fill(client, FILES)
+    before = operate(installation, "team", "ls", "--json").json["teams"][0]
+    asked = operate(installation, "team", "rebuild", before["name"])
+    assert asked.exit == 0, asked.stderr
+    task_id, progress = asked.stdout.strip(), 0
+    for least in (5, 25):
+        with installation.client() as client:
+            progress = wait_until(lambda: reach(client, task_id, least), f"{least} are read", 60)  # noqa: B023
+            refusal = search(client)
+        installation.kill()
+        installation.start()
+        with installation.client() as client:
+            # What was read before the kill is not read again.
+            assert wait_until(lambda: counted(client, task_id), "the rebuild goes on") >= progress
+    assert (refusal.status_code, refusal.json()["error"]["code"]) == (409, "team_store_maintenance")
+    assert int(refusal.headers["Retry-After"]) == refusal.json()["error"]["details"]["retry_after_seconds"] >= 1
+    assert progress < FILES
+    with installation.client() as client:
+        client.delete(f"/v1/sources/{ids[0]}").raise_for_status()
+        fresh = str(upload(client, BUCKET, "fresh.md", TEXT.format(number=FILES).encode()).json()["id"])
+        task = wait_until(lambda: has_ended(client, task_id), "the rebuild has ended", 60)
+        assert (task["status"], task["attempt"]) == ("succeeded", 1)
+        assert wait_ended(client, fresh)["ready"]
+        kept = {*ids[1:], fresh}
+        wait_until(lambda: found(client, *range(FILES + 1)) == kept, "all that is kept is found, and nothing else")
+        assert all(get_source(client, source_id)["ready"] for source_id in kept)
+    assert installation.stop() == 0
+    assert problems(installation.files) == []
+
+
+def reach(client: httpx.Client, task_id: str, least: int) -> int:
+    """How many are read, once it is at least so many."""
+    done = int(show_task(client, task_id)["progress"]["chunks_done"])
+    return done if done >= least else 0
+
+
+def counted(client: httpx.Client, task_id: str) -> int | None:
+    """How many are read, once the daemon has looked."""
+    task = show_task(client, task_id)
+    has_looked = task["status"] == "running" and task["progress"]["chunks_total"] is not None
+    return int(task["progress"]["chunks_done"]) if has_looked else None
+
+
+def has_ended(client: httpx.Client, task_id: str) -> dict[str, Any] | None:
+    task = show_task(client, task_id)
+    return task if task["finished_at"] else None
+
+
+def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_start(installation: Installation) -> None:
+    with installation.client() as client:
+        ids = fill(client, 3)
+        team = client.get("/v1/buckets").json()["team_id"]
+    installation.stop()
+    task = operate(installation, "team", "rebuild", team, "--json").json
+    again = operate(installation, "team", "rebuild", team, "--json").json
+    assert (task["type"], task["status"], again["id"]) == ("store_rebuild", "queued", task["id"])
+    installation.start()
+    with installation.client() as client:
+        ended = wait_until(lambda: has_ended(client, task["id"]), "the rebuild has ended")
+        assert ended["status"] == "succeeded"
+        assert found(client, 0) == set(ids)
+
+
+def test_an_unknown_team_is_told(installation: Installation) -> None:
+    refused = operate(installation, "team", "rebuild", "nobody/else", "--json")
+    assert (refused.exit, refused.json["error"]["code"]) == (5, "not_found")
+
+
+def test_a_damaged_index_is_made_anew_and_never_ends_the_daemon(installation: Installation) -> None:
+    with installation.client() as client:
+        ids = fill(client, 5)
+    assert installation.stop() == 0
+    (index,) = installation.files.index.glob("*.db")
+    size = index.stat().st_size
+    with index.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(size - 4096))
+    installation.start()
+    pid = installation.pid
+    with installation.client() as client:
+        wait_until(lambda: search(client).status_code == 200, "searches answer again")
+        assert found(client, 0) == set(ids)
+    assert installation.pid == pid
+    assert "is damaged: it is made anew from the stored files" in installation.files.log.read_text()

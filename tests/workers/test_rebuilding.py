@@ -1,0 +1,301 @@
+"""The rebuilding worker: the same index as before, whatever happens meanwhile, and after every kind of damage."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from svc_daemon.operations.syncing import claim_syncs, complete_syncs
+from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
+from svc_daemon.settings import Limits
+from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
+from tests.api.sites import hosting, receiving
+from tests.workers.rebuilds import begin, chunk_ids, contents, index_file, show, wait_rebuilt
+
+LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
+
+
+@pytest.fixture
+def filled(working: Daemon) -> Daemon:
+    """A working daemon with three ready files and a question, one of the files in two buckets."""
+    working.make_bucket("second")
+    ids = [working.add_ready(LONG), working.add_ready(), working.add_ready()]
+    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": ids[0]}))
+    qa = working.ask("POST", "/v1/buckets/inbox/qa", json={"question": "Which quay?", "answer": "The umber one."})
+    working.wait_ready(*ids, body_of(qa, 201)["id"])
+    return working
+
+
+def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: Daemon) -> None:
+    before, chunks = contents(filled), chunk_ids(filled, "umber quay")
+    sources = {source_id: filled.source(source_id) for source_id in before}
+    marker = index_file(filled).stat().st_ino
+    task = wait_rebuilt(filled, begin(filled))
+    assert (task["status"], task["attempt"]) == ("succeeded", 1)
+    assert task["progress"] == {"stage": "index", "chunks_done": 4, "chunks_total": 4}
+    assert (contents(filled), chunk_ids(filled, "umber quay")) == (before, chunks)
+    after = {source_id: filled.source(source_id) for source_id in before}
+    assert [drop_ids(source) for source in after.values()] == [drop_ids(source) for source in sources.values()]
+    assert index_file(filled).stat().st_ino != marker
+
+
+def drop_ids(source: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in source.items() if name != "request_id"}
+
+
+def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> None:
+    first, second, third, _ = contents(filled)
+    bucket_ids = {slug: filled.make_bucket(slug) for slug in ("inbox", "second", "third")}
+    filled.stop()
+    task_id = begin(filled)
+    filled.start("indexing", "syncing", "sweeping")
+    body_of(filled.ask("DELETE", f"/v1/buckets/second/sources/{first}"))
+    body_of(filled.ask("DELETE", f"/v1/sources/{second}"))
+    body_of(filled.ask("POST", "/v1/buckets/third/sources", json={"source_id": third}))
+    body_of(filled.ask("PATCH", f"/v1/sources/{first}", json={"title": "Moorings"}))
+    fresh, replacing = filled.add_source(), filled.add_source(replaces=third)
+    for source_id in (fresh, replacing):
+        filled.wait_status(source_id, "active")
+    filled.start("rebuilding")
+    assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
+    filled.wait_ready(first, fresh, replacing)
+
+    def is_settled() -> bool:
+        held = {source_id: set(buckets) for source_id, (_, buckets, _) in contents(filled).items()}
+        inbox, other = bucket_ids["inbox"], bucket_ids["third"]
+        files = {first: {inbox}, third: {other}, fresh: {inbox}, replacing: {inbox}}
+        return {source_id: held.get(source_id) for source_id in files} == files and second not in held
+
+    wait_until(is_settled, "the index is as the state is", PATIENCE_S)
+    assert filled.found("moorings") == [first]
+    assert set(filled.found("quay", max_num_results=50, buckets=["inbox"])) == {first, fresh, replacing}
+    assert filled.members("third") == filled.found("quay", max_num_results=50, buckets=["third"]) == [third]
+
+
+def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> None:
+    filled.stop()
+    task_id = begin(filled)
+    filled.start("indexing", "syncing")
+    source_id = filled.add_source()
+    waiting = filled.wait_status(source_id, "active")
+    assert (waiting["ready"], waiting["bucket_sync_status"]) == (False, "queued")
+    assert waiting["ready_withheld_by"] == "team_store_maintenance"
+    filled.start("rebuilding")
+    wait_rebuilt(filled, task_id)
+    filled.wait_ready(source_id)
+    assert filled.source(source_id)["ready_withheld_by"] is None
+
+
+def test_what_is_indexed_while_the_old_file_goes_is_indexed_again(filled: Daemon) -> None:
+    with filled.provider.held("put_document") as hold:
+        source_id = filled.add_source()
+        hold.wait_entered()
+        task_id = begin(filled)
+        wait_until(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is gone", PATIENCE_S)
+    wait_rebuilt(filled, task_id)
+    filled.wait_ready(source_id)
+    assert filled.task(source_id)["attempt"] == 1
+    assert source_id in filled.found("quay", max_num_results=50)
+
+
+def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: Daemon) -> None:
+    gone = next(iter(contents(filled)))
+    with filled.provider.held("put_document") as hold:
+        task_id = begin(filled)
+        hold.wait_entered()
+        body_of(filled.ask("DELETE", f"/v1/sources/{gone}"))
+        wait_until(lambda: not (filled.files.blobs / gone).exists(), "its bytes go", PATIENCE_S)
+    assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
+    assert gone not in contents(filled)
+
+
+def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
+    before = contents(filled)
+    with filled.provider.held("put_document") as hold:
+        task_id = begin(filled)
+        hold.wait_entered()
+        stopping = filled.loop.begin(filled._stop())
+    stopping.result(PATIENCE_S)
+    parked = show(filled, task_id)
+    assert (parked["status"], parked["attempt"], parked["progress"]["stage"]) == ("queued", 0, "index")
+    inode = index_file(filled).stat().st_ino
+    details_of(filled.search("quay"), "team_store_maintenance")
+    filled.start()
+    assert wait_rebuilt(filled, task_id)["attempt"] == 1
+    assert (contents(filled), index_file(filled).stat().st_ino) == (before, inode)
+
+
+def test_a_failing_disk_is_waited_for_and_told(filled: Daemon) -> None:
+    before = contents(filled)
+    filled.provider.fail("put_document", ProviderFailed("the disk is full", retryable=True), times=1000)
+    task_id = begin(filled)
+    told = wait_until(lambda: (task := show(filled, task_id))["error"] and task, "the failure is told", PATIENCE_S)
+    assert (told["error"]["message"], told["finished_at"]) == ("the disk is full", None)
+    for _ in range(4):
+        filled.advance(200)
+        wait_until(lambda: show(filled, task_id)["next_attempt_at"], "another attempt has failed", PATIENCE_S)
+    # Its last attempt is repeated, and what it has to read is left alone.
+    assert show(filled, task_id)["attempt"] < show(filled, task_id)["max_attempts"]
+    filled.provider.fail("put_document", ProviderFailed("", retryable=True), times=0)
+    filled.advance(200)
+    assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
+    assert contents(filled) == before
+
+
+def test_a_document_that_cannot_be_read_any_more_ends_failed_and_says_why(filled: Daemon) -> None:
+    lost, *others = contents(filled)
+    (filled.files.blobs / lost).write_bytes(b"%PDF-1.7\n")
+    task = wait_rebuilt(filled, begin(filled))
+    assert task["status"] == "succeeded"
+    failed = filled.wait_status(lost, "failed")
+    assert failed["error"]["code"] and not failed["ready"]
+    assert set(contents(filled)) == set(others)
+    assert set(filled.found("quay", max_num_results=50, buckets=["inbox"])) < set(others)
+
+
+def test_nobody_is_called_again(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    with hosting() as site, receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
+        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
+        wait_until(lambda: receiver.calls, "the call", PATIENCE_S)
+        wait_rebuilt(daemon, begin(daemon))
+        daemon.wait_ready(source_id)
+        daemon.stop()
+        assert (daemon.count("deliveries"), len(receiver.calls)) == (1, 1)
+
+
+def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    for slug in ("inbox", "second"):
+        daemon.make_bucket(slug)
+    with hosting() as site, receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
+        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
+        body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+        daemon.start("indexing")
+        daemon.wait_status(source_id, "active")
+        (sync, _) = daemon.loop.run(claim_syncs(daemon.context))
+        daemon.loop.run(complete_syncs(daemon.context, [sync]))
+        task_id = begin(daemon)
+        (other,) = set(daemon.source(source_id)["bucket_ids"]) - {sync.claim.bucket_id}
+        body_of(daemon.ask("DELETE", f"/v1/buckets/{other}/sources/{source_id}"))
+        assert daemon.count("deliveries") == 0
+        daemon.start("syncing", "delivering", "rebuilding")
+        wait_rebuilt(daemon, task_id)
+        wait_until(lambda: receiver.calls, "the call", PATIENCE_S)
+
+
+def overwrite(daemon: Daemon) -> None:
+    """Fill all but the head of the index file with what nobody wrote."""
+    path = index_file(daemon)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * (size - 8192))
+
+
+def replace_by_garbage(daemon: Daemon) -> None:
+    index_file(daemon).write_bytes(b"this is not a database" * 500)
+
+
+@pytest.mark.parametrize("damage", [overwrite, replace_by_garbage])
+def test_a_damaged_index_that_a_search_meets_is_made_anew_by_itself(
+    make_daemon: MakeDaemon, damage: Callable[[Daemon], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    ids = {daemon.add_ready(LONG) for _ in range(3)}
+    daemon.close()
+    damage(daemon)
+    daemon = make_daemon()
+    daemon.start("rebuilding")
+    with caplog.at_level(logging.ERROR):
+        answer = daemon.search("quay")
+        assert answer.json()["error"]["code"] in {"search_failed", "team_store_maintenance"}
+        assert answer.json()["error"]["retryable"]
+        daemon.start("indexing", "syncing")
+        wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
+    assert set(daemon.found("quay", max_num_results=50)) == ids
+    assert f"the index of {daemon.team_id} is damaged: it is made anew" in caplog.text
+
+
+def test_a_damaged_index_that_an_upload_meets_is_made_anew_by_itself(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    first = daemon.add_ready()
+    daemon.close()
+    replace_by_garbage(daemon)
+    daemon = make_daemon()
+    daemon.start()
+    second = daemon.add_source()
+
+    def is_searched() -> bool:
+        daemon.advance(5)
+        return daemon.search("quay").status_code == 200 and set(daemon.found("quay", max_num_results=50)) == {
+            first,
+            second,
+        }
+
+    wait_until(is_searched, "both are found", PATIENCE_S)
+    assert (daemon.source(first)["ready"], contents(daemon)[first][0]) == (True, 1)
+
+
+def test_an_index_that_is_damaged_again_at_once_is_left_to_a_person(
+    working: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    working.add_ready()
+    first = begin(working)
+    wait_rebuilt(working, first)
+    with caplog.at_level(logging.ERROR):
+        working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
+        wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
+        assert f"svc-daemon team rebuild {working.team_id}" in caplog.text
+    assert working.search("quay").status_code == 200
+    working.advance(3700)
+    working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
+    wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
+    assert (
+        working.read(lambda c: c.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone()[0]) == 2
+    )
+
+
+def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
+    before = contents(filled)
+    filled.provider.fail("put_document", IndexDamaged(filled.team_id, "damaged"))
+    task_id = begin(filled)
+
+    def is_rebuilt() -> bool:
+        filled.advance(5)
+        return bool(show(filled, task_id)["status"] == "succeeded")
+
+    wait_until(is_rebuilt, "the second attempt succeeds", PATIENCE_S)
+    assert (show(filled, task_id)["attempt"], contents(filled)) == (2, before)
+
+
+def test_other_teams_are_searched_meanwhile(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=0))
+    daemon.make_bucket()
+    daemon.start()
+    other = daemon.add_team()
+    daemon.make_bucket("theirs", key=other)
+    daemon.add_ready()
+    theirs = daemon.upload(bucket="theirs", key=other).json()["id"]
+    wait_until(lambda: daemon.source(theirs, key=other)["ready"], "theirs is ready", PATIENCE_S)
+    with daemon.provider.held("put_document") as hold:
+        task_id = begin(daemon)
+        hold.wait_entered()
+        details_of(daemon.search("quay"), "team_store_maintenance")
+        assert daemon.found("quay", key=other) == [theirs]
+        assert daemon.source(theirs, key=other)["ready"]
+        assert body_of(daemon.ask("GET", "/v1/buckets/theirs", key=other))["bucketStore"]["status"] == "active"
+        details_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}", key=other), "task_not_found")
+    wait_rebuilt(daemon, task_id)
