@@ -8,7 +8,7 @@ Layers
 A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only,
 and a test holds this table:
 
-    server, command                  put the parts together; serve; stop
+    command, offline, server         put the parts together; serve; stop; verify while nothing is served
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
           store, provider,           SQL and blobs; the search index; bytes to text; the one door to other hosts.

@@ -1,16 +1,18 @@
 """`svc-daemon`: what runs on the server itself. Exit codes are those of the command line's table."""
 
+import json
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from svc_daemon.errors import ServiceError
+from svc_daemon.paths import data_dir
 from svc_daemon.settings import SettingError, Settings
 from svc_daemon.wire.versions import VERSION
 
-EXIT_FAILED, EXIT_USAGE, EXIT_LOCKED, EXIT_ADDRESS = 1, 2, 11, 12
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_LOCKED, EXIT_ADDRESS = 0, 1, 2, 5, 11, 12
 
 app = typer.Typer(
     name="svc-daemon",
@@ -46,6 +48,29 @@ def serve(
 
 
 @app.command()
+def verify(
+    read_data: Annotated[bool, typer.Option("--read-data", help="Read every stored byte and every word, too.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without guessing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
+    from svc_daemon.offline import NoDirectory, verify_directory
+    from svc_daemon.provider.errors import ProviderError
+    from svc_daemon.server import DirectoryLocked
+
+    try:
+        verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
+    except DirectoryLocked as error:
+        _fail(f"{error} Stop it first: svc daemon stop.", EXIT_LOCKED, as_json=as_json)
+    except NoDirectory as error:
+        _fail(str(error), EXIT_NOT_FOUND, as_json=as_json)
+    except (ServiceError, ProviderError, OSError) as error:
+        _fail(getattr(error, "message", str(error)), EXIT_USAGE, as_json=as_json)
+    print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
+    raise SystemExit(EXIT_DONE if verdict.is_whole else EXIT_FAILED)
+
+
+@app.command()
 def version() -> None:
     """Print the release."""
     print(VERSION)
@@ -68,7 +93,9 @@ def _run(settings: Settings) -> None:
         _fail(error.message, EXIT_FAILED)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int, *, as_json: bool = False) -> NoReturn:
+    if as_json:
+        print(json.dumps({"error": {"message": message}, "exit_code": code}))
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(code)
 

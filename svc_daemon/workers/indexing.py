@@ -135,8 +135,14 @@ class IndexingWorker:
 
     async def _extract(self, claim: IndexingClaim) -> Extraction:
         source = claim.source
+        path = self._context.blobs.path(source.blob_name)
+        if not path.exists():
+            # Trying again would not bring them back.
+            raise ExtractionFailed(
+                SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again."
+            )
         return await self._extractor.extract(
-            self._context.blobs.path(source.blob_name),
+            path,
             filename=source.filename,
             content_type=source.content_type,
             chunking=ChunkingOptions(**claim.chunking) if claim.chunking else ChunkingOptions(),
