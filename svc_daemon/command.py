@@ -13,6 +13,12 @@ from svc_daemon.settings import SettingError, Settings
 from svc_daemon.wire.versions import VERSION
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_LOCKED, EXIT_ADDRESS = 0, 1, 2, 5, 11, 12
+#: What a program reads of a directory that can't be looked at.
+_CODES = {
+    EXIT_USAGE: "svc_data_dir_unreadable",
+    EXIT_NOT_FOUND: "svc_data_dir_not_found",
+    EXIT_LOCKED: "svc_data_dir_locked",
+}
 
 app = typer.Typer(
     name="svc-daemon",
@@ -95,7 +101,8 @@ def _run(settings: Settings) -> None:
 
 def _fail(message: str, code: int, *, as_json: bool = False) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": {"message": message}, "exit_code": code}))
+        error = {"code": _CODES[code], "message": message, "retryable": False, "details": {}}
+        print(json.dumps({"error": error, "exit_code": code}))
     print(f"error: {message}", file=sys.stderr)
     raise SystemExit(code)
 

@@ -107,7 +107,7 @@ def test_problems_are_a_line_each_and_exit_1_until_they_are_mended(installation:
 def test_a_directory_in_use_is_left_alone_with_exit_11(installation: Installation) -> None:
     ended = installation.verify("--json", "--repair")
     assert ended.exit == LOCKED
-    assert ended.json["exit_code"] == LOCKED
+    assert (ended.json["error"]["code"], ended.json["exit_code"]) == ("svc_data_dir_locked", LOCKED)
     assert ended.stderr.startswith("error: Another process owns ")
     assert ended.stderr.count("\n") == 1
     assert installation.health() is not None
