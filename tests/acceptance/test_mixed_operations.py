@@ -8,14 +8,17 @@ from contextlib import contextmanager
 
 import httpx
 
+from svc_daemon.core.problems import Mend
+from svc_daemon.offline import verify_directory
 from tests.acceptance.calls import list_sources, make_bucket, wait_ended
 from tests.acceptance.installations import Installation, wait_until
-from tests.acceptance.workloads import BUCKETS, Client, Made, Site, hosting
+from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Made, Site, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
 
 CLIENTS = 6
 OPERATIONS = 300
 LARGE_OPERATIONS = 3000
+OPERATIONS_PER_KILL = 25
 #: What waits for a lease or a pause after the last kill is done by then.
 SETTLE_TIMEOUT_S = 90.0
 
@@ -49,14 +52,29 @@ def _work_under_kills(installation: Installation, site: Site, operations: int) -
         for bucket in BUCKETS:
             make_bucket(client, bucket)
     clients = [Client(installation, site, number, operations // CLIENTS) for number in range(CLIENTS)]
+    moments = random.Random(17)
     with _running(clients):
-        moments = random.Random(17)
-        while any(client.is_alive() for client in clients):
-            next(client for client in clients if client.is_alive()).join(moments.uniform(0.05, 0.5))
+        # By progress and not by time: a busy machine does the same in each life of the daemon.
+        for threshold in sorted(moments.sample(range(operations), operations // OPERATIONS_PER_KILL)):
+            wait_until(lambda: _is_far(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
+            clients[0].join(moments.uniform(0, 0.05))
             installation.kill()
+            assert _broken(installation) == []
             installation.start()
     assert [client.failure for client in clients if client.failure] == []
     return clients
+
+
+def _is_far(clients: Sequence[Client], operations: int) -> bool:
+    """Whether so many are done, or nobody goes on."""
+    done = sum(sum(list(client.done.values())) for client in clients)
+    return done >= operations or not any(client.is_alive() for client in clients)
+
+
+def _broken(installation: Installation) -> list[str]:
+    """What a kill may not leave: anything but what the next start clears away."""
+    problems = verify_directory(installation.files.root, read_data=False, repair=False).findings.problems
+    return [problem.message for problem in problems if problem.mend not in {Mend.REMOVE_FILE, Mend.REMOVE_DOCUMENT}]
 
 
 @contextmanager
