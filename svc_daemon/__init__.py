@@ -8,7 +8,8 @@ Layers
 A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only,
 and a test holds this table:
 
-    command, operators, server       put the parts together; serve; stop; what the operator does beside it
+    command, operators, offline      what the operator does: beside the service, or while nothing is served
+      server                         puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
           store, provider,           SQL and blobs; the search index; bytes to text; the one door to other hosts.

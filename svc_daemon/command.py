@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="BaseModel")
 
-EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_LOCKED, EXIT_ADDRESS = 1, 2, 3, 5, 11, 12
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_LOCKED, EXIT_ADDRESS = 0, 1, 2, 3, 5, 11, 12
 
 app = typer.Typer(
     name="svc-daemon",
@@ -64,6 +64,29 @@ def serve(
             f"warning: {settings.host} can be reached from other machines; API keys go there in clear.", file=sys.stderr
         )
     _run(settings)
+
+
+@app.command()
+def verify(
+    read_data: Annotated[bool, typer.Option("--read-data", help="Read every stored byte and every word, too.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without guessing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
+    from svc_daemon.offline import NoDirectory, verify_directory
+    from svc_daemon.provider.errors import ProviderError
+    from svc_daemon.server import DirectoryLocked
+
+    try:
+        verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
+    except DirectoryLocked as error:
+        _refuse("svc_data_dir_locked", f"{error} Stop it first: svc daemon stop.", EXIT_LOCKED, as_json)
+    except NoDirectory as error:
+        _refuse("svc_data_dir_not_found", str(error), EXIT_MISSING, as_json)
+    except (ServiceError, ProviderError, OSError) as error:
+        _refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
+    print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
+    raise SystemExit(EXIT_DONE if verdict.is_whole else EXIT_FAILED)
 
 
 @app.command()
@@ -225,7 +248,8 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
 
 def _refuse(code: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": {"code": code, "message": message}, "exit_code": exit_code}, ensure_ascii=False))
+        error = {"code": code, "message": message, "retryable": False, "details": {}}
+        print(json.dumps({"error": error, "exit_code": exit_code}, ensure_ascii=False))
     _fail(message, exit_code)
 
 

@@ -79,7 +79,6 @@ class Database:
         self._reads_ended = False
         self._may_read = threading.Event()
         self._may_read.set()
-        self._log_path = path.with_name(f"{path.name}-wal")
         self._log_wait_bytes = LOG_WAIT_BYTES
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._submit_lock = threading.Lock()
@@ -246,7 +245,7 @@ class Database:
 
     def _bound_log(self) -> None:
         """Start the log over, once it is large."""
-        size_bytes = self._log_path.stat().st_size if self._log_path.exists() else 0
+        size_bytes = log_bytes(self.path)
         if size_bytes < self._log_wait_bytes:
             return
         self._may_read.clear()
@@ -277,6 +276,27 @@ def open_connection(path: Path) -> sqlite3.Connection:
     # SQLite's own knows ASCII only; the name is the one that every engine has.
     connection.create_function("lower", 1, _lower, deterministic=True)
     return connection
+
+
+@contextmanager
+def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that changes nothing, for a file that no process has open; the log of a killed one is read too.
+
+    Without a log the file is taken as it stands: even a reader would make one, and leave it there.
+    """
+    mode = "mode=ro" if log_bytes(path) else "immutable=1"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def log_bytes(path: Path) -> int:
+    """Size of the file's write-ahead log; 0 where there is none."""
+    log_path = path.with_name(f"{path.name}-wal")
+    return log_path.stat().st_size if log_path.exists() else 0
 
 
 def _close_reader(reader: _Reader) -> None:

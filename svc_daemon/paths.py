@@ -85,6 +85,11 @@ class DataFiles:
         return self.root / "parts"
 
     @property
+    def damaged(self) -> Path:
+        """Stored bytes that turned out wrong, set aside by `svc-daemon verify --repair`."""
+        return self.root / "damaged"
+
+    @property
     def scratch(self) -> Path:
         """Private folders of the children that read documents; emptied at start."""
         return self.root / "scratch"

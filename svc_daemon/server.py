@@ -212,35 +212,45 @@ async def _open_process(
     hear_broken: Callable[[Exception], None],
 ) -> Process:
     """Open everything and repair what a kill left; `stack` closes it in reverse."""
+    context = open_context(stack, settings.limits, files, fetcher, hear_broken)
+    installation_id = prepare_installation(files, context.database, context.ids)
+    extractor = Extractor(files.scratch, _cage_limits(settings.limits))
+    stack.push_async_callback(extractor.close)
+    await _repair(context)
+    await extractor.start()
+    return Process(context, extractor, installation_id, prepare_operator_token(files, os.urandom))
+
+
+def open_context(
+    stack: contextlib.AsyncExitStack,
+    limits: Limits,
+    files: DataFiles,
+    fetcher: Fetcher,
+    hear_broken: Callable[[Exception], None],
+) -> Context:
+    """Open state, index and files of a directory whose lock is held; `stack` closes them. Raises StorageError."""
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    make_ids = Ids(now=clock.now, random=os.urandom)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
     wakes = Wakes()
     provider = EmbeddedProvider(files.index, on_broken=hear_broken, on_damaged=on_loop(wakes.tell_damaged))
     stack.callback(provider.close)
-    extractor = Extractor(files.scratch, _cage_limits(settings.limits))
-    stack.push_async_callback(extractor.close)
     blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
-    context = Context(
+    return Context(
         database=database,
         blobs=blobs,
         parts=Parts(files.parts, blobs, hear_broken),
         provider=provider,
         fetcher=fetcher,
         clock=clock,
-        ids=make_ids,
-        limits=settings.limits,
-        gates=Gates(settings.limits, clock.monotonic),
+        ids=Ids(now=clock.now, random=os.urandom),
+        limits=limits,
+        gates=Gates(limits, clock.monotonic),
         writers=Writers(),
         wakes=wakes,
         secret=prepare_secret(files, os.urandom),
     )
-    installation_id = prepare_installation(files, database, make_ids)
-    await _repair(context)
-    await extractor.start()
-    return Process(context, extractor, installation_id, prepare_operator_token(files, os.urandom))
 
 
 async def _repair(context: Context) -> None:

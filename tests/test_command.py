@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.wire.versions import VERSION
-from tests.acceptance.installations import environment
+from tests.acceptance.installations import Installation, environment
 
-FAILED, USAGE, ADDRESS = 1, 2, 12
+FAILED, USAGE, NOT_FOUND, LOCKED, ADDRESS = 1, 2, 5, 11, 12
 
 
 def run(root: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -101,3 +101,45 @@ def test_a_data_directory_that_is_a_file_is_one_json_value(tmp_path: Path) -> No
     assert (ended.returncode, told["exit_code"], told["error"]["code"]) == (FAILED, FAILED, "storage_full")
     assert str(tmp_path / "data") in told["error"]["message"]
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_whole_directory_is_verified_with_exit_0(installation: Installation) -> None:
+    installation.stop()
+    ended = installation.verify()
+    assert (ended.exit, ended.stderr) == (0, "")
+    assert ended.stdout == f"{installation.files.root} is whole (0 sources, 0 blobs, 0 parts, 0 documents)\n"
+    assert installation.verify("--json", "--read-data").json["whole"] is True
+
+
+def test_problems_are_a_line_each_and_exit_1_until_they_are_mended(installation: Installation) -> None:
+    installation.stop()
+    (installation.files.blobs / "src_x").touch()
+    ended = installation.verify()
+    assert (ended.exit, ended.stdout.splitlines()[0]) == (1, "I4: blob src_x has no source")
+    assert "1 problems in" in ended.stdout.splitlines()[1]
+    (told,) = installation.verify("--json").json["problems"]
+    assert told == {
+        "invariant": "I4",
+        "message": "blob src_x has no source",
+        "mend": "remove_file",
+        "blob": "src_x",
+    }
+    mended = installation.verify("--repair")
+    assert (mended.exit, mended.stdout.splitlines()[0]) == (0, "mended I4: blob src_x has no source")
+    assert installation.verify().exit == 0
+
+
+def test_a_directory_in_use_is_left_alone_with_exit_11(installation: Installation) -> None:
+    ended = installation.verify("--json", "--repair")
+    assert ended.exit == LOCKED
+    assert (ended.json["error"]["code"], ended.json["exit_code"]) == ("svc_data_dir_locked", LOCKED)
+    assert ended.stderr.startswith("error: Another process owns ")
+    assert ended.stderr.count("\n") == 1
+    assert installation.health() is not None
+
+
+def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    ended = run(tmp_path, "verify")
+    assert (ended.returncode, ended.stdout) == (NOT_FOUND, "")
+    assert str(tmp_path / "data") in ended.stderr
+    assert not (tmp_path / "data").exists()

@@ -64,11 +64,28 @@ async def delete_bucket(context: Context, key: Key, bucket: str, *, force: bool)
         found = get_reachable_bucket(connection, key, bucket)
         _refuse(connection, found, force=force)
         buckets.mark_deleting(connection, found, context.clock.timestamp())
-        return found, _queue(connection, context, found)
+        return found, queue_cascade(connection, context, found)
 
     deletion = await context.write(work)
     context.wakes.cascading.set()
     return deletion
+
+
+def queue_cascade(connection: Connection, context: Context, bucket: Bucket) -> Cascade:
+    """The task that empties the bucket, which is `deleting`."""
+    task = Task(
+        id=context.ids.make(ids.TASK),
+        team_id=bucket.team_id,
+        type=CASCADE,
+        source_id=None,
+        max_attempts=context.limits.task_attempts,
+        created_at=context.clock.timestamp(),
+    )
+    total = memberships.count_members(connection, bucket.id)
+    cascade = Cascade(task_id=task.id, team_id=bucket.team_id, bucket_id=bucket.id, total=total)
+    create_task(connection, task)
+    create_cascade(connection, cascade)
+    return cascade
 
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
@@ -187,22 +204,6 @@ def _refuse(connection: Connection, found: Bucket, *, force: bool) -> None:
             task_id=running.task_id,
             retry_after_seconds=1,
         )
-
-
-def _queue(connection: Connection, context: Context, bucket: Bucket) -> Cascade:
-    task = Task(
-        id=context.ids.make(ids.TASK),
-        team_id=bucket.team_id,
-        type=CASCADE,
-        source_id=None,
-        max_attempts=context.limits.task_attempts,
-        created_at=context.clock.timestamp(),
-    )
-    total = memberships.count_members(connection, bucket.id)
-    cascade = Cascade(task_id=task.id, team_id=bucket.team_id, bucket_id=bucket.id, total=total)
-    create_task(connection, task)
-    create_cascade(connection, cascade)
-    return cascade
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:

@@ -14,6 +14,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -80,6 +81,7 @@ class Blobs:
         """`on_broken` hears when the folder can't be synced: nothing can be kept until a restart."""
         self._blobs = files.blobs
         self._staging = files.staging
+        self._damaged = files.damaged
         self._executor = executor
         self._random_name = random_name
         self._folder_sync = FolderSync(files.blobs, on_broken)
@@ -104,13 +106,27 @@ class Blobs:
         with os.scandir(self._blobs) as entries:
             yield from (entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
 
+    def list_staged(self) -> list[str]:
+        """The names of staging files; while nobody stages, they belong to nobody."""
+        with os.scandir(self._staging) as entries:
+            return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+
+    def delete_staged(self, name: str) -> None:
+        """Idempotent."""
+        (self._staging / name).unlink(missing_ok=True)
+
     def clear_staging(self) -> int:
         """Remove the files that a killed process left half-written; only at boot, when nobody stages."""
-        with os.scandir(self._staging) as entries:
-            leftovers = [entry.path for entry in entries if not entry.is_dir(follow_symlinks=False)]
+        leftovers = self.list_staged()
         for leftover in leftovers:
-            Path(leftover).unlink()
+            self.delete_staged(leftover)
         return len(leftovers)
+
+    def set_aside(self, name: str) -> None:
+        """Take wrong bytes out of use without losing them. Idempotent."""
+        self._damaged.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileNotFoundError):
+            self.path(name).replace(self._damaged / name)
 
     def has_room(self, reserve_bytes: int) -> bool:
         """Whether more than the reserve is free: the given bytes, or 2 % of the disk but at most 1 GB; 0 is off."""

@@ -50,16 +50,31 @@ def migrate(connection: sqlite3.Connection) -> None:
     db = sqlite_utils.Database(connection)
     known = [migration.name for migration in state.pending(db)]
     applied = [migration.name for migration in state.applied(db)]
-    if unknown := sorted(set(applied) - set(names())):
-        raise StorageError(f"The database was made by a newer release (it knows {unknown[-1]}); install that release.")
+    _refuse_newer(applied)
     if applied and known:
         _copy(connection, suffix=f"before-{known[0]}")
     state.apply(db)
 
 
+def check_current(connection: sqlite3.Connection) -> None:
+    """Change nothing; raises StorageError for a database that another release made."""
+    db = sqlite_utils.Database(connection)
+    applied = [migration.name for migration in state.applied(db)]
+    _refuse_newer(applied)
+    if state.pending(db):
+        raise StorageError(
+            "The database was made by an older release; start the service once, which brings it up to date."
+        )
+
+
 def names() -> list[str]:
     """The migrations of this release, oldest first."""
     return [migration.name for migration in state.pending(sqlite_utils.Database(memory=True))]
+
+
+def _refuse_newer(applied: list[str]) -> None:
+    if unknown := sorted(set(applied) - set(names())):
+        raise StorageError(f"The database was made by a newer release (it knows {unknown[-1]}); install that release.")
 
 
 def _copy(connection: sqlite3.Connection, suffix: str) -> None:

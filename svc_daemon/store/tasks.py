@@ -187,6 +187,15 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
     )
 
 
+def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
+    """End an open task by its id, whoever holds it."""
+    connection.execute(
+        "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
+        " WHERE id = :id AND finished_at IS NULL",
+        {"id": task_id, "finished_at": finished_at},
+    )
+
+
 def list_expired(connection: Connection, now_s: float) -> list[Task]:
     """Running tasks whose lease has run out; with `now_s` infinite, every running task (at boot)."""
     rows = connection.execute(

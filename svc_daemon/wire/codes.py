@@ -88,5 +88,7 @@ class SourceErrorCode(StrEnum):
     EXTRACTION_CRASHED = "extraction_crashed"
     #: The search provider refused or lost the document; it is tried again.
     PROVIDER_FAILED = "provider_failed"
+    #: The stored bytes are gone, or are not those that were uploaded.
+    STORED_BYTES_LOST = "stored_bytes_lost"
     #: Every attempt was used up; the message keeps the last cause.
     MAX_ATTEMPTS_EXHAUSTED = "max_attempts_exhausted"

@@ -159,6 +159,24 @@ class Installation:
                 raise TooLate(f"svc {' '.join(arguments)}: not within {COMMAND_TIMEOUT_S:g} s") from None
         return Finished(process.returncode, out, err)
 
+    def verify(self, *options: str) -> Finished:
+        """`svc-daemon verify` on the data directory."""
+        command = [sys.executable, "-m", "svc_daemon", "verify", *options]
+        ended = subprocess.run(
+            command, env=self.environ, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        )
+        return Finished(ended.returncode, ended.stdout, ended.stderr)
+
+    def hold_to_every_promise(self) -> None:
+        """Stop the daemon, whoever started it; then nothing may be wrong with its data directory, to the last byte."""
+        if self._started().poll() is not None:
+            stop_process(self.pid)
+        elif (code := self.stop()) != 0:
+            raise AssertionError(f"the daemon ended with {code}")
+        verified = self.verify("--read-data")
+        if verified.exit != 0:
+            raise AssertionError(verified.stdout + verified.stderr)
+
     def spawn_svc(
         self, *arguments: str, cwd: Path | None = None, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[str]":

@@ -5,7 +5,6 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
-from tests.acceptance.disk_states import problems
 from tests.acceptance.installations import Installation, TooLate, process_tree, wait_until
 from tests.corpus import Prose, make_corpus
 
@@ -96,8 +94,7 @@ def _hold_to_every_word(installation: Installation, acknowledged: list[Acknowled
             assert (sources[one.source_id]["sha256"], hashlib.sha256(content).hexdigest()) == (sha256, sha256)
             replay = upload(client, BUCKET, f"{one.key}.md", one.data, one.key)
             assert (replay.status_code, replay.json()["id"]) == (200, one.source_id)
-    assert installation.stop() == 0
-    assert problems(installation.files) == []
+    installation.hold_to_every_promise()
 
 
 def _upload_under(installation: Installation, end: Callable[[], None], rounds: int) -> list[Acknowledged]:
@@ -156,6 +153,7 @@ def test_a_killed_upload_of_a_folder_goes_on_where_it_was(installation: Installa
         assert sum(source["ready"] for source in sources) == len(made)
     third = installation.svc(*command)
     assert third.json["bytes_sent"] == 0
+    installation.hold_to_every_promise()
 
 
 def test_children_end_with_a_killed_daemon(installation: Installation) -> None:
@@ -177,26 +175,7 @@ def test_a_boot_after_a_kill_removes_what_belongs_to_nobody(installation: Instal
         stray.write_bytes(b"nobody's")
     installation.start()
     wait_until(lambda: not stray_blob.exists() and not stray_staging.exists(), "the sweeper's round")
-    installation.stop()
-    assert problems(installation.files) == []
-
-
-def test_the_disk_check_tells_each_broken_promise(installation: Installation, tmp_path: Path) -> None:
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-        ids = [upload(client, BUCKET, f"{name}.txt", b"some text").json()["id"] for name in ("lost", "cut", "whole")]
-        for source_id in ids:
-            wait_ended(client, source_id)
-    installation.stop()
-    assert problems(installation.files) == []
-    (installation.files.blobs / ids[0]).unlink()
-    (installation.files.blobs / ids[1]).write_bytes(b"some")
-    (installation.files.blobs / "src_stray").write_bytes(b"")
-    assert problems(installation.files) == [
-        f"source {ids[0]} has no blob",
-        "blob src_stray has no source",
-        f"blob {ids[1]} has 4 bytes, its source says 9",
-    ]
+    installation.hold_to_every_promise()
 
 
 def test_a_deadline_names_what_it_waited_for() -> None:

@@ -8,7 +8,7 @@ from tests.rules.modules import Module, is_within
 DAEMON_LEVELS = (
     ("__main__",),
     ("command",),
-    ("operators",),
+    ("operators", "offline"),
     ("server",),
     ("api", "workers"),
     ("operations",),

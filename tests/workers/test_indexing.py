@@ -91,10 +91,9 @@ def test_bytes_that_are_lost_fail_the_source_and_nobody_else(daemon: Daemon) -> 
     (daemon.files.blobs / lost).unlink()
     daemon.start()
     daemon.wait_ready(whole)
-    for attempt in (1, 2):
-        wait_attempt(daemon, lost, attempt)
-        daemon.advance(60)
-    assert daemon.wait_status(lost, "failed")["error"]["code"] == "max_attempts_exhausted"
+    error = daemon.wait_status(lost, "failed")["error"]
+    assert (error["code"], error["retryable"]) == ("stored_bytes_lost", False)
+    assert state_of(daemon, lost) == ("failed", "failed", 1)
 
 
 def test_a_put_whose_answer_was_lost_is_put_again_without_harm(working: Daemon) -> None:

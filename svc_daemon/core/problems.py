@@ -1,0 +1,50 @@
+"""What can be wrong with a data directory, and what mends it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+#: Beyond this a write-ahead log has lost its bound.
+LOG_BYTES = 64 * 1024 * 1024
+
+
+class Mend(StrEnum):
+    """What mends a problem without guessing, in the order in which it is done."""
+
+    #: Opening and closing the file moves the log into it.
+    TRIM_LOG = "trim_log"
+    #: A file that no row owns goes.
+    REMOVE_FILE = "remove_file"
+    #: The source ends as failed and says why; wrong bytes are set aside.
+    FAIL_SOURCE = "fail_source"
+    #: The team's index is removed, and made again from the stored bytes.
+    REBUILD_INDEX = "rebuild_index"
+    #: A document without a source leaves the index.
+    REMOVE_DOCUMENT = "remove_document"
+    #: Nobody waits for the task any more.
+    CANCEL_TASK = "cancel_task"
+    #: The source is read again from its stored bytes.
+    QUEUE_SOURCE = "queue_source"
+    #: The index is told the source's buckets again, and the memberships wait for that.
+    SYNC_SOURCE = "sync_source"
+    #: The index is told the source's title and buckets again.
+    TELL_INDEX = "tell_index"
+    #: The deletion of the bucket begins anew.
+    QUEUE_CASCADE = "queue_cascade"
+    #: The event is written down, and its call is due.
+    RECORD_EVENT = "record_event"
+    #: The call is due.
+    SEND_EVENT = "send_event"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken promise."""
+
+    #: Such as `I3`: its number in the list of what must hold.
+    invariant: str
+    #: A sentence with every id.
+    message: str
+    #: None where mending would be a guess.
+    mend: Mend | None = None
+    #: The ids once more, by kind: `source_id`, `team_id`, and such.
+    about: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,125 @@
+"""What `svc-daemon` does to a data directory whose service is not running. The lock is held all the while.
+
+A look opens everything so that nothing can change. A repair opens it as the service does, mends, closes, and then the
+directory is looked at once more: what that finds is the verdict.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.core.problems import Problem
+from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.operations.mending import mend
+from svc_daemon.operations.verifying import Directory, Findings, verify
+from svc_daemon.paths import DataFiles
+from svc_daemon.provider.embedded.checks import IndexInspector
+from svc_daemon.server import lock_directory, make_folders, open_context
+from svc_daemon.settings import Limits
+from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.parts import Parts
+
+
+class NoDirectory(Exception):
+    """There is no data directory where one was looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found, and what was mended before."""
+
+    root: Path
+    findings: Findings
+    #: None where nothing was to be mended.
+    mended: list[Problem] | None
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.findings.problems
+
+    def lines(self) -> Iterator[str]:
+        """One for each problem, then what it comes to."""
+        yield from (f"mended {problem.invariant}: {problem.message}" for problem in self.mended or [])
+        yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
+        yield f"{self._summary()} ({self._counted()})"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "whole": self.is_whole,
+            "problems": [_as_json(problem) for problem in self.findings.problems],
+            **({"mended": [_as_json(problem) for problem in self.mended]} if self.mended is not None else {}),
+            "counts": dict(self.findings.counts),
+        }
+
+    def _summary(self) -> str:
+        if self.is_whole:
+            return f"{self.root} is whole"
+        found = f"{len(self.findings.problems)} problems in {self.root}"
+        if self.mended is not None:
+            return f"{found} are left: mending them would be a guess"
+        mendable = sum(problem.mend is not None for problem in self.findings.problems)
+        return f"{found}; --repair mends {mendable} of them"
+
+    def _counted(self) -> str:
+        return ", ".join(f"{number} {name}" for name, number in self.findings.counts.items()) or "nothing could be read"
+
+
+def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
+    """Look at the directory, and mend it where that is asked for.
+
+    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release.
+    """
+    files = DataFiles(root)
+    if not files.state.is_file():
+        raise NoDirectory(f"There is no data directory at {root}: it has no {files.state.name}. SVC_DATA_DIR names it.")
+    with lock_directory(files):
+        findings = _look(files, read_data=read_data)
+        if not repair:
+            return Verdict(root, findings, None)
+        mended = asyncio.run(_mend(files, findings.problems))
+        return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
+
+
+def _look(files: DataFiles, *, read_data: bool) -> Findings:
+    with _opened(files) as directory:
+        return verify(directory, read_data=read_data)
+
+
+@contextmanager
+def _opened(files: DataFiles) -> Iterator[Directory]:
+    with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
+        blobs = Blobs(files, executor, lambda: "")
+        yield Directory(
+            state=state,
+            log_bytes=log_bytes(files.state),
+            blobs=blobs,
+            parts=Parts(files.parts, blobs),
+            inspector=IndexInspector(files.index),
+        )
+
+
+async def _mend(files: DataFiles, problems: list[Problem]) -> list[Problem]:
+    if not any(problem.mend for problem in problems):
+        return []
+    os.umask(0o077)
+    make_folders(files)
+    async with AsyncExitStack() as stack:
+        # Nothing is fetched.
+        context = open_context(stack, Limits(), files, Fetcher(AddressPolicy()), lambda _: None)
+        return await mend(context, problems)
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "invariant": problem.invariant,
+        "message": problem.message,
+        "mend": problem.mend,
+        **problem.about,
+    }

@@ -1,0 +1,162 @@
+"""Mending what verifying has told, where that is no guess. What is lost is never dropped: it fails and says why.
+
+The workers do the rest once the service runs: they read again what was queued, and make the calls that are due.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from sqlite3 import Connection
+
+from svc_daemon.core import readiness
+from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.operations.cascades import queue_cascade
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.webhooks import record_event
+from svc_daemon.store import tasks
+from svc_daemon.store.buckets import find_bucket, touch_buckets_of
+from svc_daemon.store.cascades import find_running_cascade
+from svc_daemon.store.deliveries import resend_delivery
+from svc_daemon.store.detachments import create_detachment
+from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
+from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
+from svc_daemon.wire.codes import SourceErrorCode
+
+LOST = {
+    "code": str(SourceErrorCode.STORED_BYTES_LOST),
+    "message": "The stored bytes are gone or were damaged; upload the file again.",
+    "retryable": False,
+}
+
+
+async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
+    """Mend what can be mended, in the order of `Mend`. Returns what that was."""
+    order = list(Mend)
+    mendable = [problem for problem in problems if problem.mend is not None]
+    for problem in sorted(mendable, key=lambda each: order.index(each.mend or Mend.TRIM_LOG)):
+        await _MENDS[problem.mend or Mend.TRIM_LOG](context, problem)
+    return mendable
+
+
+async def _trim_log(context: Context, problem: Problem) -> None:
+    """The state's is done by having opened it."""
+    if "team_id" in problem.about:
+        await asyncio.to_thread(context.provider.get_document, problem.about["team_id"], "")
+
+
+async def _remove_file(context: Context, problem: Problem) -> None:
+    about = problem.about
+    if "blob" in about:
+        context.blobs.delete(about["blob"])
+    elif "part" in about:
+        await context.parts.delete(about["part"])
+    else:
+        context.blobs.delete_staged(about["staged"])
+
+
+async def _fail_source(context: Context, problem: Problem) -> None:
+    """Wrong bytes are put where no retry can take them for the right ones."""
+    context.blobs.set_aside(problem.about["blob"])
+
+    def work(connection: Connection, source: Source) -> None:
+        now = context.clock.timestamp()
+        failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
+        tasks.cancel_tasks(connection, source.id, now)
+        suspend_syncs(connection, source.id)
+        update_state(connection, failed)
+        touch_buckets_of(connection, source.id)
+        record_event(connection, context, failed)
+
+    await _write_source(context, problem, work)
+
+
+async def _rebuild_index(context: Context, problem: Problem) -> None:
+    team_id = problem.about["team_id"]
+    await asyncio.to_thread(context.provider.delete_team, team_id)
+    for source_id in context.read(partial(list_active_generations, team_id=team_id)):
+        await _queue_source(context, replace(problem, about={"source_id": source_id, "team_id": team_id}))
+
+
+async def _remove_document(context: Context, problem: Problem) -> None:
+    about = problem.about
+    await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
+
+
+async def _queue_source(context: Context, problem: Problem) -> None:
+    def work(connection: Connection, source: Source) -> None:
+        if source.status != readiness.FAILED:
+            tasks.cancel_tasks(connection, source.id, context.clock.timestamp())
+            requeue(connection, context, source)
+
+    await _write_source(context, problem, work)
+
+
+async def _sync_source(context: Context, problem: Problem) -> None:
+    def work(connection: Connection, source: Source) -> None:
+        # One that is queued again is synced after it.
+        if source.status == readiness.ACTIVE:
+            schedule_syncs(connection, source.id, context.clock.timestamp())
+            touch_buckets_of(connection, source.id)
+
+    await _write_source(context, problem, work)
+
+
+async def _tell_index(context: Context, problem: Problem) -> None:
+    await _write_source(
+        context, problem, lambda connection, source: create_detachment(connection, source.team_id, source.id)
+    )
+
+
+async def _cancel_task(context: Context, problem: Problem) -> None:
+    now = context.clock.timestamp()
+    await context.write(lambda connection: tasks.cancel_task(connection, problem.about["task_id"], now))
+
+
+async def _queue_cascade(context: Context, problem: Problem) -> None:
+    def work(connection: Connection) -> None:
+        bucket = find_bucket(connection, problem.about["team_id"], problem.about["bucket_id"])
+        stuck = find_running_cascade(connection, problem.about["bucket_id"])
+        if stuck is not None:
+            tasks.cancel_task(connection, stuck.task_id, context.clock.timestamp())
+        if bucket is not None:
+            queue_cascade(connection, context, bucket)
+
+    await context.write(work)
+
+
+async def _record_event(context: Context, problem: Problem) -> None:
+    await _write_source(context, problem, lambda connection, source: record_event(connection, context, source))
+
+
+async def _send_event(context: Context, problem: Problem) -> None:
+    now = context.clock.timestamp()
+    await context.write(lambda connection: resend_delivery(connection, problem.about["event_id"], now))
+
+
+async def _write_source(context: Context, problem: Problem, work: Callable[[Connection, Source], None]) -> None:
+    """Run `work` with the source as it stands after what was mended before."""
+
+    def on_source(connection: Connection) -> None:
+        source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
+        if source is not None:
+            work(connection, source)
+
+    await context.write(on_source)
+
+
+_MENDS: dict[Mend, Callable[[Context, Problem], Awaitable[None]]] = {
+    Mend.TRIM_LOG: _trim_log,
+    Mend.REMOVE_FILE: _remove_file,
+    Mend.FAIL_SOURCE: _fail_source,
+    Mend.REBUILD_INDEX: _rebuild_index,
+    Mend.REMOVE_DOCUMENT: _remove_document,
+    Mend.CANCEL_TASK: _cancel_task,
+    Mend.QUEUE_SOURCE: _queue_source,
+    Mend.SYNC_SOURCE: _sync_source,
+    Mend.TELL_INDEX: _tell_index,
+    Mend.QUEUE_CASCADE: _queue_cascade,
+    Mend.RECORD_EVENT: _record_event,
+    Mend.SEND_EVENT: _send_event,
+}

@@ -1,0 +1,195 @@
+"""What must hold among the rows of the state. Each check is a statement that finds only what breaks it.
+
+They read a directory whose daemon is not running, and change nothing. All teams are looked at.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.store.sources import Source
+from svc_daemon.wire.tasks import CASCADE, INDEXING
+
+
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """A promise about rows."""
+
+    invariant: str
+    #: Selects the rows that break it; its columns fill the message.
+    statement: str
+    message: str
+    mend: Mend | None = None
+
+
+ROW_CHECKS = (
+    RowCheck(
+        "I13",
+        "SELECT s.id AS source_id, s.team_id, s.status FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"
+        " AND t.source_id = s.id AND t.type = :indexing"
+        " WHERE s.status IN ('queued', 'indexing') AND (t.id IS NULL OR t.finished_at IS NOT NULL"
+        " OR t.status <> CASE s.status WHEN 'queued' THEN 'queued' ELSE 'running' END"
+        " OR t.status = 'running' AND t.lease_until_s IS NULL)",
+        "source {source_id} is {status}, and no task moves it on",
+        Mend.QUEUE_SOURCE,
+    ),
+    RowCheck(
+        "I13",
+        "SELECT t.id AS task_id, t.team_id, t.status FROM tasks t LEFT JOIN sources s ON s.id = t.source_id"
+        " AND s.task_id = t.id AND s.status IN ('queued', 'indexing')"
+        " WHERE t.finished_at IS NULL AND t.type = :indexing AND s.id IS NULL",
+        "task {task_id} is {status}, and no source waits for it",
+        Mend.CANCEL_TASK,
+    ),
+    RowCheck(
+        "I13",
+        "SELECT t.id AS task_id, t.team_id, t.status FROM tasks t"
+        " WHERE (t.finished_at IS NULL) <> (t.status IN ('queued', 'running'))",
+        "task {task_id} is {status}, and its end says otherwise",
+    ),
+    RowCheck(
+        "I13",
+        "SELECT m.source_id, m.bucket_id, m.team_id, m.sync_status FROM memberships m"
+        " JOIN sources s ON s.id = m.source_id WHERE s.status = 'active' AND m.sync_status <> 'active'"
+        " AND m.due_at IS NULL AND m.lease_until_s IS NULL",
+        "the sync of source {source_id} into bucket {bucket_id} is {sync_status}, and is never due",
+        Mend.SYNC_SOURCE,
+    ),
+    RowCheck(
+        "I13",
+        "SELECT b.id AS bucket_id, b.team_id FROM buckets b WHERE b.status = 'deleting' AND NOT EXISTS ("
+        " SELECT 1 FROM cascades c JOIN tasks t ON t.id = c.task_id WHERE c.bucket_id = b.id"
+        " AND t.finished_at IS NULL AND (t.status = 'queued' OR t.lease_until_s IS NOT NULL))",
+        "bucket {bucket_id} is being deleted, and no task does it",
+        Mend.QUEUE_CASCADE,
+    ),
+    RowCheck(
+        "I13",
+        "SELECT t.id AS task_id, t.team_id FROM tasks t WHERE t.finished_at IS NULL AND t.type = :cascade"
+        " AND NOT EXISTS (SELECT 1 FROM cascades c JOIN buckets b ON b.id = c.bucket_id AND b.status = 'deleting'"
+        " WHERE c.task_id = t.id)",
+        "task {task_id} deletes a bucket that is not being deleted",
+        Mend.CANCEL_TASK,
+    ),
+    RowCheck(
+        "I13",
+        "SELECT d.id AS event_id, d.team_id FROM deliveries d WHERE d.status = 'pending' AND d.due_at IS NULL",
+        "event {event_id} is pending, and its call is never due",
+        Mend.SEND_EVENT,
+    ),
+    RowCheck(
+        "I5",
+        "SELECT json_extract(i.answer, '$.id') AS source_id, MIN(i.key) AS first_key, MAX(i.key) AS last_key"
+        " FROM idempotency i JOIN sources s ON s.id = json_extract(i.answer, '$.id')"
+        " GROUP BY json_extract(i.answer, '$.id') HAVING COUNT(*) > 1",
+        "source {source_id} answers two idempotency keys, {first_key} and {last_key}",
+    ),
+    RowCheck(
+        "I5",
+        "SELECT k.id AS key_id, i.key, s.id AS source_id FROM idempotency i JOIN keys k ON k.id = i.key_id"
+        " JOIN sources s ON s.id = json_extract(i.answer, '$.id') WHERE s.team_id <> k.team_id",
+        "the idempotency key {key} of {key_id} answers with source {source_id} of another team",
+    ),
+    RowCheck(
+        "I5",
+        "SELECT u.source_id, MIN(u.id) AS first_id, MAX(u.id) AS last_id FROM uploads u"
+        " WHERE u.source_id IS NOT NULL GROUP BY u.source_id HAVING COUNT(*) > 1",
+        "source {source_id} was made of two sessions, {first_id} and {last_id}",
+    ),
+    RowCheck(
+        "I7",
+        "SELECT u.id AS session_id, u.team_id, u.status FROM uploads u"
+        " WHERE (u.status = 'finalized') <> (u.source_id IS NOT NULL)"
+        " OR (u.status = 'failed') <> (u.error IS NOT NULL)",
+        "session {session_id} is {status}, and its outcome says otherwise",
+    ),
+    RowCheck(
+        "I7",
+        "SELECT u.batch_id, u.client_file_id FROM uploads u WHERE u.batch_id IS NOT NULL"
+        " GROUP BY u.batch_id, u.client_file_id HAVING COUNT(*) > 1",
+        "batch {batch_id} counts the file {client_file_id} more than once",
+    ),
+    RowCheck(
+        "I7",
+        "SELECT c.task_id, c.team_id, c.bucket_id FROM cascades c WHERE c.deleted + c.detached + c.failed > c.total",
+        "task {task_id} has counted more members of bucket {bucket_id} than there were",
+    ),
+    RowCheck(
+        "I8",
+        "SELECT t.source_id, t.team_id FROM tombstones t JOIN sources s ON s.id = t.source_id",
+        "source {source_id} was deleted, and its row is still there",
+    ),
+    RowCheck(
+        "I9",
+        "SELECT s.id AS source_id, s.team_id, s.status FROM sources s WHERE s.webhook IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.source_id = s.id"
+        "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
+        " AND (s.status = 'failed' OR s.status = 'active'"
+        "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
+        # A bucket that is being deleted counts until its cascade was there, which writes the event down.
+        "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
+        "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
+        "source {source_id} is {status}, and its webhook is not told",
+        Mend.RECORD_EVENT,
+    ),
+    RowCheck(
+        "I9",
+        "SELECT d.id AS event_id, d.team_id, d.source_id FROM deliveries d WHERE json_extract(d.body, '$.id') <> d.id",
+        "event {event_id} of source {source_id} goes out under another id",
+    ),
+)
+
+
+def check_file(connection: Connection) -> list[Problem]:
+    """Whether SQLite can read all of the state; where it can't, nothing else can be told."""
+    try:
+        told = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
+    except sqlite3.DatabaseError as error:
+        told = [str(error)]
+    return [Problem("I10", f"the state database is damaged: {message}") for message in told if message != "ok"]
+
+
+def check_references(connection: Connection) -> Iterator[Problem]:
+    """Rows that name what is not there."""
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchall():
+        yield Problem("I10", f"a row of {table} names nothing in {parent}", about={"table": table})
+
+
+def check_rows(connection: Connection) -> Iterator[Problem]:
+    """What the rows of the state say against each other."""
+    for check in ROW_CHECKS:
+        for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
+            ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
+            yield Problem(check.invariant, check.message.format(**dict(row)), check.mend, ids)
+
+
+def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[Source]:
+    """The team's sources, or all teams', one by one."""
+    rows = connection.execute(
+        "SELECT * FROM source_views WHERE :team_id IS NULL OR team_id = :team_id ORDER BY id", {"team_id": team_id}
+    )
+    return map(Source.from_row, rows)
+
+
+def list_uncleaned(connection: Connection) -> dict[str, str]:
+    """Deleted sources that the sweeper has still to clear, each with the name of its bytes."""
+    rows = connection.execute(
+        "SELECT source_id, COALESCE(blob, source_id) AS name FROM tombstones WHERE cleaned_at IS NULL"
+    )
+    return {row["source_id"]: row["name"] for row in rows}
+
+
+def list_untold(connection: Connection) -> set[str]:
+    """Sources of whose title and buckets the index has still to hear."""
+    return {row["source_id"] for row in connection.execute("SELECT source_id FROM detachments")}
+
+
+def list_deleting_buckets(connection: Connection) -> set[str]:
+    return {row["id"] for row in connection.execute("SELECT id FROM buckets WHERE status = 'deleting'")}
+
+
+def list_rebuilding(connection: Connection) -> set[str]:
+    """Teams whose index is being made anew."""
+    return {row["team_id"] for row in connection.execute("SELECT team_id FROM teams_in_maintenance")}

@@ -1,0 +1,336 @@
+"""Clients that do everything at once against a daemon that is killed under them.
+
+Each client owns what it makes, so it knows what must come of it. It sends again, with the same key, whatever was not
+answered; an answer is a promise, and the promises are kept in `Made`.
+"""
+
+import hashlib
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tests.acceptance.installations import Installation, wait_until
+from tests.fetch.servers import Exchange, Server, serving
+
+BUCKETS = ("alpha", "beta")
+#: No operation needs longer than a few kills and restarts.
+OPERATION_TIMEOUT_S = 60.0
+#: Nobody who means this installation answers so: its port has gone to another one.
+_STRANGERS = (401, 421)
+
+
+@dataclass(slots=True)
+class Made:
+    """A source as its client was promised it."""
+
+    id: str
+    #: A word that only this document has; it changes when the document does.
+    word: str
+    #: Slugs.
+    places: set[str]
+    #: None for bytes that the client did not make itself.
+    sha256: str | None = None
+    title: str | None = None
+    #: `file`, `page` or `qa`.
+    type: str = "file"
+    is_readable: bool = True
+    is_deleted: bool = False
+    #: It takes another's place when it is ready; were it deleted before, the other would stay.
+    is_successor: bool = False
+    #: The path of its URL.
+    path: str | None = None
+
+
+@dataclass(slots=True)
+class Site:
+    """A web site whose documents are their own path, and a receiver of webhooks at `/hook`."""
+
+    server: Server = field(init=False)
+    #: How often the document at a path has been changed.
+    changes: dict[str, int] = field(default_factory=dict)
+
+    def word(self, path: str) -> str:
+        return f"{path.rpartition('/')[2].partition('.')[0]}v{self.changes.get(path, 0)}"
+
+    def answer(self, exchange: Exchange) -> None:
+        path = exchange.request.path
+        if path == "/hook":
+            exchange.answer(204)
+        elif path.endswith(".md"):
+            exchange.answer(200, document(self.word(path)), content_type="text/markdown")
+        else:
+            body = f"<html><body><article>{document(self.word(path)).decode()}</article></body></html>"
+            exchange.answer(200, body.encode(), content_type="text/html")
+
+
+@contextmanager
+def hosting() -> Iterator[Site]:
+    site = Site()
+    with serving(site.answer) as server:
+        site.server = server
+        yield site
+
+
+def document(word: str) -> bytes:
+    return f"# Notes on {word}\n\nThe umber quay was built of grey stone, and {word} is what it is called.\n".encode()
+
+
+class Client(threading.Thread):
+    """Does `operations` of all kinds, in an order that its seed decides."""
+
+    def __init__(self, installation: Installation, site: Site, number: int, operations: int) -> None:
+        super().__init__(name=f"client-{number}")
+        self.made: list[Made] = []
+        self.cascades: list[str] = []
+        #: What was answered under each key: the same must be answered again.
+        self.answered: dict[str, tuple[Callable[[str], Any], str]] = {}
+        self.done: dict[str, int] = {}
+        self.failure: BaseException | None = None
+        self._installation = installation
+        self._site = site
+        self._number = number
+        self._operations = operations
+        self._random = random.Random(number)
+        self._words = 0
+        self._http: httpx.Client | None = None
+
+    def run(self) -> None:
+        kinds = [self.upload, self.upload, self.session, self.batch, self.import_file, self.add_page, self.ask]
+        kinds += [self.patch, self.attach, self.detach, self.delete, self.replace, self.refresh, self.retry]
+        kinds += [self.empty_bucket]
+        try:
+            for _ in range(self._operations):
+                kind = self._random.choice(kinds)
+                kind()
+                self.done[kind.__name__] = self.done.get(kind.__name__, 0) + 1
+        except (AssertionError, LookupError, TypeError, ValueError, httpx.HTTPError) as failure:
+            self.failure = failure
+        finally:
+            self.close()
+
+    # The operations.
+
+    def upload(self) -> None:
+        self._upload(self._bucket())
+
+    def session(self) -> None:
+        word, bucket = self._new_word(), self._bucket()
+        data = document(word)
+        body = {"filename": f"{word}.md", "size_bytes": len(data)}
+        path = f"/v1/buckets/{bucket}/uploads"
+        opened = self.call("POST", path, (200, 201), json=body, headers={"Idempotency-Key": word})
+        self._send(opened["upload_url"], data)
+        made = self.call("POST", f"{path}/{opened['session_id']}/finalize", (200, 201))
+        self._keep(Made(made["id"], word, {bucket}, _sha256(data)))
+
+    def batch(self) -> None:
+        words, bucket = [self._new_word() for _ in range(3)], self._bucket()
+        files = [{"client_file_id": w, "filename": f"{w}.md", "size_bytes": len(document(w))} for w in words]
+        items = [{"client_file_id": word} for word in words]
+        body = {"manifest": {"version": 1, "items": items}, "files": files}
+        path = f"/v1/buckets/{bucket}/batches"
+        opened = self.call("POST", path, (200, 201), json=body, headers={"Idempotency-Key": words[0]})
+        for item in opened["items"]:
+            self._send(item["upload_url"], document(item["client_file_id"]))
+        told = self.call("POST", f"{path}/{opened['batch_id']}/finalize", (200,))
+        for item in told["finalized"] + told["replayed"]:
+            word = item["client_file_id"]
+            self._keep(Made(item["knowledge_id"], word, {bucket}, _sha256(document(word))))
+        assert (told["pending"], told["failed"]) == ([], [])
+
+    def import_file(self) -> None:
+        self._take_in("files/import", "md", "file")
+
+    def add_page(self) -> None:
+        self._take_in("pages", "html", "page")
+
+    def ask(self) -> None:
+        word, bucket = self._new_word(), self._bucket()
+        body = {"question": f"What is {word}?", "answer": f"{word} is a quay."}
+
+        def send(key: str) -> Any:
+            return self._create(f"/v1/buckets/{bucket}/qa", key, json=body)
+
+        self._keep(Made(self._promise(send, word)["id"], word, {bucket}, type="qa"))
+
+    def patch(self) -> None:
+        if made := self._any(lambda made: made.type != "qa"):
+            made.title = self._new_word()
+            self.call("PATCH", f"/v1/sources/{made.id}", (200,), json={"title": made.title})
+
+    def attach(self) -> None:
+        if made := self._any(lambda made: len(made.places) == 1):
+            (bucket,) = set(BUCKETS) - made.places
+            self.call("POST", f"/v1/buckets/{bucket}/sources", (200,), json={"source_id": made.id})
+            made.places.add(bucket)
+
+    def detach(self) -> None:
+        if made := self._any(lambda made: len(made.places) == 2 and not made.is_successor):
+            bucket = self._random.choice(sorted(made.places))
+            self.call("DELETE", f"/v1/buckets/{bucket}/sources/{made.id}", (200, 404))
+            made.places.remove(bucket)
+
+    def delete(self) -> None:
+        if made := self._any(lambda made: not made.is_successor):
+            self.call("DELETE", f"/v1/sources/{made.id}", (200, 404))
+            made.is_deleted = True
+            assert made.id not in self.found(made.word)
+
+    def replace(self) -> None:
+        if old := self._any(lambda made: made.type == "file" and made.is_readable and len(made.places) == 1):
+            self._upload(next(iter(old.places)), replaces=old.id).is_successor = True
+            old.is_deleted = True
+
+    def refresh(self) -> None:
+        """Change the document at a source's URL and have it fetched; that is refused while it is being read."""
+        made = self._any(lambda made: made.path is not None)
+        if made is None or made.path is None:
+            return
+        stored = self._stored(made)
+        self._site.changes[made.path] = self._site.changes.get(made.path, 0) + 1
+        self.call("POST", f"/v1/sources/{made.id}/refresh", (200, 202, 409))
+        if self._stored(made) == stored:
+            self._site.changes[made.path] -= 1
+        made.word = self._site.word(made.path)
+
+    def retry(self) -> None:
+        """A document that can't be read fails; it may be tried again, and then it fails again."""
+        made = self._any(lambda made: not made.is_readable)
+        if made is None:
+            self._upload(self._bucket(), data=b"%PDF-1.4\nnothing")
+        else:
+            self.call("POST", f"/v1/sources/{made.id}/retry", (200, 400))
+
+    def empty_bucket(self) -> None:
+        """Delete a bucket with a source of its own and one that stays elsewhere."""
+        bucket, kept_in = self._new_word(), self._bucket()
+        self.call("PUT", f"/v1/buckets/{bucket}", (200, 201))
+        alone, shared = self._upload(bucket), self._upload(kept_in)
+        self.call("POST", f"/v1/buckets/{bucket}/sources", (200,), json={"source_id": shared.id})
+        deleted = self.call("DELETE", f"/v1/buckets/{bucket}?force=true", (200, 404, 409))
+        alone.is_deleted = True
+        # Nobody can send into the bucket again.
+        del self.answered[alone.word]
+        if "deletion" in deleted:
+            self.cascades.append(deleted["deletion"]["task_id"])
+        assert alone.id not in self.found(alone.word)
+
+    # What they are made of.
+
+    def call(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> Any:
+        """The answer, however often it has to be asked for."""
+        return wait_until(
+            lambda: self._attempt(method, path, wanted, **options), f"an answer to {method} {path}", OPERATION_TIMEOUT_S
+        )
+
+    def found(self, word: str) -> set[str]:
+        """Sources that a search of everything finds."""
+        answer = self.call("POST", "/v1/search", (200, 409), json={"query": word, "max_num_results": 50})
+        return {result["source_id"] for result in answer.get("data", [])}
+
+    def _attempt(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> dict[str, Any] | None:
+        """None where it must be sent again: the daemon is gone, going, busy or not yet there."""
+        try:
+            answer = self._client().request(method, path, **options)
+        except (httpx.TransportError, KeyError, FileNotFoundError):
+            self.close()
+            return None
+        if answer.status_code in wanted:
+            return dict(answer.json())
+        if answer.status_code in _STRANGERS or answer.json()["error"]["retryable"]:
+            return None
+        raise AssertionError(f"{method} {path}: {answer.status_code} {answer.text}")
+
+    def _client(self) -> httpx.Client:
+        """One for each life of the daemon, which has another port each time."""
+        if self._http is None or str(self._http.base_url).rstrip("/") != self._installation.base_url:
+            self.close()
+            self._http = self._installation.client()
+        return self._http
+
+    def close(self) -> None:
+        """Let go of the connection; the next call makes another one."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _create(self, path: str, key: str, **options: Any) -> Any:
+        return self.call("POST", path, (200, 201), headers={"Idempotency-Key": key}, **options)
+
+    def _stored(self, made: Made) -> str:
+        return str(self.call("GET", f"/v1/sources/{made.id}", (200,))["sha256"])
+
+    def _promise(self, send: Callable[[str], Any], key: str) -> Any:
+        """Send under the key, and remember what was answered."""
+        answer = send(key)
+        self.answered[key] = (send, answer["id"])
+        return answer
+
+    def _upload(self, bucket: str, data: bytes | None = None, **fields: str) -> Made:
+        word = self._new_word()
+        filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word))
+
+        def send(key: str) -> Any:
+            files = {"file": (filename, content)}
+            return self._create(f"/v1/buckets/{bucket}/files", key, files=files, data=fields)
+
+        source_id = self._promise(send, word)["id"]
+        return self._keep(Made(source_id, word, {bucket}, _sha256(content), is_readable=data is None))
+
+    def _take_in(self, door: str, extension: str, kind: str) -> None:
+        word, bucket = self._new_word(), self._bucket()
+        path = f"/{word}.{extension}"
+        hook = {"url": self._site.server.url("/hook"), "metadata": {"word": word}}
+
+        def send(key: str) -> Any:
+            body = {"url": self._site.server.url(path), "webhook": hook}
+            return self._create(f"/v1/buckets/{bucket}/{door}", key, json=body)
+
+        source_id = self._promise(send, word)["id"]
+        self._keep(Made(source_id, self._site.word(path), {bucket}, type=kind, path=path))
+
+    def _send(self, upload_url: str, data: bytes) -> None:
+        """All bytes, from wherever the stored ones end."""
+        path = urlsplit(upload_url).path
+        wait_until(lambda: self._send_rest(path, data), f"the bytes of {path}", OPERATION_TIMEOUT_S)
+
+    def _send_rest(self, path: str, data: bytes) -> bool:
+        try:
+            asked = self._client().put(path, headers={"Content-Range": f"bytes */{len(data)}"})
+            if asked.status_code != 308:
+                return asked.status_code == 200
+            told = asked.headers.get("Range")
+            first = int(told.removeprefix("bytes=0-")) + 1 if told else 0
+            last = min(first + len(data) // 2, len(data) - 1)
+            headers = {"Content-Range": f"bytes {first}-{last}/{len(data)}"}
+            return self._client().put(path, content=data[first : last + 1], headers=headers).status_code == 200
+        except (httpx.TransportError, KeyError, FileNotFoundError):
+            self.close()
+            return False
+
+    def _keep(self, made: Made) -> Made:
+        self.made.append(made)
+        return made
+
+    def _any(self, condition: Callable[[Made], bool]) -> Made | None:
+        """One of its sources that are there, at random."""
+        fitting = [made for made in self.made if not made.is_deleted and condition(made)]
+        return self._random.choice(fitting) if fitting else None
+
+    def _bucket(self) -> str:
+        return self._random.choice(BUCKETS)
+
+    def _new_word(self) -> str:
+        """A word that nobody else has."""
+        self._words += 1
+        return f"word{self._number}x{self._words}"
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,190 @@
+"""`verify` tells each broken promise of a data directory, and `--repair` mends what is no guess."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.errors import StorageError
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.offline import NoDirectory, verify_directory
+from svc_daemon.paths import DataFiles
+from svc_daemon.server import DirectoryLocked, lock_directory
+from tests.api.daemons import Daemon, Loop
+from tests.api.fixtures import MakeDaemon
+from tests.operations.breakages import BROKEN, overwrite
+from tests.operations.directories import Whole, filled
+
+
+@pytest.fixture(scope="module")
+def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    with filled(Daemon(loop, tmp_path_factory.mktemp("original") / "data", extractor)) as whole:
+        yield whole
+
+
+@pytest.fixture
+def whole(original: Whole, tmp_path: Path) -> Whole:
+    return original.copy(tmp_path / "data")
+
+
+def test_a_whole_directory_is_told_whole_and_counted(whole: Whole) -> None:
+    verdict = whole.verify(read_data=True)
+    assert list(verdict.lines()) == [f"{whole.files.root} is whole (7 sources, 7 blobs, 1 parts, 4 documents)"]
+    assert verdict.as_json() == {
+        "whole": True,
+        "problems": [],
+        "counts": {"sources": 7, "blobs": 7, "parts": 1, "documents": 4},
+    }
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_promise_is_told_by_its_number_and_ids(whole: Whole, name: str) -> None:
+    break_it, invariant, told, _ = BROKEN[name]
+    break_it(whole)
+    problems = whole.verify().findings.problems
+    assert {problem.invariant for problem in problems} == {invariant}
+    assert told.format(**vars(whole)) in problems[0].message
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_can_be_mended_is_whole_after_a_repair_and_the_rest_still_told(whole: Whole, name: str) -> None:
+    break_it, _, _, mendable = BROKEN[name]
+    break_it(whole)
+    verdict = whole.verify(repair=True)
+    assert (bool(verdict.mended), verdict.is_whole) == (mendable, mendable), list(verdict.lines())
+    assert whole.verify(read_data=True).is_whole == mendable
+
+
+def test_an_index_that_is_being_made_anew_is_not_looked_at(whole: Whole) -> None:
+    for index in whole.files.index.glob("*.db*"):
+        index.unlink()
+    assert {problem.invariant for problem in whole.verify().findings.problems} == {"I6"}
+    whole.sql(
+        "INSERT INTO tasks (id, team_id, type, status, attempt, token, max_attempts, chunks_done, created_at)"
+        " SELECT 'task_rebuild', id, 'store_rebuild', 'queued', 0, 0, 3, 0, '2026-01-01T00:00:00.000Z' FROM teams",
+    )
+    assert whole.verify(read_data=True).is_whole
+
+
+def test_wrong_bytes_of_the_right_size_are_told_when_read(whole: Whole) -> None:
+    overwrite(whole.files.blobs / whole.source)
+    assert whole.told() == []
+    (told,) = whole.told(read_data=True)
+    assert told.startswith(f"I2: blob {whole.source} of source {whole.source} hashes to ")
+
+
+def test_a_text_that_is_not_its_chunks_is_told_when_read(whole: Whole) -> None:
+    whole.change_index(
+        "UPDATE chunks SET text = 'something else' WHERE chunk_key = (SELECT min(chunk_key) FROM chunks)"
+    )
+    assert whole.told() == []
+    told = whole.told(read_data=True)
+    assert f"I6: the search index of {whole.team}: 1 chunks of {whole.source} are not what its text says" in told
+    assert any("its postings are not those of its texts" in line for line in told)
+    assert whole.verify(read_data=True, repair=True).is_whole
+
+
+def test_damage_of_the_state_is_told_and_nothing_is_mended(whole: Whole) -> None:
+    with whole.files.state.open("r+b") as state:
+        state.seek(4096)
+        state.write(os.urandom(8192))
+    (whole.files.staging / "half").touch()
+    verdict = whole.verify(repair=True)
+    assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
+    assert verdict.mended == []
+    assert (whole.files.staging / "half").exists()
+
+
+def _snapshot(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+
+
+def test_looking_changes_nothing(whole: Whole) -> None:
+    (whole.files.blobs / whole.source).unlink()
+    (whole.files.staging / "half").touch()
+    before = _snapshot(whole.files.root)
+    assert len(whole.told(read_data=True)) == 2
+    assert _snapshot(whole.files.root) == before
+
+
+def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp_path: Path) -> None:
+    source_id = daemon.add_source()
+    daemon.start()
+    daemon.wait_ready(source_id)
+    daemon.stop()
+    # As a kill leaves it: the logs are still there.
+    killed = shutil.copytree(daemon.files.root, tmp_path / "killed", ignore=shutil.ignore_patterns("*-shm"))
+    before = _snapshot(killed)
+    assert any(path.name == "state.db-wal" and data for path, data in before.items())
+    verdict = verify_directory(killed, read_data=True, repair=False)
+    assert (verdict.is_whole, verdict.findings.counts["sources"]) == (True, 1)
+    assert {path: data for path, data in _snapshot(killed).items() if path in before} == before
+
+
+def test_a_lost_file_fails_its_source_and_says_so_and_a_retry_finds_nothing(
+    whole: Whole, make_daemon: MakeDaemon
+) -> None:
+    (whole.files.blobs / whole.source).unlink()
+    verdict = whole.verify(repair=True)
+    assert next(verdict.lines()) == f"mended I3: source {whole.source} has no blob"
+    daemon = make_daemon("data")
+    daemon.start()
+    source = daemon.source(whole.source)
+    assert (source["status"], source["error"]["code"]) == ("failed", "stored_bytes_lost")
+    assert whole.source not in daemon.found("umber quay paragraph")
+    assert daemon.ask("POST", f"/v1/sources/{whole.source}/retry").is_success
+    error = daemon.wait_status(whole.source, "failed")["error"]
+    assert error["code"] == "stored_bytes_lost"
+
+
+def test_damaged_bytes_are_set_aside_and_not_read_again(whole: Whole) -> None:
+    overwrite(whole.files.blobs / whole.source)
+    damaged = (whole.files.blobs / whole.source).read_bytes()
+    assert whole.verify(read_data=True, repair=True).is_whole
+    assert (whole.files.damaged / whole.source).read_bytes() == damaged
+    assert not (whole.files.blobs / whole.source).exists()
+
+
+def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_daemon: MakeDaemon) -> None:
+    overwrite(whole.index)
+    assert whole.verify(repair=True).is_whole
+    daemon = make_daemon("data")
+    daemon.start()
+    daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued)
+    assert whole.source in daemon.found("umber quay paragraph")
+    daemon.close()
+    assert whole.told(read_data=True) == []
+
+
+def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon) -> None:
+    whole.sql(f"UPDATE buckets SET status = 'deleting' WHERE id = '{whole.other}'")
+    assert whole.verify(repair=True).is_whole
+    daemon = make_daemon("data")
+    daemon.start()
+    daemon.wait(lambda: daemon.count("buckets") == 1, "the bucket is gone")
+    daemon.wait_ready(whole.shared)
+
+
+def test_a_directory_in_use_is_not_looked_at(whole: Whole) -> None:
+    with lock_directory(whole.files), pytest.raises(DirectoryLocked, match="Another process owns"):
+        whole.verify()
+
+
+def test_a_database_of_a_newer_release_is_refused(whole: Whole) -> None:
+    whole.sql("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999_later', '')")
+    with pytest.raises(StorageError, match="newer release"):
+        whole.verify(repair=True)
+
+
+def test_a_database_of_an_older_release_is_refused(whole: Whole) -> None:
+    whole.sql("DELETE FROM _sqlite_migrations WHERE name = (SELECT max(name) FROM _sqlite_migrations)")
+    with pytest.raises(StorageError, match="older release"):
+        whole.verify()
+
+
+def test_a_directory_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NoDirectory, match="no data directory"):
+        verify_directory(DataFiles(tmp_path / "none").root, read_data=False, repair=False)
+    assert not (tmp_path / "none").exists()
