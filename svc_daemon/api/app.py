@@ -60,6 +60,10 @@ FORM = {
 }
 FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
 VERIFY = {"verify": "provider: ask the index itself too."}
+PART = {
+    "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
+    "X-Guploader-No-308": "yes: tell a part by 200, no body, and X-Http-Status-Code-Override: 308.",
+}
 DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
@@ -67,10 +71,10 @@ GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
 SIZES = (E.EMPTY_FILE, E.FILE_TOO_LARGE)
 BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 URL = (*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
-REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
+REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.STORAGE_FULL, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
-SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.METADATA_FILTER_TOO_LARGE, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
+SEARCH = (E.BUCKET_STORE_INDEXING_PENDING, E.SEARCH_TIMEOUT, E.SEARCH_FAILED, *NO_BUCKET)
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 
 B, S, W = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks"
@@ -92,12 +96,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/buckets", buckets.list_all, "List buckets", {200: bucket.BucketList},
              query=PAGE | {"include_archived": "true: archived ones too."}),
     Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
-             body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+             body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
-             body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+             body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
-             body=bucket.BucketUpdate, errors=(*NO_BUCKET, *FIELDS, E.DELETE_IN_PROGRESS)),
+             body=bucket.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),
     Endpoint("DELETE", B, buckets.delete, "Delete a bucket and the sources that have no other",
              {200: bucket.BucketDeleted}, query={"force": "true: really."},
              errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
@@ -108,7 +112,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=importing.UrlImport, query=DRY, repeatable=True, errors=(*URL, *BYTES, E.URL_IS_WEB_PAGE)),
     Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
              body=importing.UrlImport, query=DRY, repeatable=True,
-             errors=(*URL, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*URL, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS,
+                     E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("POST", B + "/qa", qa.create, "Add a question and its answer", S_ANY,
              body=question.QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
@@ -118,11 +123,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NO_SESSION, *NO_BUCKET)),
     Endpoint("DELETE", U, uploads.cancel, "Cancel an upload session", {200: uploading.UploadStatus},
              errors=(*NO_SESSION, *NO_BUCKET, E.REQUEST_IN_PROGRESS)),
-    Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file", S_ANY,
+    Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file",
+             {201: source.SourceAnswer, 200: source.SourceAnswer},
              body=uploading.UploadFinalize,
              errors=(*NO_SESSION, *NO_BUCKET, *NO_SOURCE, *ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
     Endpoint("PUT", STORAGE, storage.put, "Send bytes of a session", {200: uploading.StorageAnswer, 308: None},
-             errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
+             raw=True, headers=PART, errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
     Endpoint("OPTIONS", STORAGE, storage.preflight, "May a page send here?", {204: None}, keyed=False),
 
     Endpoint("POST", B + "/batches", batches.create, "Open a batch", BATCH_ANY,
@@ -167,7 +173,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", W + "/secret/rotate", webhooks.rotate_secret, "Make a new secret", {200: hooking.WebhookSecret}),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
-             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),
+             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=SEARCH),
 )

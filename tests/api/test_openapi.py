@@ -1,11 +1,11 @@
 """The OpenAPI document agrees with the routes, with the table of errors, and with real answers."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import TypeAdapter
 from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
@@ -13,7 +13,11 @@ from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
-from tests.api.daemons import NOTES, Daemon
+from svc_daemon.extract.cages import Extractor
+from tests.api.daemons import Daemon, Loop
+from tests.api.documents import models_met, references
+from tests.api.examples import EXAMPLES
+from tests.api.stages import Stage, staging
 
 
 @pytest.fixture(scope="module")
@@ -80,64 +84,38 @@ def test_every_path_parameter_is_described(document: dict[str, Any]) -> None:
             assert described == set(re.findall(r"{(\w+)}", path))
 
 
-def row_of(method: str, path: str) -> Endpoint:
-    (row,) = [row for row in ENDPOINTS if (row.method, row.path) == (method, path)]
-    return row
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
 
 
-def check(answer: httpx.Response, row: Endpoint) -> None:
-    """The answer has a status of the row, and a body of the model that stands there for it."""
-    model: Any = row.answers[answer.status_code]
-    assert TypeAdapter(model).validate_json(answer.content)
+def test_every_route_has_an_example_and_nothing_else_has() -> None:
+    """Whoever adds a route adds calls of it to `examples`, for each answer that it may give."""
+    assert set(EXAMPLES) == {(row.method, row.path) for row in ENDPOINTS}
 
 
-def is_a_flow(path: str) -> bool:
-    """Routes that are walked through in order by tests of their own, which read every field of the answers."""
-    return any(
-        noun in path for noun in ("uploads", "batches", "storage", "import", "pages", "/qa", "refresh", "webhooks")
-    )
+@pytest.mark.parametrize("row", ENDPOINTS, ids=name_of)
+def test_a_route_gives_every_answer_that_is_described_and_no_other(
+    stage: Stage, document: dict[str, Any], row: Endpoint
+) -> None:
+    described = document["paths"][row.path][row.method.lower()]["responses"]
+    expected = {
+        (str(status), reference) for status in row.answers for reference in references(described[str(status)]) or [""]
+    }
+    met = set()
+    for make in EXAMPLES[row.method, row.path]:
+        answer = stage.send(make(stage))
+        assert answer.status_code in row.answers, answer.text
+        models = models_met(document, row, answer)
+        assert models or not references(described[str(answer.status_code)]), answer.text
+        met |= {(str(answer.status_code), reference) for reference in models or {""}}
+    assert met == expected
 
 
-def test_real_answers_are_of_the_models_of_their_rows(working: Daemon) -> None:
-    source_id = working.add_ready()
-    task_id = working.source(source_id)["task"]["id"]
-    failed = working.add_source(b" \n", filename="blank.txt")
-    working.wait_status(failed, "failed")
-    b, s = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
-    file = {"files": {"file": ("a.md", NOTES)}}
-    calls: list[tuple[str, str, dict[str, Any]]] = [
-        ("GET", "/healthz", {}),
-        ("GET", "/v1/version", {}),
-        ("GET", "/v1/limits", {}),
-        ("GET", "/v1/buckets", {}),
-        ("GET", "/v1/buckets", {"params": {"limit": "1"}}),
-        ("POST", "/v1/buckets", {"json": {"slug": "new"}}),
-        ("POST", "/v1/buckets", {"json": {"slug": "newer", "dry_run": True}}),
-        ("PUT", b, {}),
-        ("PUT", b, {"json": {"dry_run": True}}),
-        ("GET", b, {}),
-        ("PATCH", b, {"json": {"name": "x"}}),
-        ("POST", f"{b}/files", file),
-        ("POST", f"{b}/files", {**file, "params": {"dry_run": "true"}}),
-        ("GET", f"{b}/sources", {"params": {"status": "all"}}),
-        ("GET", f"{b}/sources", {"params": {"limit": "1"}}),
-        ("POST", f"{b}/sources", {"json": {"source_id": source_id}}),
-        ("GET", s, {}),
-        ("GET", s, {"params": {"verify": "provider"}}),
-        ("GET", "/v1/knowledge/files/{source_id}", {}),
-        ("PATCH", s, {"json": {"title": "x"}}),
-        ("GET", f"{s}/text", {}),
-        ("GET", "/v1/knowledge/tasks/{task_id}", {}),
-        ("POST", "/v1/search", {"json": {"query": "quay", "explain": True}}),
-        ("GET", "/v1/search", {"params": {"q": "quay"}}),
-        ("DELETE", f"{b}/sources/{{source_id}}", {}),
-        ("DELETE", s, {}),
-        ("DELETE", b, {"params": {"force": "true"}}),
-    ]
-    for method, path, options in calls:
-        filled = path.replace("{bucket}", "inbox").replace("{source_id}", source_id).replace("{task_id}", task_id)
-        check(working.ask(method, filled, **options), row_of(method, path))
-    check(working.ask("POST", f"/v1/sources/{failed}/retry"), row_of("POST", f"{s}/retry"))
-    asked = {(method, path) for method, path, _ in calls} | {("POST", f"{s}/retry")}
-    expected = {(row.method, row.path) for row in ENDPOINTS if None not in row.answers.values()}
-    assert asked == {(method, path) for method, path in expected if not is_a_flow(path)}
+def test_a_field_that_is_not_described_is_told(document: dict[str, Any], shared: Daemon) -> None:
+    (row,) = (row for row in ENDPOINTS if row.path == "/v1/version")
+    answer = shared.ask("GET", "/v1/version")
+    assert models_met(document, row, answer)
+    more = httpx.Response(200, json=answer.json() | {"stray": 1})
+    assert not models_met(document, row, more)
