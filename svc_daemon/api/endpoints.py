@@ -28,6 +28,8 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None where there is none.
     body: type[BaseModel] | None = None
+    #: No body stands for an empty object.
+    optional: bool = False
     #: A multipart form with a file instead.
     form: Mapping[str, str] = field(default_factory=dict)
     #: Bytes instead, of any type.

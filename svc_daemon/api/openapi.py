@@ -74,7 +74,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.keyed:
         operation["security"] = [{"key": []}]
     if endpoint.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": _reference(endpoint.body)}}}
+        content = {"application/json": {"schema": _reference(endpoint.body)}}
+        operation["requestBody"] = {"required": not endpoint.optional, "content": content}
     if endpoint.form:
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _form(endpoint)}}}
     if endpoint.raw:

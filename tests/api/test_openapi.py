@@ -119,3 +119,13 @@ def test_a_field_that_is_not_described_is_told(document: dict[str, Any], shared:
     assert models_met(document, row, answer)
     more = httpx.Response(200, json=answer.json() | {"stray": 1})
     assert not models_met(document, row, more)
+
+
+@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.body], ids=name_of)
+def test_a_body_may_be_missing_only_where_that_is_described(
+    stage: Stage, document: dict[str, Any], row: Endpoint
+) -> None:
+    call = EXAMPLES[row.method, row.path][0](stage)
+    answer = stage.send(call.but(json=None))
+    required = document["paths"][row.path][row.method.lower()]["requestBody"]["required"]
+    assert (answer.status_code == 415) is required
