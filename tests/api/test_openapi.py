@@ -47,6 +47,10 @@ def test_no_two_paths_differ_by_the_name_of_a_parameter_alone(document: dict[str
     assert len(shapes) == len(set(shapes))
 
 
+def test_every_path_has_the_version_or_is_about_the_service_itself(document: dict[str, Any]) -> None:
+    assert {path for path in document["paths"] if not path.startswith("/v1/")} == {"/healthz", "/openapi.json"}
+
+
 def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(names) == len(set(names))

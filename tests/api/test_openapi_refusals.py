@@ -15,6 +15,7 @@ from tests.api.daemons import Loop
 from tests.api.examples import EXAMPLES
 from tests.api.refusals import SPOILERS
 from tests.api.stages import Call, Stage, staging
+from tests.rules.contracts import Rule, missing_tests
 
 #: What any route may answer, and what no request by itself can bring about: shown once instead of once a route.
 SHOWN_ELSEWHERE = {
@@ -71,3 +72,7 @@ def test_what_is_never_answered_is_really_declared() -> None:
     declared = {(name_of(row), code) for row in ENDPOINTS for code in codes_of(row)}
     for route, code, _ in NEVER:
         assert any(re.fullmatch(route, name) and code is listed for name, listed in declared), route
+
+
+def test_what_is_shown_elsewhere_is_there() -> None:
+    assert list(missing_tests([Rule(code, f"`{where}`") for code, where in SHOWN_ELSEWHERE.items()])) == []
