@@ -37,12 +37,14 @@ from tests.api.sessions import (
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
 
-RUNS, STEPS = 12, 25
+RUNS, STEPS = 35, 30
 MANY_RUNS, MANY_STEPS = 150, 60
 
 SLUGS = ("alpha", "beta", "gamma")
 #: Which of the things that are there a rule is about.
 PICK = st.integers(0, 999)
+#: Whether the workers have done all there was to do before.
+WORK = st.booleans()
 FORCE = {"force": "true"}
 
 
@@ -105,16 +107,18 @@ class Machine(Watching, RuleBasedStateMachine):
             assert details_of(answer, "bucket_slug_exists")["status"] == now
 
     @precondition(lambda self: bool(self.model.buckets))
-    @rule(pick=PICK)
-    def turn_archive(self, pick: int) -> None:
+    @rule(pick=PICK, first=WORK)
+    def turn_archive(self, pick: int, first: bool) -> None:
+        self.work_if(first)
         slug = list(self.model.buckets)[pick % len(self.model.buckets)]
         status = "archived" if self.model.buckets[slug] == ACTIVE else ACTIVE
         assert body_of(self.daemon.ask("PATCH", f"/v1/buckets/{slug}", json={"status": status}))["status"] == status
         self.model.buckets[slug] = status
 
     @precondition(has_bucket)
-    @rule(pick=PICK)
-    def delete_bucket(self, pick: int) -> None:
+    @rule(pick=PICK, first=WORK)
+    def delete_bucket(self, pick: int, first: bool) -> None:
+        self.work_if(first)
         slug = self.bucket(pick)
         path = f"/v1/buckets/{slug}"
         details_of(self.daemon.ask("DELETE", path), "force_required")
@@ -229,23 +233,26 @@ class Machine(Watching, RuleBasedStateMachine):
     # What becomes of a source.
 
     @precondition(has_source)
-    @rule(pick=PICK)
-    def describe(self, pick: int) -> None:
+    @rule(pick=PICK, first=WORK)
+    def describe(self, pick: int, first: bool) -> None:
+        self.work_if(first)
         source, title = self.source(pick), self.new_word()
         told = body_of(self.daemon.ask("PATCH", f"/v1/sources/{source.id}", json={"title": title}))
         assert told["title"] == title
         source.title = title
 
     @precondition(has_source)
-    @rule(pick=PICK, into=PICK)
-    def attach(self, pick: int, into: int) -> None:
+    @rule(pick=PICK, into=PICK, first=WORK)
+    def attach(self, pick: int, into: int, first: bool) -> None:
+        self.work_if(first)
         source, slug = self.source(pick), self.bucket(into)
         body_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/sources", json={"source_id": source.id}))
         source.places.setdefault(slug, False)
 
     @precondition(has_source)
-    @rule(pick=PICK, out=PICK)
-    def detach(self, pick: int, out: int) -> None:
+    @rule(pick=PICK, out=PICK, first=WORK)
+    def detach(self, pick: int, out: int, first: bool) -> None:
+        self.work_if(first)
         source, slug = self.source(pick), self.bucket(out)
         answer = self.daemon.ask("DELETE", f"/v1/buckets/{slug}/sources/{source.id}")
         if slug in source.places:
@@ -255,8 +262,9 @@ class Machine(Watching, RuleBasedStateMachine):
             details_of(answer, "source_not_found")
 
     @precondition(has_source)
-    @rule(pick=PICK)
-    def delete(self, pick: int) -> None:
+    @rule(pick=PICK, first=WORK)
+    def delete(self, pick: int, first: bool) -> None:
+        self.work_if(first)
         source = self.source(pick)
         assert body_of(self.daemon.ask("DELETE", f"/v1/sources/{source.id}"))["deleted"] is True
         source.is_deleted = True
@@ -273,8 +281,9 @@ class Machine(Watching, RuleBasedStateMachine):
             details_of(answer, "invalid_request")
 
     @precondition(has_source)
-    @rule(pick=PICK, is_new=st.booleans())
-    def refresh(self, pick: int, is_new: bool) -> None:
+    @rule(pick=PICK, is_new=st.booleans(), first=WORK)
+    def refresh(self, pick: int, is_new: bool, first: bool) -> None:
+        self.work_if(first)
         source = self.source(pick)
         if source.path is None or source.status == "queued":
             code = "request_in_progress" if source.path else None
@@ -307,6 +316,10 @@ class Machine(Watching, RuleBasedStateMachine):
     @rule()
     def work(self) -> None:
         self.settle(lambda: None)
+
+    def work_if(self, asked: bool) -> None:
+        if asked:
+            self.work()
 
     def settle(self, then: Callable[[], None]) -> None:
         """Let the workers do all there is to do."""
