@@ -66,6 +66,10 @@ FORM = {
 }
 FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
 VERIFY = {"verify": "provider: ask the index itself too."}
+PART = {
+    "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
+    "X-Guploader-No-308": "yes: tell a part by 200, no body, and X-Http-Status-Code-Override: 308.",
+}
 DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
@@ -75,14 +79,13 @@ BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 URL = (*NO_BUCKET, *WEB)
-REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
+REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.STORAGE_FULL, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
 INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
     E.MODEL_NOT_ALLOWED,
     E.BUCKET_STORE_INDEXING_PENDING,
-    E.METADATA_FILTER_TOO_LARGE,
     E.SEARCH_TIMEOUT,
     *INDEX,
     *NO_BUCKET,
@@ -110,12 +113,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/buckets", buckets.list_all, "List buckets", {200: bucket.BucketList},
              query=LIST),
     Endpoint("POST", "/v1/buckets", buckets.create, "Make a bucket", B_ANY,
-             body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+             body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
-             body=bucket.BucketFields, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, *FIELDS)),
+             body=bucket.BucketFields, optional=True, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
-             body=bucket.BucketUpdate, errors=(*NO_BUCKET, *FIELDS, E.DELETE_IN_PROGRESS)),
+             body=bucket.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),
     Endpoint("DELETE", B, buckets.delete, "Delete a bucket and the sources that have no other",
              {200: bucket.BucketDeleted}, query={"force": "true: really."},
              errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
@@ -126,7 +129,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=importing.UrlImport, query=DRY, repeatable=True, errors=(*URL, *BYTES, E.URL_IS_WEB_PAGE)),
     Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
              body=importing.UrlImport, query=DRY, repeatable=True,
-             errors=(*URL, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*URL, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS,
+                     E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("POST", B + "/qa", qa.create, "Add a question and its answer", S_ANY,
              body=question.QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
@@ -136,17 +140,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NO_SESSION, *NO_BUCKET)),
     Endpoint("DELETE", U, uploads.cancel, "Cancel an upload session", {200: uploading.UploadStatus},
              errors=(*NO_SESSION, *NO_BUCKET, E.REQUEST_IN_PROGRESS)),
-    Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file", S_ANY,
-             body=uploading.UploadFinalize,
+    Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file",
+             {201: source.SourceAnswer, 200: source.SourceAnswer},
+             body=uploading.UploadFinalize, optional=True,
              errors=(*NO_SESSION, *NO_BUCKET, *NO_SOURCE, *ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
     Endpoint("PUT", STORAGE, storage.put, "Send bytes of a session", {200: uploading.StorageAnswer, 308: None},
-             errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
+             raw=True, headers=PART, errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
     Endpoint("OPTIONS", STORAGE, storage.preflight, "May a page send here?", {204: None}, keyed=False),
 
     Endpoint("POST", B + "/batches", batches.create, "Open a batch", BATCH_ANY,
              body=batching.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
     Endpoint("POST", B + "/batches/{batch_id}/finalize", batches.finalize, "Make sources of a batch's files",
-             {200: batching.BatchFinalized}, body=batching.BatchFinalize,
+             {200: batching.BatchFinalized}, body=batching.BatchFinalize, optional=True,
              errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),
     Endpoint("GET", "/v1/knowledge/batches/{batch_id}", batches.show, "Show a batch", {200: batching.BatchStatus},
              query={"include_items": "true: each file too."}, errors=(E.BATCH_NOT_FOUND,)),
@@ -178,7 +183,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              query={"force": "true: even if other things depend on it."}),
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
     Endpoint("POST", S + "/refresh", sources.refresh, "Fetch a source's URL again",
-             {200: source.SourceRefreshed, 202: source.SourceRefreshed}, body=importing.Refresh,
+             {200: source.SourceRefreshed, 202: source.SourceRefreshed}, body=importing.Refresh, optional=True,
              errors=(*NO_SOURCE, *REFETCH, E.URL_IS_WEB_PAGE, E.URL_IS_FILE, E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
     Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
@@ -204,7 +209,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(E.KEY_NOT_FOUND,)),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
-             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS)),
+             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=SEARCH),
 )

@@ -28,8 +28,14 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None where there is none.
     body: type[BaseModel] | None = None
+    #: No body stands for an empty object.
+    optional: bool = False
     #: A multipart form with a file instead.
     form: Mapping[str, str] = field(default_factory=dict)
+    #: Bytes instead, of any type.
+    raw: bool = False
+    #: Headers that it reads, besides those of all, and what each means.
+    headers: Mapping[str, str] = field(default_factory=dict)
     #: Query parameters and what each means.
     query: Mapping[str, str] = field(default_factory=dict)
     #: What it refuses besides the common refusals.

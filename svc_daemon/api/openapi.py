@@ -33,6 +33,8 @@ _BODY = (E.INVALID_JSON, E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE, E.STORAG
 _FORM = (E.REQUEST_TOO_LARGE, E.UNSUPPORTED_MEDIA_TYPE)
 _REPEATABLE = (E.IDEMPOTENCY_KEY_CONFLICT, E.INVALID_IDEMPOTENCY_KEY, E.REQUEST_IN_PROGRESS)
 _WRITING = (E.STORAGE_FULL,)
+#: No content, and a part of an upload that was taken while more is missing.
+_WITHOUT_BODY = (204, 308)
 
 
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -74,9 +76,12 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.keyed:
         operation["security"] = [{"key": []}]
     if endpoint.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": _reference(endpoint.body)}}}
+        content = {"application/json": {"schema": _reference(endpoint.body)}}
+        operation["requestBody"] = {"required": not endpoint.optional, "content": content}
     if endpoint.form:
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _form(endpoint)}}}
+    if endpoint.raw:
+        operation["requestBody"] = {"content": {"*/*": {"schema": {}}}}
     return operation
 
 
@@ -85,6 +90,8 @@ def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
     for name, meaning in endpoint.query.items():
         yield {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+    for name, meaning in endpoint.headers.items():
+        yield {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
     if endpoint.repeatable:
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
         yield {"name": headers.IDEMPOTENCY_KEY, "in": "header", "schema": schema}
@@ -97,10 +104,12 @@ def _form(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _answers(endpoint: Endpoint) -> dict[str, Any]:
-    return {str(status): _answer(model) for status, model in endpoint.answers.items()}
+    return {str(status): _answer(status, model) for status, model in endpoint.answers.items()}
 
 
-def _answer(body: type[BaseModel] | UnionType | None) -> dict[str, Any]:
+def _answer(status: int, body: type[BaseModel] | UnionType | None) -> dict[str, Any]:
+    if status in _WITHOUT_BODY:
+        return {"description": "Success, without a body"}
     references = [_reference(model) for model in _models(body)]
     if not references:
         return {"description": "Success", "content": {"*/*": {"schema": {}}}}

@@ -1,11 +1,11 @@
 """The OpenAPI document agrees with the routes, with the table of errors, and with real answers."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import TypeAdapter
 from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
@@ -13,7 +13,11 @@ from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
-from tests.api.daemons import NOTES, Daemon
+from svc_daemon.extract.cages import Extractor
+from tests.api.daemons import Daemon, Loop
+from tests.api.documents import models_met, references
+from tests.api.examples import EXAMPLES
+from tests.api.stages import Stage, staging
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,10 @@ def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dic
 def test_no_two_paths_differ_by_the_name_of_a_parameter_alone(document: dict[str, Any]) -> None:
     shapes = [re.sub(r"{\w+}", "{}", path) for path in document["paths"]]
     assert len(shapes) == len(set(shapes))
+
+
+def test_every_path_has_the_version_or_is_about_the_service_itself(document: dict[str, Any]) -> None:
+    assert {path for path in document["paths"] if not path.startswith("/v1/")} == {"/healthz", "/openapi.json"}
 
 
 def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
@@ -80,74 +88,48 @@ def test_every_path_parameter_is_described(document: dict[str, Any]) -> None:
             assert described == set(re.findall(r"{(\w+)}", path))
 
 
-def row_of(method: str, path: str) -> Endpoint:
-    (row,) = [row for row in ENDPOINTS if (row.method, row.path) == (method, path)]
-    return row
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
 
 
-def check(answer: httpx.Response, row: Endpoint) -> None:
-    """The answer has a status of the row, and a body of the model that stands there for it."""
-    model: Any = row.answers[answer.status_code]
-    assert TypeAdapter(model).validate_json(answer.content)
+def test_every_route_has_an_example_and_nothing_else_has() -> None:
+    """Whoever adds a route adds calls of it to `examples`, for each answer that it may give."""
+    assert set(EXAMPLES) == {(row.method, row.path) for row in ENDPOINTS}
 
 
-def is_a_flow(path: str) -> bool:
-    """Routes that are walked through in order by tests of their own, which read every field of the answers."""
-    return any(
-        noun in path
-        for noun in ("upload", "batches", "storage", "import", "pages", "websites", "/qa", "refresh", "webhooks")
-    )
+@pytest.mark.parametrize("row", ENDPOINTS, ids=name_of)
+def test_a_route_gives_every_answer_that_is_described_and_no_other(
+    stage: Stage, document: dict[str, Any], row: Endpoint
+) -> None:
+    described = document["paths"][row.path][row.method.lower()]["responses"]
+    expected = {
+        (str(status), reference) for status in row.answers for reference in references(described[str(status)]) or [""]
+    }
+    met = set()
+    for make in EXAMPLES[row.method, row.path]:
+        answer = stage.send(make(stage))
+        assert answer.status_code in row.answers, answer.text
+        models = models_met(document, row, answer)
+        assert models or not references(described[str(answer.status_code)]), answer.text
+        met |= {(str(answer.status_code), reference) for reference in models or {""}}
+    assert met == expected
 
 
-def test_real_answers_are_of_the_models_of_their_rows(working: Daemon) -> None:
-    source_id = working.add_ready()
-    task_id = working.source(source_id)["task"]["id"]
-    failed = working.add_source(b" \n", filename="blank.txt")
-    working.wait_status(failed, "failed")
-    key_id = working.ask("GET", "/v1/keys").json()["keys"][0]["id"]
-    b, s = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
-    file = {"files": {"file": ("a.md", NOTES)}}
-    check(working.ask("POST", f"/v1/sources/{failed}/retry"), row_of("POST", f"{s}/retry"))
-    ids = {"bucket": "inbox", "source_id": source_id, "task_id": task_id, "key_id": key_id}
-    calls: list[tuple[str, str, dict[str, Any]]] = [
-        ("GET", "/healthz", {}),
-        ("GET", "/healthz", {"params": {"nonce": "n" * 32}}),
-        ("GET", "/v1/version", {}),
-        ("GET", "/v1/limits", {}),
-        ("GET", "/v1/buckets", {}),
-        ("GET", "/v1/buckets", {"params": {"limit": "1"}}),
-        ("POST", "/v1/buckets", {"json": {"slug": "new"}}),
-        ("POST", "/v1/buckets", {"json": {"slug": "newer", "dry_run": True}}),
-        ("PUT", b, {}),
-        ("PUT", b, {"json": {"dry_run": True}}),
-        ("GET", b, {}),
-        ("PATCH", b, {"json": {"name": "x"}}),
-        ("POST", f"{b}/files", file),
-        ("POST", f"{b}/files", {**file, "params": {"dry_run": "true"}}),
-        ("GET", f"{b}/sources", {"params": {"status": "all"}}),
-        ("GET", f"{b}/sources", {"params": {"limit": "1"}}),
-        ("POST", f"{b}/sources", {"json": {"source_id": source_id}}),
-        ("GET", s, {}),
-        ("GET", s, {"params": {"verify": "provider"}}),
-        ("GET", "/v1/knowledge/buckets", {}),
-        ("GET", "/v1/knowledge/files/{source_id}", {}),
-        ("PATCH", s, {"json": {"title": "x"}}),
-        ("GET", f"{s}/text", {}),
-        ("GET", "/v1/knowledge/tasks/{task_id}", {}),
-        ("POST", "/v1/search", {"json": {"query": "quay", "explain": True}}),
-        ("GET", "/v1/search", {"params": {"q": "quay"}}),
-        ("DELETE", f"{b}/sources/{{source_id}}", {}),
-        ("DELETE", s, {}),
-        ("DELETE", b, {"params": {"force": "true"}}),
-        ("POST", "/v1/keys", {"json": {"name": "new", "preset": "read"}}),
-        ("POST", "/v1/keys", {"json": {"name": "new", "preset": "read", "dry_run": True}}),
-        ("GET", "/v1/keys", {}),
-        ("GET", "/v1/keys", {"params": {"limit": "1"}}),
-        # The key that asks: nothing comes after it.
-        ("DELETE", "/v1/keys/{key_id}", {}),
-    ]
-    for method, path, options in calls:
-        check(working.ask(method, path.format(**ids), **options), row_of(method, path))
-    asked = {(method, path) for method, path, _ in calls} | {("POST", f"{s}/retry")}
-    expected = {(row.method, row.path) for row in ENDPOINTS if None not in row.answers.values()}
-    assert asked == {(method, path) for method, path in expected if not is_a_flow(path)}
+def test_a_field_that_is_not_described_is_told(document: dict[str, Any], shared: Daemon) -> None:
+    (row,) = (row for row in ENDPOINTS if row.path == "/v1/version")
+    answer = shared.ask("GET", "/v1/version")
+    assert models_met(document, row, answer)
+    more = httpx.Response(200, json=answer.json() | {"stray": 1})
+    assert not models_met(document, row, more)
+
+
+@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.body], ids=name_of)
+def test_a_body_may_be_missing_only_where_that_is_described(
+    stage: Stage, document: dict[str, Any], row: Endpoint
+) -> None:
+    call = EXAMPLES[row.method, row.path][0](stage)
+    answer = stage.send(call.but(json=None))
+    required = document["paths"][row.path][row.method.lower()]["requestBody"]["required"]
+    assert (answer.status_code == 415) is required

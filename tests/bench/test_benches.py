@@ -18,6 +18,7 @@ SMALL_RUNS = [
     ("bench_http_search", ["--chunks", "150", "--queries", "3"], {"chunks"}),
     ("bench_commands", ["--rounds", "1"], {"interpreter_ms", "beyond_it_ms"}),
     ("bench_starts", ["--rounds", "1"], {"first_ms", "later"}),
+    ("bench_deletions", ["--members", "4", "--shared", "1"], {"answer_ms", "first_search_ms", "cascade_s"}),
     ("bench_idle", ["--documents", "3", "--seconds", "0.2"], {"fresh", "after_documents"}),
 ]
 

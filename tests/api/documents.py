@@ -1,0 +1,43 @@
+"""The OpenAPI document as a judge: whether an answer is what stands there for its route and status."""
+
+from typing import Any
+
+import httpx
+from jsonschema_rs import Draft202012Validator
+
+from svc_daemon.api.endpoints import Endpoint
+
+
+def closed(schema: Any) -> Any:
+    """The schema with no field allowed that it doesn't name: what is not described must not be sent."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: closed(each) for name, each in schema.items()}
+    if "properties" in schema and "additionalProperties" not in schema:
+        inner["additionalProperties"] = False
+    return inner
+
+
+def models_met(document: dict[str, Any], row: Endpoint, answer: httpx.Response) -> set[str]:
+    """References of the models described for this status that the answer is one of; empty where none is described."""
+    described = document["paths"][row.path][row.method.lower()]["responses"][str(answer.status_code)]
+    if "content" not in described:
+        assert (answer.content, "Content-Type" in answer.headers) == (b"", False)
+        return set()
+    sent = answer.headers["Content-Type"].partition(";")[0]
+    schema = described["content"].get(sent, described["content"].get("*/*"))
+    assert schema is not None, f"{sent} is not described"
+    return {each for each in references(described) if _is_met(document, each, answer)}
+
+
+def references(described: dict[str, Any]) -> list[str]:
+    """References of the models that a described answer may be one of."""
+    schema = described.get("content", {}).get("application/json", {}).get("schema", {})
+    return [each["$ref"] for each in schema.get("anyOf", [schema]) if "$ref" in each]
+
+
+def _is_met(document: dict[str, Any], reference: str, answer: httpx.Response) -> bool:
+    schema = {"$ref": reference, "components": closed(document["components"])}
+    return bool(Draft202012Validator(schema).is_valid(answer.json()))

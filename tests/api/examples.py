@@ -1,0 +1,129 @@
+"""For each route the calls that show every answer it may give. A new route needs an example here, or a test fails."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from tests.api.daemons import NOTES
+from tests.api.stages import FINALIZE, Call, Stage
+
+Example = Callable[[Stage], Call]
+Route = tuple[str, str]
+
+B, S, W = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks"
+U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
+
+#: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
+EXAMPLES: dict[Route, list[Example]] = defaultdict(list)
+
+
+def example(method: str, path: str, make: Callable[[Stage, Call], Call] | None = None) -> None:
+    """Note one; `make` fills the bare call."""
+    bare = Call(method, path)
+    EXAMPLES[method, path].append(lambda stage: make(stage, bare) if make else bare)
+
+
+def creating(method: str, path: str, make: Callable[[Stage, Call], Call]) -> None:
+    """Note the three answers of a create: the first time, again with the same key, and dry."""
+    example(method, path, make)
+    example(method, path, lambda stage, call: _sent(stage, make(stage, call).naming(Idempotency_Key=stage.name())))
+    example(method, path, lambda stage, call: make(stage, call).asking(dry_run="true"))
+
+
+def _sent(stage: Stage, call: Call) -> Call:
+    """The same call, which has been sent once."""
+    assert stage.send(call).is_success
+    return call
+
+
+for path in ("/healthz", "/openapi.json", "/v1/version", "/v1/limits", "/v1/buckets", W + "/secret", W + "/deliveries"):
+    example("GET", path)
+example("GET", "/v1/buckets", lambda _, call: call.asking(limit="1"))
+
+creating("POST", "/v1/buckets", lambda stage, call: call.sending(slug=stage.name("slug")))
+example("PUT", B, lambda stage, call: call.at(bucket=stage.name("slug")))
+example("PUT", B, lambda stage, call: call.at(bucket=stage.bucket()))
+example("PUT", B, lambda stage, call: call.at(bucket=stage.name("slug")).sending(dry_run=True))
+example("GET", B, lambda stage, call: call.at(bucket=stage.bucket()))
+example("PATCH", B, lambda stage, call: call.at(bucket=stage.bucket()).sending(name="x"))
+example("DELETE", B, lambda stage, call: call.at(bucket=stage.bucket()).asking(force="true"))
+
+creating("POST", B + "/files", lambda stage, call: call.at(bucket=stage.bucket()).but(files={"file": ("a.md", NOTES)}))
+creating("POST", B + "/files/import", lambda stage, call: call.at(bucket=stage.bucket()).sending(url=stage.file_url()))
+creating("POST", B + "/pages", lambda stage, call: call.at(bucket=stage.bucket()).sending(url=stage.page_url()))
+creating("POST", B + "/qa", lambda stage, call: call.at(bucket=stage.bucket()).sending(question="Why?", answer="So."))
+creating(
+    "POST",
+    B + "/uploads",
+    lambda stage, call: call.at(bucket=stage.bucket()).sending(filename="a.md", size_bytes=len(NOTES)),
+)
+creating("POST", B + "/batches", lambda stage, call: call.at(bucket=stage.bucket()).but(json=stage.batch_body()))
+
+example("GET", U, lambda stage, call: call.at(**stage.session()[0]))
+example("DELETE", U, lambda stage, call: call.at(**stage.session()[0]))
+example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()))
+example("POST", FINALIZE, lambda stage, call: call.at(**stage.finalized()))
+example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES))
+example(
+    "PUT",
+    STORAGE,
+    lambda stage, call: (
+        call.at(**stage.session()[0]).but(content=NOTES[:9]).naming(Content_Range=f"bytes 0-8/{len(NOTES)}")
+    ),
+)
+example("OPTIONS", STORAGE, lambda stage, call: call.at(**stage.session()[0]))
+example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()))
+example("GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()))
+example(
+    "GET",
+    "/v1/knowledge/batches/{batch_id}",
+    lambda stage, call: call.at(**stage.batch()).asking(include_items="true"),
+)
+
+
+def _member(stage: Stage, call: Call) -> Call:
+    bucket, source_id = stage.ready()
+    return call.at(bucket=bucket, source_id=source_id)
+
+
+def _source(stage: Stage, call: Call) -> Call:
+    return call.at(source_id=stage.ready()[1])
+
+
+example("GET", B + "/sources", _member)
+example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(status="all", limit="1"))
+example("POST", B + "/sources", lambda stage, call: call.at(bucket=stage.bucket()).sending(source_id=stage.ready()[1]))
+example("DELETE", B + "/sources/{source_id}", _member)
+
+for path in (S, "/v1/knowledge/files/{source_id}"):
+    example("GET", path, lambda stage, call: _source(stage, call).asking(verify="provider"))
+    example("GET", path, _source)
+example("PATCH", S, lambda stage, call: _source(stage, call).sending(title="x"))
+example("DELETE", S, _source)
+example("POST", S + "/retry", lambda stage, call: call.at(source_id=stage.failed()))
+example("POST", S + "/refresh", lambda stage, call: call.at(source_id=stage.fetched(stage.file_url())))
+
+
+def _changed(stage: Stage, call: Call) -> Call:
+    url = stage.file_url()
+    source_id = stage.fetched(url)
+    stage.site.put("/" + url.rpartition("/")[2], NOTES + b"And more.\n", "text/markdown")
+    return call.at(source_id=source_id)
+
+
+example("POST", S + "/refresh", _changed)
+example("GET", S + "/content", _source)
+example("GET", S + "/text", _source)
+example(
+    "GET",
+    "/v1/knowledge/tasks/{task_id}",
+    lambda stage, call: call.at(task_id=stage.daemon.source(stage.ready()[1])["task"]["id"]),
+)
+example("GET", W + "/deliveries", lambda stage, call: call.asking(source_id="x", limit="1"))
+example("POST", W + "/deliveries/{delivery_id}/resend", lambda stage, call: call.at(delivery_id=stage.delivery()))
+example("POST", W + "/secret/rotate")
+example(
+    "POST",
+    "/v1/search",
+    lambda stage, call: call.sending(query="umber quay", buckets=[stage.ready()[0]], explain=True),
+)
+example("GET", "/v1/search", lambda stage, call: call.asking(q="umber quay", buckets=stage.ready()[0]))

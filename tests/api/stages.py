@@ -1,0 +1,193 @@
+"""A stage for calls of every route: a working daemon, a web site, a receiver, and things that were just made on it.
+
+What one call spoils must not disturb the next one, so each thing that is asked for is new.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from svc_daemon.core import api_keys
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.operations.gates import Gates
+from tests.api.answers import body_of
+from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.sessions import batch_body, open_batch, open_session, path_of, put
+from tests.api.sites import PAGE, Receiver, Site, hosting, receiving
+
+FINALIZE = "/v1/buckets/{bucket}/uploads/{session_id}/finalize"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of a route, so far apart that a test can change any part of it."""
+
+    method: str
+    #: As in the table of routes.
+    path: str
+    #: What stands in place of the path's parameters.
+    places: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        return self.path.format(**self.places)
+
+    def at(self, **places: str) -> "Call":
+        return replace(self, places=self.places | places)
+
+    def but(self, **options: Any) -> "Call":
+        """With these options in place of those of the same names."""
+        return replace(self, options=self.options | options)
+
+    def sending(self, **fields: Any) -> "Call":
+        """With these fields besides: in the form where there is a file, else in the JSON body."""
+        name = "data" if "files" in self.options else "json"
+        return self.but(**{name: self.options.get(name, {}) | fields})
+
+    def asking(self, **query: str) -> "Call":
+        return self.but(params=self.options.get("params", {}) | query)
+
+    def naming(self, **headers: str) -> "Call":
+        """With these headers besides; `_` stands for `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.but(headers=self.options.get("headers", {}) | named)
+
+
+class Stage:
+    """Makes what calls are about."""
+
+    def __init__(self, daemon: Daemon, site: Site, receiver: Receiver) -> None:
+        self.daemon = daemon
+        self.site = site
+        self.receiver = receiver
+        self._numbers = count(1)
+
+    def send(self, call: Call) -> httpx.Response:
+        return self.daemon.ask(call.method, call.target, **call.options)
+
+    def name(self, kind: str = "thing") -> str:
+        """One that nothing has yet."""
+        return f"{kind}-{next(self._numbers)}"
+
+    def bucket(self) -> str:
+        slug = self.name("bucket")
+        self.daemon.make_bucket(slug)
+        return slug
+
+    def ready(self, bucket: str | None = None) -> tuple[str, str]:
+        """A bucket and a ready source in it."""
+        bucket = bucket or self.bucket()
+        return bucket, self.daemon.add_ready(NOTES, bucket=bucket)
+
+    def failed(self) -> str:
+        """A source without text."""
+        source_id = self.daemon.add_source(b" \n", bucket=self.bucket(), filename="blank.txt")
+        self.daemon.wait_status(source_id, "failed")
+        return source_id
+
+    def file_url(self, body: bytes = NOTES, content_type: str = "text/markdown") -> str:
+        return self.site.put(f"/{self.name('file')}.md", body, content_type)
+
+    def page_url(self) -> str:
+        return self.site.put(f"/{self.name('page')}", PAGE)
+
+    def fetched(self, url: str, door: str = "files/import", **fields: Any) -> str:
+        """A ready source from the URL."""
+        body = {"url": url, **fields}
+        told = body_of(self.daemon.ask("POST", f"/v1/buckets/{self.bucket()}/{door}", json=body), 201)
+        self.daemon.wait_ready(told["id"])
+        return str(told["id"])
+
+    def queued_from_url(self) -> str:
+        """A source from a URL that no worker has taken up; none may run."""
+        body = {"url": self.file_url()}
+        return str(body_of(self.daemon.ask("POST", f"/v1/buckets/{self.bucket()}/files/import", json=body), 201)["id"])
+
+    def session(
+        self, data: bytes = NOTES, bucket: str | None = None, **fields: Any
+    ) -> tuple[dict[str, str], dict[str, Any]]:
+        """The places of a new session, and the answer to its create."""
+        bucket = bucket or self.bucket()
+        session = open_session(self.daemon, data, bucket=bucket, **fields)
+        token = path_of(session).rpartition("/")[2]
+        return {"bucket": bucket, "session_id": session["session_id"], "token": token}, session
+
+    def uploaded(self, **fields: Any) -> dict[str, str]:
+        """The places of a session whose bytes have arrived."""
+        places, session = self.session(**fields)
+        body_of(put(self.daemon, session, NOTES))
+        return places
+
+    def finalized(self) -> dict[str, str]:
+        places = self.uploaded()
+        body_of(self.daemon.ask("POST", FINALIZE.format(**places)), 201)
+        return places
+
+    def batch(self, *, arrived: bool = True) -> dict[str, str]:
+        """The places of a batch with one file."""
+        bucket = self.bucket()
+        batch = open_batch(self.daemon, [("a", NOTES)], bucket=bucket)
+        if arrived:
+            body_of(put(self.daemon, batch["by_id"]["a"], NOTES))
+        return {"bucket": bucket, "batch_id": batch["batch_id"], "session_id": batch["items"][0]["session_id"]}
+
+    def batch_body(self) -> dict[str, Any]:
+        return batch_body([("a", NOTES)])
+
+    def delivery(self) -> str:
+        """The id of a call of a webhook that arrived."""
+        source_id = self.fetched(self.file_url(), webhook={"url": self.receiver.url})
+        found: list[dict[str, Any]] = []
+
+        def arrived() -> bool:
+            query = {"source_id": source_id, "status": "delivered"}
+            found[:] = body_of(self.daemon.ask("GET", "/v1/webhooks/deliveries", params=query))["deliveries"]
+            return bool(found)
+
+        self.daemon.wait(arrived, "the webhook is called")
+        return str(found[0]["id"])
+
+    @property
+    def key_id(self) -> str:
+        parts = api_keys.parse(self.daemon.key)
+        assert parts is not None
+        return parts.key_id
+
+    @contextmanager
+    def limited(self, **limits: int) -> Iterator[Gates]:
+        """The daemon with these limits in place of its own, and with fresh gates, while the block runs."""
+        daemon = self.daemon
+        tight = replace(daemon.limits, **limits)
+        gates = Gates(tight, daemon.context.clock.monotonic)
+        daemon.app.state.context = replace(daemon.context, limits=tight, gates=gates)
+        try:
+            yield gates
+        finally:
+            daemon.app.state.context = daemon.context
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """No worker runs within the block."""
+        self.daemon.stop()
+        try:
+            yield
+        finally:
+            self.daemon.start()
+
+
+@contextmanager
+def staging(loop: Loop, extractor: Extractor, folder: Path) -> Iterator[Stage]:
+    """A stage whose daemon works, while the block runs."""
+    daemon = Daemon(loop, folder / "data", extractor)
+    daemon.start()
+    try:
+        with hosting() as site, receiving() as receiver:
+            yield Stage(daemon, site, receiver)
+    finally:
+        daemon.close()

@@ -1,0 +1,137 @@
+"""Each error code can be had over HTTP, with all that the contract says of it."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.openapi import codes_of
+from svc_daemon.errors import ERRORS
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.codes import ErrorCode as E
+from tests.api.answers import details_of
+from tests.api.daemons import Daemon, Loop
+from tests.api.examples import EXAMPLES
+from tests.api.fixtures import MakeDaemon
+from tests.api.refusals import SPOILERS
+from tests.api.servers import ask
+from tests.api.stages import Stage, staging
+from tests.conftest import MakeInstallation
+from tests.rules.modules import Module, modules
+from tests.rules.raised import codes_raised
+
+#: Codes that nothing raises yet, each with what will.
+NOT_YET = {
+    E.BUCKET_REQUIRED: "the legacy doors, which take their bucket from the body",
+    E.BUCKET_ASSIGNMENT_FAILED: "the legacy doors, which take their bucket from the body",
+    E.TEAM_STORE_MAINTENANCE: "a rebuild of a team's index",
+    E.KEY_NOT_FOUND: "the routes of API keys",
+    E.MODEL_NOT_ALLOWED: "keys that are kept to some models",
+    E.DELETE_BLOCKED: "agents: nothing else is a dependent",
+    E.SEARCH_DISABLED: "search as agents use it",
+    E.RAG_QUOTA_EXCEEDED: "answers, and a plan's limit of them",
+    E.AGENT_LIMIT_REACHED: "agents",
+    E.AGENT_EXISTS: "agents",
+    E.NO_UPDATES: "agents",
+    E.INVALID_AGENT_PROFILE: "agents",
+    E.AGENT_REPLAY_CHECK_UNAVAILABLE: "agents",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a code is provoked on."""
+
+    #: Shared: what is done on it disturbs nobody.
+    stage: Stage
+    #: One's own, to break.
+    make_daemon: MakeDaemon
+    #: The same with processes.
+    make_installation: MakeInstallation
+
+
+Provoke = Callable[[Scene], httpx.Response]
+
+
+def _slow(scene: Scene) -> httpx.Response:
+    """A real daemon, and a connection whose headers don't end."""
+    installation = scene.make_installation(SVC_LIMIT_HEADER_SECONDS="1")
+    installation.start()
+    raw = ask(urlsplit(installation.base_url).port or 0, b"GET /v1/version HTTP/1.1\r\nHost: localhost\r\n")
+    return httpx.Response(raw.status, headers=raw.headers, content=raw.body)
+
+
+def _unexpected(scene: Scene) -> httpx.Response:
+    """Something in the state that nobody who wrote it meant."""
+    daemon = scene.make_daemon("broken")
+    daemon.make_bucket()
+    daemon.write(lambda connection: connection.execute("UPDATE buckets SET metadata = '{'"))
+    return daemon.ask("GET", "/v1/buckets/inbox")
+
+
+def _stopping(scene: Scene) -> httpx.Response:
+    """A request that comes when the stores are closed already."""
+    daemon = scene.make_daemon("stopping")
+    daemon.loop.run(_close(daemon))
+    return daemon.ask("PUT", "/v1/buckets/inbox")
+
+
+async def _close(daemon: Daemon) -> None:
+    daemon.context.database.close()
+
+
+#: Codes that no request alone brings about.
+PROVOKED: dict[ErrorCode, Provoke] = {
+    E.REQUEST_TIMEOUT: _slow,
+    E.INTERNAL_ERROR: _unexpected,
+    E.SHUTTING_DOWN: _stopping,
+}
+
+
+def provoked_on_a_route(code: ErrorCode) -> Provoke:
+    """By a spoiled call of the first route that has the code for its own, else of the first create that has it."""
+    own = (row for row in ENDPOINTS if code in row.errors)
+    row = next(own, None) or next(row for row in ENDPOINTS if row.repeatable and code in codes_of(row))
+    return lambda scene: SPOILERS[code](scene.stage, EXAMPLES[row.method, row.path][0](scene.stage))
+
+
+PROVOKED |= {code: provoked_on_a_route(code) for code in SPOILERS}
+
+
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
+@pytest.mark.parametrize("code", PROVOKED)
+def test_a_code_is_provoked_over_http(
+    stage: Stage, make_daemon: MakeDaemon, make_installation: MakeInstallation, code: ErrorCode
+) -> None:
+    answer = PROVOKED[code](Scene(stage, make_daemon, make_installation))
+    assert answer.status_code == ERRORS[code].status
+    details = details_of(answer, code)
+    if "retry_after_seconds" in details:
+        assert ERRORS[code].retryable
+        assert answer.headers["Retry-After"] == str(max(1, math.ceil(details["retry_after_seconds"])))
+
+
+def test_every_code_is_provoked_or_listed_as_not_raised_yet() -> None:
+    """Whoever adds a code adds to `refusals` how it is provoked."""
+    assert set(PROVOKED) | set(NOT_YET) == set(ErrorCode)
+    assert set(PROVOKED) & set(NOT_YET) == set()
+
+
+def test_what_is_listed_as_not_raised_yet_is_raised_nowhere() -> None:
+    assert codes_raised(modules("svc_daemon")) & set(NOT_YET) == set()
+
+
+def test_a_code_that_is_raised_is_seen() -> None:
+    source = "raise ServiceError(ErrorCode.AGENT_EXISTS, 'x'); told = E.NO_UPDATES; other.SEARCH_DISABLED"
+    assert codes_raised([Module("svc_daemon.operations.agents", source)]) == {E.AGENT_EXISTS, E.NO_UPDATES}
+    assert codes_raised([Module("svc_daemon.errors", source)]) == set()

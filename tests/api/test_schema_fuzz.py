@@ -1,0 +1,124 @@
+"""Requests that the OpenAPI document allows, and ones that it forbids: whatever comes back is described in it.
+
+The requests are made from the document by schemathesis, the same ones in each run; `--large` makes more of them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.specs.openapi import checks
+
+from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.openapi import codes_of, describe
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.wire.codes import ErrorCode
+from tests.api.answers import details_of
+from tests.api.daemons import Loop
+from tests.api.examples import EXAMPLES
+from tests.api.stages import Stage, staging
+
+#: Requests of each kind to each route.
+SOME, MANY = 20, 400
+#: What only an unexpected fault answers.
+UNEXPECTED = {ErrorCode.INTERNAL_ERROR, ErrorCode.SHUTTING_DOWN, ErrorCode.STORAGE_FULL}
+CHECKS = [
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.negative_data_rejection,
+]
+#: A request made from the document.
+Case: TypeAlias = schemathesis.Case[Any]
+BASE_URL = "http://127.0.0.1"
+
+
+def _operations() -> dict[str, Any]:
+    """By method and path; without the key, which each request has: who may ask is shown elsewhere."""
+    document = describe(ENDPOINTS)
+    for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
+        operation.pop("security", None)
+    schema = schemathesis.openapi.from_dict(document)
+    return {f"{row.method} {row.path}": schema[row.path][row.method] for row in ENDPOINTS}
+
+
+OPERATIONS = _operations()
+
+
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+def send(stage: Stage, case: Case) -> httpx.Response:
+    """As it would go on the wire, less what no client could send."""
+    prepared = requests.Request(**_request_of(case)).prepare()
+    body = prepared.body.encode() if isinstance(prepared.body, str) else prepared.body
+    headers = {name: value for name, value in prepared.headers.items() if name.lower() != "content-length"}
+    target = str(prepared.url).removeprefix(BASE_URL)
+    return stage.daemon.ask(case.method, target, content=body, headers=headers)
+
+
+def _request_of(case: Case) -> dict[str, Any]:
+    """What `requests` takes to make it."""
+    taken = ("method", "url", "headers", "params", "data", "json", "files", "cookies")
+    return {name: value for name, value in case.as_transport_kwargs(base_url=BASE_URL).items() if name in taken}
+
+
+def check(row: Endpoint, case: Case, answer: httpx.Response) -> None:
+    if not answer.is_success and answer.status_code != 308:
+        code = ErrorCode(answer.json()["error"]["code"])
+        details_of(answer, code)
+        assert code in set(codes_of(row)) - UNEXPECTED, answer.text
+    case.validate_response(answer, checks=CHECKS)
+
+
+def can_be_forbidden(row: Endpoint) -> bool:
+    """Whether the document says enough of the route's requests for one to break it."""
+    return bool(row.body or row.form or row.query or row.repeatable)
+
+
+KINDS = [
+    pytest.param(row, kind, id=f"{name_of(row)} {kind}")
+    for row in ENDPOINTS
+    for kind in ("positive", "negative")
+    if kind == "positive" or can_be_forbidden(row)
+]
+
+
+@pytest.mark.parametrize(("row", "kind"), KINDS)
+def test_whatever_is_sent_the_answer_is_described(stage: Stage, row: Endpoint, kind: str, large: bool) -> None:
+    places = EXAMPLES[row.method, row.path][0](stage).places
+    mode = schemathesis.GenerationMode(kind)
+    cases = _cases(OPERATIONS[name_of(row)], mode, places)
+
+    @settings(
+        max_examples=MANY if large else SOME,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases)
+    def run(case: Case) -> None:
+        check(row, case, send(stage, case))
+
+    run()
+
+
+def _cases(operation: Any, mode: Any, places: dict[str, str]) -> st.SearchStrategy[Case]:
+    """Mostly about things that exist, else hardly a request would come far."""
+    anywhere = operation.as_strategy(mode)
+    return st.one_of(operation.as_strategy(mode, path_parameters=places), anywhere) if places else anywhere

@@ -1,0 +1,357 @@
+"""Calls of all routes in any order: what every view then says is what a model of the service predicts.
+
+Workers run only in the rule `work`, so that between the rules nothing moves and each view can be predicted exactly.
+The runs are the same ones each time; `--large` makes more and longer ones.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from svc_daemon.extract.cages import Extractor
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon, Loop
+from tests.api.models import ACTIVE, FAILED, Model, ModelSource
+from tests.api.sessions import (
+    ask_finalize,
+    ask_session,
+    batch_status,
+    open_batch,
+    outcomes,
+    part_told,
+    put,
+    put_part,
+)
+from tests.api.sites import PAGE, Site, hosting
+from tests.api.watching import Watching
+
+RUNS, STEPS = 35, 30
+MANY_RUNS, MANY_STEPS = 150, 60
+
+SLUGS = ("alpha", "beta", "gamma")
+#: Which of the things that are there a rule is about.
+PICK = st.integers(0, 999)
+#: Whether the workers have done all there was to do before.
+WORK = st.booleans()
+FORCE = {"force": "true"}
+
+
+def text_of(word: str) -> bytes:
+    return f"# Notes\n\nThe {word} quay was built of grey stone.\n".encode() if word else b" \n"
+
+
+class Machine(Watching, RuleBasedStateMachine):
+    """One daemon and the model of it."""
+
+    make_daemon: Callable[[], Daemon]
+    site: Site
+    numbers = count(1)
+
+    @initialize()
+    def open(self) -> None:
+        self.daemon = type(self).make_daemon()
+        self.model = Model()
+        #: Requests that were answered under a key, with the id in their answer.
+        self.keyed: list[tuple[str, dict[str, Any], str]] = []
+
+    def teardown(self) -> None:
+        if hasattr(self, "daemon"):
+            self.daemon.close()
+
+    # Picking and noting.
+
+    def new_word(self) -> str:
+        return f"zq{next(self.numbers)}x"
+
+    def bucket(self, pick: int) -> str:
+        usable = self.model.usable()
+        return usable[pick % len(usable)]
+
+    def source(self, pick: int) -> ModelSource:
+        alive = self.model.alive()
+        return alive[pick % len(alive)]
+
+    def note(self, told: dict[str, Any], word: str, slug: str, path: str | None = None) -> ModelSource:
+        source = ModelSource(told["id"], told["type"], word, {slug: False}, told["title"], path=path)
+        assert source.id not in self.model.sources
+        self.model.sources[source.id] = source
+        return source
+
+    def has_bucket(self) -> bool:
+        return bool(self.model.usable())
+
+    def has_source(self) -> bool:
+        return bool(self.model.alive()) and self.has_bucket()
+
+    # Buckets.
+
+    @rule(slug=st.sampled_from(SLUGS))
+    def put_bucket(self, slug: str) -> None:
+        answer = self.daemon.ask("PUT", f"/v1/buckets/{slug}")
+        now = self.model.buckets.setdefault(slug, ACTIVE if answer.status_code == 201 else "missing")
+        if now == ACTIVE:
+            assert body_of(answer, answer.status_code)["created"] is (answer.status_code == 201)
+        else:
+            assert details_of(answer, "bucket_slug_exists")["status"] == now
+
+    @precondition(lambda self: bool(self.model.buckets))
+    @rule(pick=PICK, first=WORK)
+    def turn_archive(self, pick: int, first: bool) -> None:
+        self.work_if(first)
+        slug = list(self.model.buckets)[pick % len(self.model.buckets)]
+        status = "archived" if self.model.buckets[slug] == ACTIVE else ACTIVE
+        assert body_of(self.daemon.ask("PATCH", f"/v1/buckets/{slug}", json={"status": status}))["status"] == status
+        self.model.buckets[slug] = status
+
+    @precondition(has_bucket)
+    @rule(pick=PICK, first=WORK)
+    def delete_bucket(self, pick: int, first: bool) -> None:
+        self.work_if(first)
+        slug = self.bucket(pick)
+        path = f"/v1/buckets/{slug}"
+        details_of(self.daemon.ask("DELETE", path), "force_required")
+        total = len(self.model.members(slug))
+        told = body_of(self.daemon.ask("DELETE", path, params=FORCE))
+        assert told["deletion"]["total"] == total
+        details_of(self.daemon.ask("DELETE", path, params=FORCE), "delete_in_progress")
+        details_of(self.daemon.search("quay", buckets=[slug]), "bucket_not_found")
+        self.model.delete_bucket(slug)
+        self.find_everywhere()
+        self.work()
+        details_of(self.daemon.ask("DELETE", path, params=FORCE), "bucket_not_found")
+
+    # Doors.
+
+    @precondition(has_bucket)
+    @rule(pick=PICK, has_text=st.sampled_from([True, True, True, False]), keyed=st.booleans())
+    def upload(self, pick: int, has_text: bool, keyed: bool) -> None:
+        slug, word = self.bucket(pick), self.new_word() if has_text else ""
+        options: dict[str, Any] = {"files": {"file": ("notes.txt", text_of(word))}}
+        key = self.new_word()
+        options |= {"headers": {"Idempotency-Key": key}} if keyed else {}
+        told = body_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/files", **options), 201)
+        self.note(told, word, slug)
+        if keyed:
+            self.keyed.append((slug, options, told["id"]))
+
+    @precondition(has_bucket)
+    @rule(pick=PICK)
+    def upload_after_a_refusal_under_the_same_key(self, pick: int) -> None:
+        slug, word, key = self.bucket(pick), self.new_word(), self.new_word()
+        details_of(self.daemon.upload(b"", bucket=slug, repeat_key=key), "empty_file")
+        told = body_of(self.daemon.upload(text_of(word), bucket=slug, repeat_key=key), 201)
+        self.note(told, word, slug)
+
+    @precondition(has_bucket)
+    @rule(pick=PICK, cut=st.integers(0, 30))
+    def upload_in_parts(self, pick: int, cut: int) -> None:
+        slug, word = self.bucket(pick), self.new_word()
+        data = text_of(word)
+        session = body_of(ask_session(self.daemon, data, bucket=slug), 201)
+        assert part_told(put_part(self.daemon, session, data, 0, cut)) == f"bytes=0-{cut}"
+        path = f"/v1/buckets/{slug}/uploads/{session['session_id']}/finalize"
+        details_of(self.daemon.ask("POST", path), "blob_not_uploaded")
+        body_of(put_part(self.daemon, session, data, cut // 2, len(data) - 1))
+        told = body_of(self.daemon.ask("POST", path), 201)
+        again = self.daemon.ask("POST", path)
+        assert (body_of(again)["id"], again.headers["Idempotent-Replayed"]) == (told["id"], "true")
+        self.note(told, word, slug)
+
+    @precondition(has_bucket)
+    @rule(pick=PICK, arrived=st.integers(1, 3))
+    def upload_a_batch(self, pick: int, arrived: int) -> None:
+        slug = self.bucket(pick)
+        words = {f"file{number}": self.new_word() for number in range(3)}
+        files = [(name, text_of(word)) for name, word in words.items()]
+        batch = open_batch(self.daemon, files, bucket=slug)
+        for name, data in files[:arrived]:
+            body_of(put(self.daemon, batch["by_id"][name], data))
+        told = body_of(ask_finalize(self.daemon, batch, bucket=slug))
+        for item in told["finalized"]:
+            self.note(self.daemon.source(item["knowledge_id"]), words[item["client_file_id"]], slug)
+        expected = {name: "finalized" if number < arrived else "pending" for number, name in enumerate(words)}
+        assert outcomes(told) == expected
+        body_of(ask_finalize(self.daemon, batch, bucket=slug, json={"mode": "abandon_pending"}))
+        status = batch_status(self.daemon, batch)
+        assert (status["terminal"], status["counters"]["queued"], status["counters"]["total"]) == (False, arrived, 3)
+
+    @precondition(has_bucket)
+    @rule(pick=PICK)
+    def ask_and_answer(self, pick: int) -> None:
+        slug, word = self.bucket(pick), self.new_word()
+        body = {"question": f"Where is the {word} quay?", "answer": "At the river."}
+        self.note(body_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/qa", json=body), 201), word, slug)
+
+    @precondition(has_bucket)
+    @rule(pick=PICK)
+    def import_file(self, pick: int) -> None:
+        slug, word = self.bucket(pick), self.new_word()
+        url = self.site.put(f"/{word}.md", text_of(word), "text/markdown")
+        told = self.daemon.ask("POST", f"/v1/buckets/{slug}/files/import", json={"url": url})
+        self.note(body_of(told, 201), word, slug, f"/{word}.md")
+
+    @precondition(has_bucket)
+    @rule(pick=PICK)
+    def add_page(self, pick: int) -> None:
+        slug, word = self.bucket(pick), self.new_word()
+        url = self.site.put(f"/{word}", PAGE.replace(b"ochre", word.encode()))
+        path = f"/v1/buckets/{slug}/pages"
+        told = body_of(self.daemon.ask("POST", path, json={"url": url}), 201)
+        self.note(told, word, slug)
+        again = self.daemon.ask("POST", path, json={"url": url})
+        assert details_of(again, "website_url_exists")["source_id"] == told["id"]
+
+    @precondition(lambda self: bool(self.keyed))
+    @rule(pick=PICK)
+    def repeat(self, pick: int) -> None:
+        """Whatever has become of the source since; its bucket must still be there."""
+        slug, options, source_id = self.keyed[pick % len(self.keyed)]
+        answer = self.daemon.ask("POST", f"/v1/buckets/{slug}/files", **options)
+        other = {**options, "files": {"file": ("other.txt", b"Other bytes.")}}
+        if self.model.buckets.get(slug) != ACTIVE:
+            details_of(answer, "bucket_not_found")
+        elif answer.is_success:
+            assert (body_of(answer)["id"], answer.headers["Idempotent-Replayed"]) == (source_id, "true")
+            details_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/files", **other), "idempotency_key_conflict")
+        else:
+            # Another bucket has the slug now.
+            details_of(answer, "idempotency_key_conflict")
+            assert self.model.sources[source_id].is_deleted or slug not in self.model.sources[source_id].places
+
+    # What becomes of a source.
+
+    @precondition(has_source)
+    @rule(pick=PICK, first=WORK)
+    def describe(self, pick: int, first: bool) -> None:
+        self.work_if(first)
+        source, title = self.source(pick), self.new_word()
+        told = body_of(self.daemon.ask("PATCH", f"/v1/sources/{source.id}", json={"title": title}))
+        assert told["title"] == title
+        source.title = title
+
+    @precondition(has_source)
+    @rule(pick=PICK, into=PICK, first=WORK)
+    def attach(self, pick: int, into: int, first: bool) -> None:
+        self.work_if(first)
+        source, slug = self.source(pick), self.bucket(into)
+        body_of(self.daemon.ask("POST", f"/v1/buckets/{slug}/sources", json={"source_id": source.id}))
+        source.places.setdefault(slug, False)
+
+    @precondition(has_source)
+    @rule(pick=PICK, out=PICK, first=WORK)
+    def detach(self, pick: int, out: int, first: bool) -> None:
+        self.work_if(first)
+        source, slug = self.source(pick), self.bucket(out)
+        answer = self.daemon.ask("DELETE", f"/v1/buckets/{slug}/sources/{source.id}")
+        if slug in source.places:
+            del source.places[slug]
+            assert len(body_of(answer)["bucket_ids"]) == len(source.places)
+        else:
+            details_of(answer, "source_not_found")
+
+    @precondition(has_source)
+    @rule(pick=PICK, first=WORK)
+    def delete(self, pick: int, first: bool) -> None:
+        self.work_if(first)
+        source = self.source(pick)
+        assert body_of(self.daemon.ask("DELETE", f"/v1/sources/{source.id}"))["deleted"] is True
+        source.is_deleted = True
+
+    @precondition(has_source)
+    @rule(pick=PICK)
+    def retry(self, pick: int) -> None:
+        source = self.source(pick)
+        answer = self.daemon.ask("POST", f"/v1/sources/{source.id}/retry")
+        if source.status == FAILED:
+            assert body_of(answer)["status"] == "queued"
+            source.requeue()
+        else:
+            details_of(answer, "invalid_request")
+
+    @precondition(has_source)
+    @rule(pick=PICK, is_new=st.booleans(), first=WORK)
+    def refresh(self, pick: int, is_new: bool, first: bool) -> None:
+        self.work_if(first)
+        source = self.source(pick)
+        if source.path is None or source.status == "queued":
+            code = "request_in_progress" if source.path else None
+            answer = self.daemon.ask("POST", f"/v1/sources/{source.id}/refresh")
+            assert answer.status_code in (200, 400, 409)
+            assert code is None or details_of(answer, code)
+            return
+        word = self.new_word() if is_new else source.word
+        self.site.put(source.path, text_of(word), "text/markdown")
+        answer = self.daemon.ask("POST", f"/v1/sources/{source.id}/refresh")
+        assert body_of(answer, 202 if is_new else 200)["changed"] is is_new
+        if is_new:
+            source.word = word
+            source.requeue()
+
+    @precondition(has_source)
+    @rule(pick=PICK, into=PICK)
+    def replace(self, pick: int, into: int) -> None:
+        source, slug, word = self.source(pick), self.bucket(into), self.new_word()
+        answer = self.daemon.upload(text_of(word), bucket=slug, replaces=source.id)
+        if slug not in source.places:
+            details_of(answer, "source_not_found")
+            return
+        new = self.note(body_of(answer, 201), word, slug)
+        self.look()
+        self.settle(lambda: self.model.replace(source, new, slug))
+
+    # Time.
+
+    @rule()
+    def work(self) -> None:
+        self.settle(lambda: None)
+
+    def work_if(self, asked: bool) -> None:
+        if asked:
+            self.work()
+
+    def settle(self, then: Callable[[], None]) -> None:
+        """Let the workers do all there is to do."""
+        self.model.settle()
+        then()
+        self.daemon.start()
+        self.daemon.wait(lambda: self.seen() == self.model.views() and self.is_idle(), "the workers have done it all")
+        self.daemon.stop()
+
+    # What must hold after each rule.
+
+    @invariant()
+    def look(self) -> None:
+        if not hasattr(self, "daemon"):
+            return
+        assert self.seen() == self.model.views()
+        self.look_at_buckets()
+        self.look_for_the_deleted()
+        self.find_everywhere()
+
+
+def test_every_view_is_what_the_model_predicts(loop: Loop, extractor: Extractor, tmp_path: Path, large: bool) -> None:
+    folders = (tmp_path / str(number) for number in count())
+    chosen = settings(
+        max_examples=MANY_RUNS if large else RUNS,
+        stateful_step_count=MANY_STEPS if large else STEPS,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink] if large else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with hosting() as site:
+        fields = {"make_daemon": staticmethod(lambda: Daemon(loop, next(folders), extractor)), "site": site}
+        run_state_machine_as_test(type("Machine", (Machine,), fields), settings=chosen)

@@ -1,0 +1,34 @@
+"""Which error codes the product raises."""
+
+import ast
+from collections.abc import Iterable
+
+from svc_daemon.wire.codes import ErrorCode
+from tests.rules.modules import Module, is_within
+
+#: Parts that name codes to describe or translate them, and raise none of them by it.
+DESCRIBING = ("svc_daemon.errors", "svc_daemon.wire", "svc_daemon.api.app", "svc_daemon.api.openapi")
+#: The translation of starlette's own errors, and OpenAI's spelling of ours.
+TRANSLATING = "svc_daemon.api.faults"
+
+_NAMES = {"ErrorCode", "E"}
+
+
+def codes_raised(modules: Iterable[Module]) -> set[ErrorCode]:
+    """Every code that stands in the code of a part that may raise it."""
+    return {code for module in modules if not _describes(module.name) for code in _codes_in(module)}
+
+
+def _describes(name: str) -> bool:
+    return any(is_within(name, part) for part in (*DESCRIBING, TRANSLATING))
+
+
+def _codes_in(module: Module) -> set[ErrorCode]:
+    return {
+        ErrorCode[node.attr]
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in _NAMES
+        and node.attr in ErrorCode.__members__
+    }
