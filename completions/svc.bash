@@ -26,6 +26,8 @@ _svc() {
             COMPREPLY=($(compgen -W "ready accepted" -- "$current")); return ;;
         "svc upload --timeout")
             return ;;
+        "svc upload --mode")
+            COMPREPLY=($(compgen -W "auto one session batch" -- "$current")); return ;;
         "svc upload --jobs" | "svc upload -j")
             return ;;
         "svc upload --progress")
@@ -209,7 +211,7 @@ _svc() {
     esac
     case "$where" in
         "svc") commands="upload status wait search bucket source daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

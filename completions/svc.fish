@@ -38,6 +38,7 @@ complete -c svc -n '__svc_at svc upload' -l replace -d 'Swap what changed, when 
 complete -c svc -n '__svc_at svc upload' -l as-new -d 'Put what changed beside the old one'
 complete -c svc -n '__svc_at svc upload' -l wait -x -a 'ready accepted' -d 'How far to wait'
 complete -c svc -n '__svc_at svc upload' -l timeout -r -d 'Longest wait: 90, 90s, 5m, 1h'
+complete -c svc -n '__svc_at svc upload' -l mode -x -a 'auto one session batch' -d 'By which door'
 complete -c svc -n '__svc_at svc upload' -l jobs -s j -r -d 'Files at a time'
 complete -c svc -n '__svc_at svc upload' -l no-create -d 'Don’t make a bucket that does not exist'
 complete -c svc -n '__svc_at svc upload' -l strict -d 'Skipped files are a failure'

@@ -2,12 +2,11 @@
 
 A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
 at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
-for one by one. Many are asked for through their bucket's lists of unfinished sources, and only those that left them are
-asked for themselves.
+for one by one, many through the list of their bucket.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from svc_cli.errors import ApiError, WaitTimedOut
@@ -16,6 +15,10 @@ FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 #: Up to so many sources are asked for one by one.
 FEW = 8
+#: Rows of one look at a list: a look must not cost the service more than the wait is worth.
+PAGE_ROWS = 200
+#: Sorts behind every id.
+_BEHIND_ALL = "~"
 
 Json = dict[str, Any]
 
@@ -25,7 +28,7 @@ class SourceReader(Protocol):
 
     def source(self, source_id: str) -> Json: ...
 
-    def sources(self, bucket: str, **filters: str) -> Iterable[Json]: ...
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json: ...
 
 
 class TaskReader(Protocol):
@@ -112,15 +115,34 @@ def wait_for_task(
 def _look(client: SourceReader, watch: Watch) -> None:
     open_ids = watch.open_ids
     if watch.bucket and len(open_ids) > FEW:
-        unfinished = {
-            source["id"]: source
-            for status in ("queued", "indexing")
-            for source in client.sources(watch.bucket, status=status)
-        }
-        watch.seen.update({key: unfinished[key] for key in open_ids if key in unfinished})
-        open_ids = [key for key in open_ids if key not in unfinished]
+        _look_along(client, watch, open_ids)
+        return
     for source_id in open_ids:
         watch.seen[source_id] = _ask(client, source_id)
+
+
+def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
+    """Read the bucket's list from the oldest open source on, up to the first page that still has an open one.
+
+    Ids sort by age and documents are indexed in that order, so a look costs one page, and all looks together little
+    more than one reading of the list. A source that its page does not have any more is asked for by itself.
+    """
+    wanted = set(open_ids)
+    # A part of an id sorts before it: the list begins with the source itself.
+    rest, after = sorted(open_ids), min(open_ids)[:-1]
+    while rest:
+        page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})
+        watch.seen.update({source["id"]: source for source in page["sources"] if source["id"] in wanted})
+        after = str(page["last_id"]) if page.get("has_more") else _BEHIND_ALL
+        passed, rest = [each for each in rest if each <= after], [each for each in rest if each > after]
+        listed = {source["id"] for source in page["sources"]}
+        for source_id in passed:
+            if source_id not in listed:
+                watch.seen[source_id] = _ask(client, source_id)
+        if not all(is_settled(watch.seen[source_id]) for source_id in passed):
+            return
+        if rest:
+            after = max(after, rest[0][:-1])
 
 
 def _ask(client: SourceReader, source_id: str) -> Json:

@@ -91,6 +91,8 @@ class Summary:
     stopped_by: SvcError | None = None
     #: Files that were not looked at because of that.
     remaining: int = 0
+    #: Batches that some of the files went in.
+    batch_ids: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -136,6 +138,7 @@ class Summary:
             "items": [item.as_json(is_dry=self.is_dry) for item in self.items],
             "counts": self.counts,
             "remaining": self.remaining,
+            "batch_ids": self.batch_ids,
             "bytes_sent": sum(item.sent_bytes for item in self.items),
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),

@@ -38,7 +38,7 @@ def test_a_file_that_can_not_be_sent_says_why(tmp_path: Path, content: bytes | N
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"x" * 100)
-    assert len(read(_candidate(path), 100).data) == 100
+    assert read(_candidate(path), 100).size_bytes == 100
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:

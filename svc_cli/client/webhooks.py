@@ -1,0 +1,68 @@
+"""Webhooks: the log of calls, sending one again, the secret, and the check of a call that was received."""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from svc_cli.client.calls import Calls, Json, part
+
+Verdict = Literal["valid", "expired", "invalid"]
+
+
+class WebhookCalls(Calls):
+    """Methods for webhooks."""
+
+    def deliveries(self, filters: Mapping[str, str | int] | None = None) -> Json:
+        """`{deliveries: [{id, event, source_id, status, attempts, …}], has_more, last_id}`.
+
+        Filters are `status` (`pending`, `delivered`, `failed`), `source_id`, `limit`, `after`.
+        """
+        return self._get("/v1/webhooks/deliveries", filters)
+
+    def resend_delivery(self, delivery_id: str) -> Json:
+        """Call the webhook once more, with the same event id."""
+        return self._call("POST", f"/v1/webhooks/deliveries/{part(delivery_id)}/resend", json={})
+
+    def webhook_secret(self) -> Json:
+        """`{secret, previous_secret, previous_expires_at, rotated_at}`."""
+        return self._get("/v1/webhooks/secret")
+
+    def rotate_webhook_secret(self) -> Json:
+        """Make a new secret; for a while calls are signed with both."""
+        return self._call("POST", "/v1/webhooks/secret/rotate", json={})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Whether a received call is ours. `expired`: it was signed with the secret, but too long ago or ahead."""
+
+    verdict: Verdict
+    #: Why it is not valid, in the words of the standard's library.
+    reason: str | None = None
+
+
+def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
+    """Check a call as its receiver got it. `headers` in any case. Raises ValueError for what is no secret."""
+    hook = Webhook(secret)
+    given = {name.lower(): value for name, value in headers.items()}
+    try:
+        hook.verify(body, given, json_parse=False)
+    except (WebhookVerificationError, ValueError) as error:
+        verdict: Verdict = "expired" if _is_signed(hook, given, body) else "invalid"
+        return Checked(verdict, str(error).lower())
+    return Checked("valid")
+
+
+def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether the signature is right, whatever the time."""
+    try:
+        moment = datetime.fromtimestamp(float(headers["webhook-timestamp"]), tz=UTC)
+        signed = hook.sign(headers["webhook-id"], moment, body.decode())
+        given = headers["webhook-signature"].split(" ")
+    except (KeyError, ValueError, OverflowError, OSError):
+        return False
+    return any(hmac.compare_digest(signed.encode(), each.encode()) for each in given)
