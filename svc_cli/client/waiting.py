@@ -13,6 +13,8 @@ from svc_cli.errors import ApiError, WaitTimedOut
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
+#: Many are looked at less often: each open source adds so much to the shortest pause.
+PAUSE_FOR_EACH_S = 0.002
 #: Up to so many sources are asked for one by one.
 FEW = 8
 #: Rows of one look at a list: a look must not cost the service more than the wait is worth.
@@ -84,7 +86,8 @@ def wait_until_settled(
             return watch.seen
         if deadline_s is not None and clock() >= deadline_s:
             raise _timed_out(watch, timeout_s or 0)
-        pause_s = FIRST_PAUSE_S if watch.settled_count > before else min(LONGEST_PAUSE_S, pause_s * 1.5)
+        shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
+        pause_s = shortest_s if watch.settled_count > before else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
         sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
 
 
