@@ -39,6 +39,12 @@ class TaskReader(Protocol):
     def task(self, task_id: str) -> Json: ...
 
 
+class BatchReader(Protocol):
+    """The part of the client that waiting for batches needs."""
+
+    def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
+
+
 class Watch:
     """The sources that are waited for, and what is known of each."""
 
@@ -113,6 +119,38 @@ def wait_for_task(
         pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
     on_change(task["progress"]["chunks_done"])
     return task
+
+
+def wait_for_batches(
+    client: BatchReader,
+    seen: dict[str, Json],
+    *,
+    timeout_s: float | None = None,
+    on_change: Callable[[int], None] = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Ask until every batch is terminal. `seen` has their ids as keys and takes the last answers.
+
+    `on_change` is told how many are. Raises WaitTimedOut.
+    """
+    deadline_s = None if timeout_s is None else clock() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
+        # The oldest alone: the next ones are not looked at before it has ended.
+        seen[left[0]] = client.batch(left[0])
+        if seen[left[0]]["terminal"]:
+            pause_s = FIRST_PAUSE_S
+            on_change(len(seen) - len(left) + 1)
+            continue
+        if deadline_s is not None and clock() >= deadline_s:
+            raise WaitTimedOut(
+                f"{len(left)} of {len(seen)} batches are not at their end after {timeout_s:g} s; the work goes on.",
+                hint=f"svc wait {' '.join(left[:5])}",
+                details={"batch_ids": left},
+            )
+        sleep(pause_s)
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
 
 
 def _look(client: SourceReader, watch: Watch) -> None:

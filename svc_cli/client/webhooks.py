@@ -1,16 +1,8 @@
-"""Webhooks: the log of calls, sending one again, the secret, and the check of a call that was received."""
+"""Webhooks: the log of calls, sending one again, and the secret."""
 
-import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
-
-from standardwebhooks import Webhook, WebhookVerificationError
 
 from svc_cli.client.calls import Calls, Json, part
-
-Verdict = Literal["valid", "expired", "invalid"]
 
 
 class WebhookCalls(Calls):
@@ -34,35 +26,3 @@ class WebhookCalls(Calls):
     def rotate_webhook_secret(self) -> Json:
         """Make a new secret; for a while calls are signed with both."""
         return self._call("POST", "/v1/webhooks/secret/rotate", json={})
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Whether a received call is ours. `expired`: it was signed with the secret, but too long ago or ahead."""
-
-    verdict: Verdict
-    #: Why it is not valid, in the words of the standard's library.
-    reason: str | None = None
-
-
-def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
-    """Check a call as its receiver got it. `headers` in any case. Raises ValueError for what is no secret."""
-    hook = Webhook(secret)
-    given = {name.lower(): value for name, value in headers.items()}
-    try:
-        hook.verify(body, given, json_parse=False)
-    except (WebhookVerificationError, ValueError) as error:
-        verdict: Verdict = "expired" if _is_signed(hook, given, body) else "invalid"
-        return Checked(verdict, str(error).lower())
-    return Checked("valid")
-
-
-def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether the signature is right, whatever the time."""
-    try:
-        moment = datetime.fromtimestamp(float(headers["webhook-timestamp"]), tz=UTC)
-        signed = hook.sign(headers["webhook-id"], moment, body.decode())
-        given = headers["webhook-signature"].split(" ")
-    except (KeyError, ValueError, OverflowError, OSError):
-        return False
-    return any(hmac.compare_digest(signed.encode(), each.encode()) for each in given)

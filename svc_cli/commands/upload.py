@@ -120,7 +120,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
         paths=tuple(flags.paths),
         bucket=call.bucket(flags.bucket),
         title=flags.title,
-        tags=_tags(settings.get("upload.tags", flags.tag)),
+        tags=parse_tags(settings.get("upload.tags", flags.tag)),
         metadata=parse_metadata(flags.meta or []),
         on_conflict="replace" if flags.replace else "as_new" if flags.as_new else "ask",
         wait=settings.get("wait", flags.wait),
@@ -133,7 +133,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
     )
 
 
-def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
     if any("," in tag or not tag.strip() for tag in tags):
         raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
@@ -164,7 +164,7 @@ def _run(call: Invocation, client: Client, options: UploadOptions, selection: Se
         max_bytes=max_bytes,
     )
     holdings = look(client, options.bucket, [candidate.title for candidate in selection.candidates])
-    holdings = _provision(call, client, options, holdings)
+    holdings = provision(call, client, holdings, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
     with call.progress() as progress:
         run = Run(client, wishes, progress, lambda item: _stream(call, item))
         run.deliver_all(selection.candidates, holdings, options.jobs, options.mode)
@@ -173,20 +173,21 @@ def _run(call: Invocation, client: Client, options: UploadOptions, selection: Se
     return run
 
 
-def _provision(call: Invocation, client: Client, options: UploadOptions, holdings: Holdings) -> Holdings:
+def provision(
+    call: Invocation, client: Client, holdings: Holdings, bucket: str, *, no_create: bool, is_dry: bool
+) -> Holdings:
     """Make the bucket where it is missing and may be made."""
-
     if holdings.bucket_id is not None:
         return holdings
-    if options.no_create or "_" in options.bucket:  # an id is not made, only a slug
-        missing = {"code": "bucket_not_found", "message": f"There is no bucket {options.bucket}."}
+    if no_create or "_" in bucket:  # an id is not made, only a slug
+        missing = {"code": "bucket_not_found", "message": f"There is no bucket {bucket}."}
         raise ApiError(404, missing)
-    if options.is_dry:
-        call.console.note(f"the bucket {options.bucket} would be created.")
+    if is_dry:
+        call.console.note(f"the bucket {bucket} would be created.")
         return holdings
-    made = client.ensure_bucket(options.bucket)
+    made = client.ensure_bucket(bucket)
     if made.get("created"):
-        call.console.note(f"created the bucket {options.bucket}.")
+        call.console.note(f"created the bucket {bucket}.")
     return Holdings(made["id"], {})
 
 

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from svc_cli.client.api import Client
@@ -58,11 +59,25 @@ class Run:
         bucket_id = holdings.bucket_id or self.wishes.bucket
         line = Line(self.client, bucket_id, senders, jobs, self._count, self.batch_ids)
         packer = Packer(mode)
-        try:
+        with self._ended(readers, shippers, senders):
             for parcel in self._examined(readers, candidates, holdings, jobs):
                 self._ship(packer.add(parcel), line, shippers)
             self._ship(packer.rest(), line, shippers)
             self._collect_until(0, *self._under_way)
+
+    def do_all(self, label: str, tasks: Sequence[Callable[[], Item]], jobs: int) -> None:
+        """Run every task, `jobs` at a time; an error that every one would meet ends it, kept in `stopped_by`."""
+        self.progress.begin(label, len(tasks))
+        pool = ThreadPoolExecutor(jobs, thread_name_prefix="task")
+        with self._ended(pool):
+            self._under_way["single"] = {pool.submit(_as_list, task) for task in tasks}
+            self._collect_until(0, "single")
+
+    @contextmanager
+    def _ended(self, *pools: ThreadPoolExecutor) -> Iterator[None]:
+        """See the work of the block to its end, whatever that is; what is under way then is still collected."""
+        try:
+            yield
         except KeyboardInterrupt:
             self.stopped_by = _interrupted()
         except SvcError as error:
@@ -70,7 +85,7 @@ class Run:
         finally:
             if self.stopped_by:
                 self.client.stop()
-            for pool in (readers, shippers, senders):
+            for pool in pools:
                 pool.shutdown(wait=True, cancel_futures=True)
             self._collect(future for futures in self._under_way.values() for future in futures)
 
@@ -164,12 +179,19 @@ class Run:
 
 def look(client: Client, bucket: str, titles: Sequence[str]) -> Holdings:
     """What the bucket holds under these titles; an absent bucket holds nothing."""
+    if len(titles) > FEW_TITLES:
+        return look_at_all(client, bucket)
+    return _look(client, bucket, [{"status": "all", "title": title} for title in titles if is_utf8(title)])
+
+
+def look_at_all(client: Client, bucket: str) -> Holdings:
+    """Everything that the bucket holds; an absent bucket holds nothing."""
+    return _look(client, bucket, [{"status": "all"}])
+
+
+def _look(client: Client, bucket: str, queries: Sequence[dict[str, str]]) -> Holdings:
     try:
-        if len(titles) <= FEW_TITLES:
-            asked = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
-            pages = [page for query in asked for page in client.source_pages(bucket, query)]
-        else:
-            pages = list(client.source_pages(bucket, {"status": "all"}))
+        pages = [page for query in queries for page in client.source_pages(bucket, query)]
     except ApiError as error:
         if error.code != "bucket_not_found":
             raise
@@ -184,6 +206,10 @@ def look(client: Client, bucket: str, titles: Sequence[str]) -> Holdings:
 def elapsed_ms(began_s: float) -> int:
     """Milliseconds since a reading of the monotonic clock."""
     return round((time.monotonic() - began_s) * 1000)
+
+
+def _as_list(task: Callable[[], Item]) -> list[Item]:
+    return [task()]
 
 
 def _interrupted() -> Interrupted:

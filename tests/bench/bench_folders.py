@@ -64,7 +64,7 @@ def _upload(daemon: Installation, folder: Path, options: argparse.Namespace) -> 
         words = ("upload", "files", "-b", "bench", "-j", str(options.jobs), "--json", "--timeout", "30m")
         accepted, accepted_s = _timed(daemon, folder, *words, "--wait", "accepted")
         ready, ready_s = _timed(daemon, folder, *words)
-        refusals = sum('"status": 429' in line for line in daemon.files.log.read_text(encoding="utf-8").splitlines())
+        refusals = sum('"status":429' in line for line in daemon.files.log.read_text(encoding="utf-8").splitlines())
     finally:
         daemon.clear()
     return {

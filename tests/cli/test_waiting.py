@@ -93,7 +93,7 @@ def test_one_that_left_the_bucket_is_asked_for_by_itself() -> None:
 
 def test_others_in_the_bucket_are_read_over() -> None:
     names = [f"src_{number:04}" for number in range(2000)]
-    service = Service({name: (0, "ready") for name in names})
+    service = Service(dict.fromkeys(names, (0, "ready")))
     mine = names[::100]
     assert set(service.wait(Watch(mine, "handbook"))) == set(mine)
     assert service.asked == 0
