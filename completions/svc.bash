@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -160,9 +160,9 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source rm --base-url")
             return ;;
-        "svc batch --progress")
+        "svc batch show --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
-        "svc batch --base-url")
+        "svc batch show --base-url")
             return ;;
         "svc webhook deliveries --status")
             COMPREPLY=($(compgen -W "pending delivered failed" -- "$current")); return ;;
@@ -289,7 +289,8 @@ _svc() {
         "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc batch") commands="" flags="--items --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc batch") commands="show" flags="--help" ;;
+        "svc batch show") commands="" flags="--items --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook") commands="deliveries resend secret verify" flags="--help" ;;
         "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook resend") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
+            case 'svc upload' 'svc import' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
                 set where "$where $word"
         end
     end
@@ -17,7 +17,7 @@ complete -c svc -n '__svc_at svc' -f -a wait -d 'Wait until each source or batch
 complete -c svc -n '__svc_at svc' -f -a search -d 'Search buckets, all of them where none is named'
 complete -c svc -n '__svc_at svc' -f -a bucket -d 'List, create, show, archive and delete buckets'
 complete -c svc -n '__svc_at svc' -f -a source -d 'List, show, read, retry, refresh, attach, detach and delete sources'
-complete -c svc -n '__svc_at svc' -f -a batch -d 'Show how far a batch is'
+complete -c svc -n '__svc_at svc' -f -a batch -d 'Show a batch of uploads'
 complete -c svc -n '__svc_at svc' -f -a webhook -d 'Show and resend webhook calls, show the secret, check a call that was received'
 complete -c svc -n '__svc_at svc' -f -a daemon -d 'Run, start, stop and look at the local daemon'
 complete -c svc -n '__svc_at svc' -f -a auth -d 'Store and show the API key'
@@ -260,15 +260,17 @@ complete -c svc -n '__svc_at svc source rm' -l no-autostart -d 'Don’t start th
 complete -c svc -n '__svc_at svc source rm' -l no-input -d 'Never ask'
 complete -c svc -n '__svc_at svc source rm' -l debug -d 'Show tracebacks'
 complete -c svc -n '__svc_at svc source rm' -l help -d 'Show the help.'
-complete -c svc -n '__svc_at svc batch' -l items -d 'Each of its files too'
-complete -c svc -n '__svc_at svc batch' -l json -d 'Print exactly one JSON value'
-complete -c svc -n '__svc_at svc batch' -l ndjson -d 'Print one JSON value per line as things happen'
-complete -c svc -n '__svc_at svc batch' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
-complete -c svc -n '__svc_at svc batch' -l base-url -r -d 'Another service'
-complete -c svc -n '__svc_at svc batch' -l no-autostart -d 'Don’t start the daemon'
-complete -c svc -n '__svc_at svc batch' -l no-input -d 'Never ask'
-complete -c svc -n '__svc_at svc batch' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc batch' -f -a show -d 'Show how far a batch is'
 complete -c svc -n '__svc_at svc batch' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc batch show' -l items -d 'Each of its files too'
+complete -c svc -n '__svc_at svc batch show' -l json -d 'Print exactly one JSON value'
+complete -c svc -n '__svc_at svc batch show' -l ndjson -d 'Print one JSON value per line as things happen'
+complete -c svc -n '__svc_at svc batch show' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
+complete -c svc -n '__svc_at svc batch show' -l base-url -r -d 'Another service'
+complete -c svc -n '__svc_at svc batch show' -l no-autostart -d 'Don’t start the daemon'
+complete -c svc -n '__svc_at svc batch show' -l no-input -d 'Never ask'
+complete -c svc -n '__svc_at svc batch show' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc batch show' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc webhook' -f -a deliveries -d 'List events with the calls that were made for them'
 complete -c svc -n '__svc_at svc webhook' -f -a resend -d 'Call a webhook again, with the same event id'
 complete -c svc -n '__svc_at svc webhook' -f -a secret -d 'Print the secret that calls are signed with'

@@ -15,6 +15,12 @@ Json = dict[str, Any]
 BATCH_PREFIX = "bat_"
 
 
+@app.callback()
+def group() -> None:
+    """Show a batch of uploads."""
+    # With one command alone Typer would make no group.
+
+
 @command(app, "show")
 def show(
     call: Invocation,
