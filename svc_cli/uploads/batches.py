@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from svc_cli.client.batches import FinalizeMode, batch_key
 from svc_cli.client.transport import Answer
-from svc_cli.errors import ApiError, SvcError
+from svc_cli.errors import ApiError, NetworkFailed, SvcError
 from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Parcel, stops_everything
 from svc_cli.uploads.lines import MOST_EPOCHS, Line, too_many_epochs
@@ -123,7 +123,8 @@ def _finalize(line: Line, batch_id: str, parcels: Parcels, open_ids: Sequence[st
 
 
 def _refuse(parcel: Parcel, error: SvcError) -> None:
-    if stops_everything(error):
+    # A line that stayed broken through all retries is no better for the next file; what has arrived is kept.
+    if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     parcel.item.refuse(error)
 

@@ -35,7 +35,7 @@ class HoldingProxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._target_port)) as target, suppress(OSError):
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", self._target_port)) as target:
             threading.Thread(target=_pump, args=(target, client), daemon=True).start()
             while data := client.recv(CHUNK_BYTES):
                 target.sendall(self._allowed(data))
@@ -51,9 +51,12 @@ class HoldingProxy:
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
+    """Pass on what one side says, and its end."""
     with suppress(OSError):
         while data := source.recv(CHUNK_BYTES):
             target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A folder of small files by `svc upload`: with the shipped limits, and without them beside a bare client and stack.
+"""A folder of small files by `svc upload`: with the shipped limits, and without them beside a bare client and server.
 
 The bare client sends the same bodies (creates, PUTs, finalizes) over as many connections to a stack that reads them and
 stores nothing.
