@@ -1,4 +1,4 @@
-"""One large file through an upload session over the loopback, against writing, hashing and syncing it in one process."""
+"""One large file through an upload session over the loopback, beside writing, hashing and syncing it in one process."""
 
 import argparse
 import hashlib
