@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source attach" | "svc source detach" | "svc source rm" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -26,11 +26,35 @@ _svc() {
             COMPREPLY=($(compgen -W "ready accepted" -- "$current")); return ;;
         "svc upload --timeout")
             return ;;
+        "svc upload --mode")
+            COMPREPLY=($(compgen -W "auto one session batch" -- "$current")); return ;;
         "svc upload --jobs" | "svc upload -j")
             return ;;
         "svc upload --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc upload --base-url")
+            return ;;
+        "svc import --bucket" | "svc import -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc import --as")
+            COMPREPLY=($(compgen -W "auto file page" -- "$current")); return ;;
+        "svc import --webhook")
+            return ;;
+        "svc import --webhook-meta")
+            return ;;
+        "svc import --title")
+            return ;;
+        "svc import --tag")
+            return ;;
+        "svc import --meta")
+            return ;;
+        "svc import --wait")
+            COMPREPLY=($(compgen -W "ready accepted" -- "$current")); return ;;
+        "svc import --timeout")
+            return ;;
+        "svc import --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc import --base-url")
             return ;;
         "svc status --bucket" | "svc status -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
@@ -116,6 +140,10 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source retry --base-url")
             return ;;
+        "svc source refresh --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source refresh --base-url")
+            return ;;
         "svc source attach --bucket" | "svc source attach -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source attach --progress")
@@ -131,6 +159,38 @@ _svc() {
         "svc source rm --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source rm --base-url")
+            return ;;
+        "svc batch show --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc batch show --base-url")
+            return ;;
+        "svc webhook deliveries --status")
+            COMPREPLY=($(compgen -W "pending delivered failed" -- "$current")); return ;;
+        "svc webhook deliveries --source")
+            return ;;
+        "svc webhook deliveries --limit")
+            return ;;
+        "svc webhook deliveries --after")
+            return ;;
+        "svc webhook deliveries --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc webhook deliveries --base-url")
+            return ;;
+        "svc webhook resend --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc webhook resend --base-url")
+            return ;;
+        "svc webhook secret --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc webhook secret --base-url")
+            return ;;
+        "svc webhook verify --header" | "svc webhook verify -H")
+            return ;;
+        "svc webhook verify --secret-file")
+            return ;;
+        "svc webhook verify --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc webhook verify --base-url")
             return ;;
         "svc key create --preset")
             COMPREPLY=($(compgen -W "admin ingest read" -- "$current")); return ;;
@@ -230,8 +290,9 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload status wait search bucket source key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import status wait search bucket source batch webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -241,14 +302,22 @@ _svc() {
         "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source") commands="ls show text retry attach detach rm" flags="--help" ;;
+        "svc source") commands="ls show text retry refresh attach detach rm" flags="--help" ;;
         "svc source ls") commands="" flags="--bucket --status --type --tag --title --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source show") commands="" flags="--verify --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source text") commands="" flags="--chunks --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source retry") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source refresh") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc batch") commands="show" flags="--help" ;;
+        "svc batch show") commands="" flags="--items --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook") commands="deliveries resend secret verify" flags="--help" ;;
+        "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook resend") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook secret") commands="" flags="--rotate --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook verify") commands="" flags="--header --secret-file --any-age --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key") commands="create ls revoke" flags="--help" ;;
         "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -23,11 +23,14 @@ from svc_cli.exits import Exit
 #: Every command: its module in `commands`, and the line that `svc --help` shows without loading it. Daily verbs first.
 COMMANDS: dict[str, tuple[str, str]] = {
     "upload": ("upload", "Put files, folders or standard input into a bucket and wait until they are ready."),
-    "status": ("status", "Show buckets, one bucket, or one source."),
-    "wait": ("wait", "Wait until sources are ready."),
+    "import": ("imports", "Have files and web pages fetched into a bucket and wait until they are ready."),
+    "status": ("status", "Show buckets, one bucket, one source, or one batch."),
+    "wait": ("wait", "Wait until sources or batches are ready."),
     "search": ("search", "Search buckets; tells file, page or line of each hit."),
     "bucket": ("buckets", "List, create, show, archive and delete buckets."),
-    "source": ("sources", "List, show, read, retry, attach, detach and delete sources."),
+    "source": ("sources", "List, show, read, retry, refresh, attach, detach and delete sources."),
+    "batch": ("batches", "Show a batch of uploads."),
+    "webhook": ("webhooks", "Show and resend webhook calls, show the secret, check a call that was received."),
     "key": ("keys", "Make, list and revoke API keys."),
     "daemon": ("daemon", "Run, start, stop and look at the local daemon."),
     "auth": ("auth", "Store and show the API key."),

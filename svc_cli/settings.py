@@ -32,6 +32,7 @@ RULES: dict[str, Rule] = {
     "wait": Rule(str, "ready", ("ready", "accepted")),
     "progress": Rule(str, "auto", ("auto", "bar", "plain", "none")),
     "upload.jobs": Rule(int, 4),
+    "upload.mode": Rule(str, "auto", ("auto", "one", "session", "batch")),
     "upload.timeout": Rule(str, None),
     "upload.tags": Rule(list, ()),
     "upload.strict": Rule(bool, False),

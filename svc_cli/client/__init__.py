@@ -8,24 +8,45 @@
         client.wait_until_ready([source["id"]])
         page = client.search("how many days of leave", buckets=["handbook"])
 
+Large files go through a session, which goes on where it was cut; many go through a batch:
+
+    description = Description(filename="plan.pdf", title="plan.pdf")
+    source = client.upload_content("handbook", description, BytesContent(data), idempotency_key="plan-1")
+
+    members = [Member(Description(filename=name, title=name, sha256=digest), size) for name, digest, size in files]
+    batch = client.open_batch("handbook", members, "night-1").body
+    for item in batch["items"]:
+        client.send_bytes(item["upload_url"], contents[item["client_file_id"]])
+    client.finalize_batch("handbook", batch["batch_id"])
+
 Answers are the API's own JSON objects as dicts. Errors are those of `svc_cli.errors`: ApiError carries the API's code
 and status. Requests are retried where that is safe; creates are held back together when the service says so.
 Threads may share a client.
 """
 
 from svc_cli.client.api import Client
-from svc_cli.client.uploads import Upload, idempotency_key
+from svc_cli.client.batches import Member
+from svc_cli.client.contents import BytesContent, Content
+from svc_cli.client.imports import UrlImport
+from svc_cli.client.signatures import verify_webhook
+from svc_cli.client.uploads import Description, Upload, idempotency_key
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError, NetworkFailed, SvcError, WaitTimedOut
 
 __all__ = [
     "ApiError",
+    "BytesContent",
     "Client",
+    "Content",
+    "Description",
+    "Member",
     "NetworkFailed",
     "SvcError",
     "Upload",
+    "UrlImport",
     "WaitTimedOut",
     "Watch",
     "idempotency_key",
+    "verify_webhook",
     "wait_until_settled",
 ]

@@ -3,26 +3,28 @@
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
 
+from svc_cli.client.batches import BatchCalls
+from svc_cli.client.calls import Json, part
+from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
+from svc_cli.client.sessions import SessionCalls
+from svc_cli.client.storage import Storage
 from svc_cli.client.transport import Answer, Request, Transport
 from svc_cli.client.uploads import Upload
 from svc_cli.client.waiting import Watch, wait_until_settled
-from svc_cli.errors import UsageError
+from svc_cli.client.webhooks import WebhookCalls
 
 #: Rows of one page of a long list; the most that the API gives.
 PAGE_ROWS = 1000
 
-Json = dict[str, Any]
 
-
-class Client:
+class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
     """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None) -> None:
         self.base_url = base_url.rstrip("/")
-        self._transport = Transport(self.base_url, api_key, policy=policy)
+        super().__init__(Transport(self.base_url, api_key, policy=policy), Storage(policy))
 
     def __enter__(self) -> Self:
         return self
@@ -35,10 +37,17 @@ class Client:
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
+        self._storage.close()
 
     def stop(self) -> None:
-        """Turn away creates that still wait for their turn, in every thread; they raise `pacing.Stopped`."""
+        """Turn away creates that wait for their turn, and end what is being sent to storage addresses, in every
+        thread; they raise `pacing.Stopped`."""
         self._transport.gate.stop()
+        self._storage.stop()
+
+    def pace_creates(self, per_second: float) -> None:
+        """Keep the creates of all threads to the service's rate (`limits()` tells it), so that none is refused."""
+        self._transport.gate.pace(per_second)
 
     # Buckets
 
@@ -48,20 +57,20 @@ class Client:
 
     def bucket(self, bucket: str) -> Json:
         """One bucket, by id or slug."""
-        return self._get(f"/v1/buckets/{_part(bucket)}")
+        return self._get(f"/v1/buckets/{part(bucket)}")
 
     def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
         """Make the bucket unless it exists; `created` tells which. `fields` count only when it is made."""
         params = {"dry_run": "true"} if dry_run else None
-        return self._call("PUT", f"/v1/buckets/{_part(slug)}", params=params, json=dict(fields or {}))
+        return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
 
     def update_bucket(self, bucket: str, changes: Mapping[str, Any]) -> Json:
         """Change name, description, metadata or status (`active`, `archived`)."""
-        return self._call("PATCH", f"/v1/buckets/{_part(bucket)}", json=dict(changes))
+        return self._call("PATCH", f"/v1/buckets/{part(bucket)}", json=dict(changes))
 
     def delete_bucket(self, bucket: str, *, force: bool = False) -> Json:
         """Start the deletion of a bucket and of the sources that have no other; refused without `force`."""
-        return self._call("DELETE", f"/v1/buckets/{_part(bucket)}", params={"force": "true"} if force else None)
+        return self._call("DELETE", f"/v1/buckets/{part(bucket)}", params={"force": "true"} if force else None)
 
     # Sources
 
@@ -71,7 +80,7 @@ class Client:
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Ready members alone, unless
         `status` says otherwise.
         """
-        return self._get(f"/v1/buckets/{_part(bucket)}/sources", filters)
+        return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
     def sources(self, bucket: str, **filters: str) -> Iterator[Json]:
         """Every source of a bucket that passes the filters, page after page."""
@@ -90,31 +99,31 @@ class Client:
 
     def source(self, source_id: str, *, verify: bool = False) -> Json:
         """One source; with `verify` the live state in the search index besides."""
-        return self._get(f"/v1/sources/{_part(source_id)}", {"verify": "provider"} if verify else None)
+        return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str) -> Json:
         """The extracted text and its chunks with their places."""
-        return self._get(f"/v1/sources/{_part(source_id)}/text")
+        return self._get(f"/v1/sources/{part(source_id)}/text")
 
     def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
         """Change title, filename, tags or metadata."""
-        return self._call("PATCH", f"/v1/sources/{_part(source_id)}", json=dict(changes))
+        return self._call("PATCH", f"/v1/sources/{part(source_id)}", json=dict(changes))
 
     def retry_source(self, source_id: str) -> Json:
         """Queue a failed source again, from its stored bytes."""
-        return self._call("POST", f"/v1/sources/{_part(source_id)}/retry", json={})
+        return self._call("POST", f"/v1/sources/{part(source_id)}/retry", json={})
 
     def delete_source(self, source_id: str, *, force: bool = False) -> Json:
         """Delete a source everywhere."""
-        return self._call("DELETE", f"/v1/sources/{_part(source_id)}", params={"force": "true"} if force else None)
+        return self._call("DELETE", f"/v1/sources/{part(source_id)}", params={"force": "true"} if force else None)
 
     def attach_source(self, bucket: str, source_id: str) -> Json:
         """Put an existing source into one more bucket."""
-        return self._call("POST", f"/v1/buckets/{_part(bucket)}/sources", json={"source_id": source_id})
+        return self._call("POST", f"/v1/buckets/{part(bucket)}/sources", json={"source_id": source_id})
 
     def detach_source(self, bucket: str, source_id: str) -> Json:
         """Take a source out of one bucket; the source itself and its other buckets stay."""
-        return self._call("DELETE", f"/v1/buckets/{_part(bucket)}/sources/{_part(source_id)}")
+        return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
     def upload(self, bucket: str, upload: Upload, idempotency_key: str | None = None) -> Json:
         """Send one file; the new source, which is stored and queued but not yet searchable."""
@@ -125,7 +134,7 @@ class Client:
         return self._transport.send(
             Request(
                 method="POST",
-                path=f"/v1/buckets/{_part(bucket)}/files",
+                path=f"/v1/buckets/{part(bucket)}/files",
                 form=upload.form(),
                 file=(upload.filename, upload.data),
                 idempotency_key=idempotency_key,
@@ -148,7 +157,7 @@ class Client:
 
     def task(self, task_id: str) -> Json:
         """The state of one task."""
-        return self._get(f"/v1/knowledge/tasks/{_part(task_id)}")
+        return self._get(f"/v1/knowledge/tasks/{part(task_id)}")
 
     # Keys
 
@@ -183,16 +192,3 @@ class Client:
     def version(self) -> Json:
         """The daemon's release and its range of API versions."""
         return self._get("/v1/version")
-
-    def _get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
-        return self._call("GET", path, params=params)
-
-    def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Json:
-        return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
-
-
-def _part(text: str) -> str:
-    """One component of a path. Raises UsageError for what would be none or several: servers decode `%2F` as well."""
-    if "/" in text or text in {"", ".", ".."}:
-        raise UsageError(f"{text!r} is neither a slug nor an id.")
-    return quote(text, safe="")

@@ -27,11 +27,17 @@ class RetryPolicy:
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
+#: A remote host that does not deliver takes longer to mend than a retry, and asking it again costs a create.
+REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
+
+
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     """Whether the same request may succeed a moment later.
 
     A 409 that can be retried is one only for a twin that still runs: the other conflicts last longer than a retry.
     """
+    if code in REMOTE_CODES:
+        return False
     if status in {408, 429, 502, 503, 504}:
         return retryable
     return code == "request_in_progress"

@@ -14,6 +14,8 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+#: As many as the most threads of one upload use at a time.
+POOL = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=2.0)
 #: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
 UNKNOWN_TYPE = "application/octet-stream"
 
@@ -73,6 +75,7 @@ class Transport:
                 "User-Agent": f"svc/{VERSION}",
             },
             timeout=TIMEOUT,
+            limits=POOL,
             # Reading the certificates takes 20 ms, which only https has a use for.
             verify=self.base_url.startswith("https:"),
             trust_env=False,
@@ -91,6 +94,8 @@ class Transport:
         while True:
             attempt += 1
             outcome = self._try(request)
+            if request.is_create and not _was_counted(outcome):
+                self.gate.give_back()
             if isinstance(outcome, Answer):
                 return outcome
             if isinstance(outcome, ApiError) and outcome.code in PACED_CODES and request.is_create:
@@ -101,6 +106,10 @@ class Transport:
             if delay_s is None:
                 raise outcome
             self._sleep(delay_s)
+
+    def send_json(self, method: str, path: str, body: Any) -> Answer:
+        """As `send`, for a JSON body that is no create."""
+        return self.send(Request(method=method, path=path, json=body))
 
     def _try(self, request: Request) -> "Answer | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
@@ -145,6 +154,11 @@ def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
     if wait:
         refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
     return refusal
+
+
+def _was_counted(outcome: object) -> bool:
+    """Whether the service took a token for this create: replays and refusals cost none. A broken line may have."""
+    return isinstance(outcome, NetworkFailed) or (isinstance(outcome, Answer) and not outcome.is_replay)
 
 
 def _wait_s(outcome: Exception) -> float | None:

@@ -1,4 +1,4 @@
-"""A one-call upload: its fields, and the idempotency key that is derived from them."""
+"""A file as it is described to the service, and the idempotency keys that are derived from that."""
 
 import hashlib
 import json
@@ -6,19 +6,37 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
-    """One file as it is sent. `data` is what was hashed, so that what arrives is what was judged."""
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a file is to be, apart from its bytes."""
 
     filename: str
-    data: bytes
     title: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Hex digest of `data`; the service refuses bytes that don't match it.
+    #: Hex digest of the bytes; the service refuses others.
     sha256: str | None = None
     #: Id of the source whose place this one takes when it is ready.
     replaces: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        """The fields of a JSON body; what is not set is not sent."""
+        fields = {
+            "filename": self.filename,
+            "title": self.title,
+            "tags": list(self.tags),
+            "metadata": self.metadata,
+            "sha256": self.sha256,
+            "replaces": self.replaces,
+        }
+        return {name: value for name, value in fields.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload(Description):
+    """One file as it is sent in one call. `data` is what was hashed, so that what arrives is what was judged."""
+
+    data: bytes
 
     def form(self) -> dict[str, str]:
         """The text fields of the multipart body; what is not set is not sent."""
@@ -40,5 +58,13 @@ def idempotency_key(bucket_id: str, upload: Upload, epoch: int) -> str:
     """
     fields = asdict(upload)
     del fields["data"]  # the hash stands for it
-    text = json.dumps([bucket_id, epoch, fields], sort_keys=True, ensure_ascii=True)
-    return f"svc-{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"svc-{_digest([bucket_id, epoch, fields])}"
+
+
+def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
+    """The key of an upload session, derived as that of an upload: the next run goes on with the same session."""
+    return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()

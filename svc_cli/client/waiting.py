@@ -2,20 +2,25 @@
 
 A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
 at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
-for one by one. Many are asked for through their bucket's lists of unfinished sources, and only those that left them are
-asked for themselves.
+for one by one, many through the list of their bucket.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from svc_cli.errors import ApiError, WaitTimedOut
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
+#: Many are looked at less often: each open source adds so much to the shortest pause.
+PAUSE_FOR_EACH_S = 0.002
 #: Up to so many sources are asked for one by one.
 FEW = 8
+#: Rows of one look at a list: a look must not cost the service more than the wait is worth.
+PAGE_ROWS = 200
+#: Sorts behind every id.
+_BEHIND_ALL = "~"
 
 Json = dict[str, Any]
 
@@ -25,13 +30,19 @@ class SourceReader(Protocol):
 
     def source(self, source_id: str) -> Json: ...
 
-    def sources(self, bucket: str, **filters: str) -> Iterable[Json]: ...
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json: ...
 
 
 class TaskReader(Protocol):
     """The part of the client that waiting for a task needs."""
 
     def task(self, task_id: str) -> Json: ...
+
+
+class BatchReader(Protocol):
+    """The part of the client that waiting for batches needs."""
+
+    def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
 
 
 class Watch:
@@ -81,7 +92,8 @@ def wait_until_settled(
             return watch.seen
         if deadline_s is not None and clock() >= deadline_s:
             raise _timed_out(watch, timeout_s or 0)
-        pause_s = FIRST_PAUSE_S if watch.settled_count > before else min(LONGEST_PAUSE_S, pause_s * 1.5)
+        shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
+        pause_s = shortest_s if watch.settled_count > before else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
         sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
 
 
@@ -109,18 +121,69 @@ def wait_for_task(
     return task
 
 
+def wait_for_batches(
+    client: BatchReader,
+    seen: dict[str, Json],
+    *,
+    timeout_s: float | None = None,
+    on_change: Callable[[int], None] = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Ask until every batch is terminal. `seen` has their ids as keys and takes the last answers.
+
+    `on_change` is told how many are. Raises WaitTimedOut.
+    """
+    deadline_s = None if timeout_s is None else clock() + timeout_s
+    pause_s = FIRST_PAUSE_S
+    while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
+        # The oldest alone: the next ones are not looked at before it has ended.
+        seen[left[0]] = client.batch(left[0])
+        if seen[left[0]]["terminal"]:
+            pause_s = FIRST_PAUSE_S
+            on_change(len(seen) - len(left) + 1)
+            continue
+        if deadline_s is not None and clock() >= deadline_s:
+            raise WaitTimedOut(
+                f"{len(left)} of {len(seen)} batches are not at their end after {timeout_s:g} s; the work goes on.",
+                hint=f"svc wait {' '.join(left[:5])}",
+                details={"batch_ids": left},
+            )
+        sleep(pause_s)
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
+
+
 def _look(client: SourceReader, watch: Watch) -> None:
     open_ids = watch.open_ids
     if watch.bucket and len(open_ids) > FEW:
-        unfinished = {
-            source["id"]: source
-            for status in ("queued", "indexing")
-            for source in client.sources(watch.bucket, status=status)
-        }
-        watch.seen.update({key: unfinished[key] for key in open_ids if key in unfinished})
-        open_ids = [key for key in open_ids if key not in unfinished]
+        _look_along(client, watch, open_ids)
+        return
     for source_id in open_ids:
         watch.seen[source_id] = _ask(client, source_id)
+
+
+def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
+    """Read the bucket's list from the oldest open source on, up to the first page that still has an open one.
+
+    Ids sort by age and documents are indexed in that order, so a look costs one page, and all looks together little
+    more than one reading of the list. A source that its page does not have any more is asked for by itself.
+    """
+    wanted = set(open_ids)
+    # A part of an id sorts before it: the list begins with the source itself.
+    rest, after = sorted(open_ids), min(open_ids)[:-1]
+    while rest:
+        page = client.sources_page(str(watch.bucket), {"status": "all", "limit": PAGE_ROWS, "after": after})
+        watch.seen.update({source["id"]: source for source in page["sources"] if source["id"] in wanted})
+        after = str(page["last_id"]) if page.get("has_more") else _BEHIND_ALL
+        passed, rest = [each for each in rest if each <= after], [each for each in rest if each > after]
+        listed = {source["id"] for source in page["sources"]}
+        for source_id in passed:
+            if source_id not in listed:
+                watch.seen[source_id] = _ask(client, source_id)
+        if not all(is_settled(watch.seen[source_id]) for source_id in passed):
+            return
+        if rest:
+            after = max(after, rest[0][:-1])
 
 
 def _ask(client: SourceReader, source_id: str) -> Json:

@@ -10,7 +10,7 @@ from svc_cli.commands.source_views import render_source, source_rows
 from svc_cli.console import clean
 from svc_cli.render import place_of, state_of, table
 
-app = new_app("List, show, read, retry, attach, detach and delete sources.")
+app = new_app("List, show, read, retry, refresh, attach, detach and delete sources.")
 
 Json = dict[str, Any]
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="The source's id.")]
@@ -96,6 +96,24 @@ def retry(call: Invocation, source: SourceArgument, dry_run: DryRunOption = Fals
     said = "would be queued again" if dry_run else state_of(answer)
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
     if not dry_run:
+        call.console.next_step(f"svc wait {answer['id']}")
+
+
+@command(app, "refresh")
+def refresh(
+    call: Invocation,
+    source: SourceArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also when a page has become a file, or a file a page.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Fetch a source's URL again; it is indexed anew only where its content has changed."""
+    with call.client() as client:
+        answer = client.source(source) if dry_run else client.refresh_source(source, force=force)
+    said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
+    call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
+    if answer.get("changed"):
         call.console.next_step(f"svc wait {answer['id']}")
 
 

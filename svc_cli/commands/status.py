@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from svc_cli.commands.batches import BATCH_PREFIX, render_batch
 from svc_cli.commands.options import BucketOption, Invocation, command, new_app
 from svc_cli.commands.source_views import render_source, source_rows
 from svc_cli.commands.status_screens import Screen
@@ -29,16 +30,18 @@ MOST_ROWS = 30
 @command(app, "status")
 def status(
     call: Invocation,
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE", help="A source's id.")] = None,
+    source: Annotated[str | None, typer.Argument(metavar="SOURCE|BATCH", help="A source's or a batch's id.")] = None,
     bucket: BucketOption = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay and update until nothing is pending.")] = False,
 ) -> Exit:
-    """Show all buckets, one bucket with what is pending or failed in it, or one source."""
+    """Show all buckets, one bucket with what is pending or failed in it, one source, or one batch."""
     if source and bucket:
         raise UsageError("Give a source or -b BUCKET, not both.")
     with call.client() as client:
         view: _View
-        if source:
+        if source and source.startswith(BATCH_PREFIX):
+            view = _BatchView(call, client, source)
+        elif source:
             view = _SourceView(call, client, source)
         elif bucket:
             view = _BucketView(call, client, bucket)
@@ -76,6 +79,19 @@ class _SourceView(_View):
 
     def is_settled(self, answer: Json) -> bool:
         return bool(answer["ready"] or answer["status"] == "failed")
+
+
+class _BatchView(_View):
+    """One batch: its counts."""
+
+    def look(self) -> Json:
+        return self.client.batch(self.name)
+
+    def text(self, answer: Json) -> str:
+        return render_batch(self.call.console, answer)
+
+    def is_settled(self, answer: Json) -> bool:
+        return bool(answer["terminal"])
 
 
 class _BucketView(_View):

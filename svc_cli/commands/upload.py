@@ -25,6 +25,7 @@ from svc_cli.uploads.decisions import OnConflict
 from svc_cli.uploads.deliveries import Holdings, Wishes
 from svc_cli.uploads.runs import Run, elapsed_ms, look
 from svc_cli.uploads.selections import FolderPolicy, Selection, expand, select
+from svc_cli.uploads.shipments import Mode
 from svc_cli.uploads.summaries import Item, Summary
 
 app = new_app()
@@ -48,6 +49,9 @@ class UploadFlags:
     as_new: Annotated[bool, typer.Option("--as-new", help="Put what changed beside the old one.")] = False
     wait: Annotated[WaitChoice | None, typer.Option(help="How far to wait.  [default: ready]")] = None
     timeout: TimeoutOption = None
+    mode: Annotated[
+        Literal["auto", "one", "session", "batch"] | None, typer.Option(help="By which door.  [default: auto]")
+    ] = None
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
     no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
     strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
@@ -66,6 +70,7 @@ class UploadOptions:
     on_conflict: OnConflict
     wait: WaitChoice
     timeout_s: float | None
+    mode: Mode
     jobs: int
     no_create: bool
     is_strict: bool
@@ -84,12 +89,15 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     began_s = time.monotonic()
     expand(options.paths)  # a path that leads nowhere is told before a daemon is started for it
     with call.client() as client:
-        policy = _policy(client.limits())
+        limits = client.limits()
+        client.pace_creates(limits["limits"]["creates_per_second"]["value"])
+        policy = _policy(limits)
         selection = select(options.paths, policy, options.title)
         run = _run(call, client, options, selection, policy.max_bytes)
     summary = Summary(
         bucket=options.bucket,
         items=_in_order(selection, run.items),
+        batch_ids=run.batch_ids,
         duration_ms=elapsed_ms(began_s),
         is_dry=options.is_dry,
         is_strict=options.is_strict,
@@ -112,11 +120,12 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
         paths=tuple(flags.paths),
         bucket=call.bucket(flags.bucket),
         title=flags.title,
-        tags=_tags(settings.get("upload.tags", flags.tag)),
+        tags=parse_tags(settings.get("upload.tags", flags.tag)),
         metadata=parse_metadata(flags.meta or []),
         on_conflict="replace" if flags.replace else "as_new" if flags.as_new else "ask",
         wait=settings.get("wait", flags.wait),
         timeout_s=parse_duration(settings.get("upload.timeout", flags.timeout)),
+        mode=settings.get("upload.mode", flags.mode),
         jobs=_jobs(settings.get("upload.jobs", flags.jobs)),
         no_create=flags.no_create or settings.get("upload.no_create"),
         is_strict=flags.strict or settings.get("upload.strict"),
@@ -124,7 +133,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
     )
 
 
-def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
     if any("," in tag or not tag.strip() for tag in tags):
         raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
@@ -155,29 +164,30 @@ def _run(call: Invocation, client: Client, options: UploadOptions, selection: Se
         max_bytes=max_bytes,
     )
     holdings = look(client, options.bucket, [candidate.title for candidate in selection.candidates])
-    holdings = _provision(call, client, options, holdings)
+    holdings = provision(call, client, holdings, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
     with call.progress() as progress:
         run = Run(client, wishes, progress, lambda item: _stream(call, item))
-        run.deliver_all(selection.candidates, holdings, options.jobs)
+        run.deliver_all(selection.candidates, holdings, options.jobs, options.mode)
         if options.wait == "ready" and not options.is_dry:
             run.wait_for_all(holdings.bucket_id or options.bucket, options.timeout_s)
     return run
 
 
-def _provision(call: Invocation, client: Client, options: UploadOptions, holdings: Holdings) -> Holdings:
+def provision(
+    call: Invocation, client: Client, holdings: Holdings, bucket: str, *, no_create: bool, is_dry: bool
+) -> Holdings:
     """Make the bucket where it is missing and may be made."""
-
     if holdings.bucket_id is not None:
         return holdings
-    if options.no_create or "_" in options.bucket:  # an id is not made, only a slug
-        missing = {"code": "bucket_not_found", "message": f"There is no bucket {options.bucket}."}
+    if no_create or "_" in bucket:  # an id is not made, only a slug
+        missing = {"code": "bucket_not_found", "message": f"There is no bucket {bucket}."}
         raise ApiError(404, missing)
-    if options.is_dry:
-        call.console.note(f"the bucket {options.bucket} would be created.")
+    if is_dry:
+        call.console.note(f"the bucket {bucket} would be created.")
         return holdings
-    made = client.ensure_bucket(options.bucket)
+    made = client.ensure_bucket(bucket)
     if made.get("created"):
-        call.console.note(f"created the bucket {options.bucket}.")
+        call.console.note(f"created the bucket {bucket}.")
     return Holdings(made["id"], {})
 
 

@@ -46,7 +46,7 @@ def _one(console: Console, summary: Summary) -> str:
 def _state(item: Item, *, is_dry: bool) -> str:
     if is_dry:
         return DRY_ACTIONS.get(item.action, item.action).replace("_", " ")
-    if item.action in {"created", "replaced", "retried"}:
+    if item.action in {"created", "replaced", "retried", "refreshed"}:
         return "ready" if item.ready else "accepted"
     return item.action
 
@@ -71,9 +71,9 @@ def _counts(console: Console, summary: Summary) -> str:
     rows = [
         (name, total[name], size(bytes_by_state[name]) if bytes_by_state[name] else "") for name in names if total[name]
     ]
-    head = (
-        f"{len(summary.items) + summary.remaining} files, bucket {summary.bucket}, {summary.duration_ms / 1000:.1f} s"
-    )
+    things = "URLs" if summary.kind == "import" else "files"
+    took = f"{summary.duration_ms / 1000:.1f} s"
+    head = f"{len(summary.items) + summary.remaining} {things}, bucket {summary.bucket}, {took}"
     if summary.remaining:
         rows.append(("not sent", summary.remaining, ""))
     return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
@@ -84,7 +84,12 @@ def _troubles(console: Console, summary: Summary) -> str:
     hints = sorted({item.error["hint"] for item in summary.items if item.error and item.error.get("hint")})
     if not rows:
         return ""
-    return "\n".join([table(console, ("", "file", "why", ""), rows), *(f"hint: {clean(hint)}" for hint in hints)])
+    return "\n".join(
+        [
+            table(console, ("", "URL" if summary.kind == "import" else "file", "why", ""), rows),
+            *(f"hint: {clean(hint)}" for hint in hints),
+        ]
+    )
 
 
 def _skips(console: Console, summary: Summary) -> str:

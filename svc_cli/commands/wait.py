@@ -1,85 +1,137 @@
-"""`svc wait`: until sources are ready."""
+"""`svc wait`: until sources and batches are ready."""
 
-from typing import Annotated, Any
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.client.waiting import Watch, wait_for_batches, wait_until_settled
+from svc_cli.commands.batches import BATCH_PREFIX
 from svc_cli.commands.options import Invocation, TimeoutOption, command, new_app, parse_duration
 from svc_cli.errors import WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+    from svc_cli.progress import Progress
 
 app = new_app()
 
 Json = dict[str, Any]
 
 
+@dataclass(slots=True)
+class _Waited:
+    """What is waited for, and what is known of it."""
+
+    watch: Watch
+    #: By id; the value is the last answer.
+    batches: dict[str, Json] = field(default_factory=dict)
+    expired: WaitTimedOut | None = None
+
+    @property
+    def total(self) -> int:
+        return len(self.watch.seen) + len(self.batches)
+
+    @property
+    def settled_count(self) -> int:
+        return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
+
+
 @command(app, "wait")
 def wait(
     call: Invocation,
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE", help="Ids of sources.")],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE|BATCH", help="Ids of sources and batches.")],
     timeout: TimeoutOption = None,
 ) -> Exit:
-    """Wait until each source is ready or has failed. Exit 3 when one failed, 8 when the time was up."""
+    """Wait until each source or batch is ready or has failed. Exit 3 when one failed, 8 when the time was up."""
     timeout_s = parse_duration(timeout)
-    watch = Watch(list(dict.fromkeys(sources)))
-    expired: WaitTimedOut | None = None
+    ids = dict.fromkeys(sources)
+    waited = _Waited(
+        Watch([each for each in ids if not each.startswith(BATCH_PREFIX)]),
+        {each: {} for each in ids if each.startswith(BATCH_PREFIX)},
+    )
     with call.client() as client, call.progress() as progress:
-        for source_id in watch.seen:
-            watch.seen[source_id] = client.source(source_id)  # an id that never was is an error, not a wait
-        progress.begin("waiting", len(watch.seen))
+        _look_once(client, waited)
+        progress.begin("waiting", waited.total)
         try:
-            wait_until_settled(
-                client, watch, timeout_s=timeout_s, on_change=lambda now: _report(call, progress.update, now)
-            )
+            _wait(call, client, progress, waited, timeout_s)
         except WaitTimedOut as error:
-            expired = error
-    code = expired.exit if expired else _exit(list(watch.seen.values()))
-    summary = _summary(watch, code, expired)
-    call.console.show(summary, lambda: _table(call, list(watch.seen.values())))
-    if expired:
-        call.console.fail(expired)
-    return code
+            waited.expired = error
+    summary = _summary(waited)
+    call.console.show(summary, lambda: _table(call, waited))
+    if waited.expired:
+        call.console.fail(waited.expired)
+    return Exit(summary["exit_code"])
 
 
-def _report(call: Invocation, update: Any, watch: Any) -> None:
-    update(watch.settled_count)
-    call.console.event({"type": "wait.progress", "settled": watch.settled_count, "total": len(watch.seen)})
+def _look_once(client: "Client", waited: _Waited) -> None:
+    """An id that never was is an error, not a wait."""
+    for source_id in waited.watch.seen:
+        waited.watch.seen[source_id] = client.source(source_id)
+    for batch_id in waited.batches:
+        waited.batches[batch_id] = client.batch(batch_id)
 
 
-def _exit(sources: list[Json]) -> Exit:
-    return Exit.DONE if all(source.get("ready") for source in sources) else Exit.FAILED
+def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:
+    def report(_: object) -> None:
+        progress.update(waited.settled_count)
+        call.console.event({"type": "wait.progress", "settled": waited.settled_count, "total": waited.total})
+
+    began_s = time.monotonic()
+    if waited.watch.seen:
+        wait_until_settled(client, waited.watch, timeout_s=timeout_s, on_change=report)
+    left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - began_s))
+    wait_for_batches(client, waited.batches, timeout_s=left_s, on_change=report)
 
 
-def _summary(watch: Any, code: Exit, expired: WaitTimedOut | None) -> Json:
-    items = [
-        {
-            "source_id": source_id,
-            "status": source.get("status"),
-            "ready": bool(source.get("ready")),
-            "error": source.get("error"),
-        }
-        for source_id, source in watch.seen.items()
-    ]
+def _summary(waited: _Waited) -> Json:
+    items = [_source_item(source_id, source) for source_id, source in waited.watch.seen.items()]
+    items += [_batch_item(batch_id, batch) for batch_id, batch in waited.batches.items()]
+    is_done = all(item["ready"] for item in items)
+    code = waited.expired.exit if waited.expired else Exit.DONE if is_done else Exit.FAILED
+    ready, pending = sum(item["ready"] for item in items), waited.total - waited.settled_count
     summary = {
         "v": 1,
         "type": "wait.summary",
         "items": items,
-        "counts": {
-            "ready": sum(item["ready"] for item in items),
-            "failed": sum(item["status"] in {"failed", "gone"} for item in items),
-            "pending": len(watch.open_ids),
-        },
+        "counts": {"ready": ready, "failed": len(items) - ready - pending, "pending": pending},
         "exit_code": int(code),
     }
-    error = expired.body() if expired else next((item["error"] for item in items if item["error"]), None)
+    told = next((item["error"] for item in items if item["error"]), None)
+    error = waited.expired.body() if waited.expired else told
     return {**summary, "error": error} if error else summary
 
 
-def _table(call: Invocation, sources: list[Json]) -> str:
+def _source_item(source_id: str, source: Json) -> Json:
+    state = {"status": source.get("status"), "ready": bool(source.get("ready")), "error": source.get("error")}
+    return {"source_id": source_id, **state}
+
+
+def _batch_item(batch_id: str, batch: Json) -> Json:
+    counters = batch["counters"]
+    error = {
+        "code": "svc_some_failed",
+        "message": f"{counters['failed']} of {counters['total']} files failed.",
+        "retryable": False,
+        "details": {"batch_id": batch_id},
+        "hint": f"svc batch show {batch_id} --items",
+    }
+    is_failed = batch["terminal"] and not batch["ready"]
+    state = {"status": batch["status"], "ready": bool(batch["ready"]), "error": error if is_failed else None}
+    return {"batch_id": batch_id, **state, "counters": counters}
+
+
+def _table(call: Invocation, waited: _Waited) -> str:
     rows = [
         (source["id"], state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
-        for source in sources
+        for source in waited.watch.seen.values()
     ]
+    for item in (_batch_item(*pair) for pair in waited.batches.items()):
+        state = "ready" if item["ready"] else item["status"]
+        rows.append(
+            (item["batch_id"], state, (item["error"] or {}).get("message"), f"{item['counters']['total']} files")
+        )
     return table(call.console, ("source", "state", "why", "title"), rows)

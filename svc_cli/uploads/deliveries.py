@@ -1,4 +1,4 @@
-"""One file of an upload: read it, decide, send."""
+"""One file of an upload: read it, decide, and say what is to be sent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,16 +6,14 @@ from pathlib import PurePath
 from typing import Any
 
 from svc_cli.client.api import Client
-from svc_cli.client.uploads import Upload, idempotency_key
+from svc_cli.client.batches import Member
+from svc_cli.client.uploads import Description
 from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.uploads.decisions import Decision, Json, OnConflict, Verb, decide
-from svc_cli.uploads.readings import FileRefused, read
+from svc_cli.uploads.readings import FileContent, FileRefused, read
 from svc_cli.uploads.selections import Candidate, is_utf8
 from svc_cli.uploads.summaries import Item
-
-#: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
-MOST_EPOCHS = 1000
 
 _ACTIONS = {
     Verb.CREATE: "created",
@@ -49,13 +47,34 @@ class Holdings:
     by_title: Mapping[str, Sequence[Json]]
 
 
-def deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes) -> Item:
-    """Bring one file into the bucket, or say why not. Raises SvcError only for what would stop every file."""
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A file that is to be sent. `item` tells what becomes of it."""
+
+    item: Item
+    content: FileContent
+    description: Description
+
+    @property
+    def size_bytes(self) -> int:
+        return self.content.size_bytes
+
+    @property
+    def member(self) -> Member:
+        """The file as one of a batch."""
+        return Member(self.description, self.size_bytes)
+
+
+def examine(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes) -> Item | Parcel:
+    """What is to be sent of one file, or what became of it where nothing is.
+
+    Raises SvcError only for what would stop every file.
+    """
     item = Item(path=candidate.title, action="created")
     try:
         if not is_utf8(candidate.title):
             raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
-        _deliver(client, candidate, holdings, wishes, item)
+        return _examine(client, candidate, holdings, wishes, item)
     except SvcError as error:
         if stops_everything(error):
             raise
@@ -70,9 +89,9 @@ def stops_everything(error: SvcError) -> bool:
     return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
 
 
-def _deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes, item: Item) -> None:
+def _examine(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wishes, item: Item) -> Item | Parcel:
     reading = read(candidate, wishes.max_bytes)
-    item.size_bytes, item.sha256 = len(reading.data), reading.sha256
+    item.size_bytes, item.sha256 = reading.size_bytes, reading.sha256
     decision = decide(holdings.by_title.get(candidate.title, ()), reading.sha256, wishes.on_conflict)
     item.action = _ACTIONS[decision.verb]
     if decision.verb is Verb.CONFLICT:
@@ -84,41 +103,19 @@ def _deliver(client: Client, candidate: Candidate, holdings: Holdings, wishes: W
     elif decision.verb is Verb.RETRY and decision.source:
         item.follow(client.retry_source(decision.source["id"]))
     else:
-        upload = Upload(
-            filename=PurePath(candidate.title).name or candidate.title,
-            data=reading.data,
-            title=candidate.title,
-            tags=wishes.tags,
-            metadata=dict(wishes.metadata),
-            sha256=reading.sha256,
-            replaces=decision.source["id"] if decision.source else None,
-        )
-        _send(client, upload, holdings, wishes, item)
+        return Parcel(item, FileContent(candidate, reading), _describe(item, decision, wishes))
+    return item
 
 
-def _send(client: Client, upload: Upload, holdings: Holdings, wishes: Wishes, item: Item) -> None:
-    """Send, in the first epoch whose key did not make a source that is gone by now."""
-    bucket_id = holdings.bucket_id or wishes.bucket
-    for epoch in range(MOST_EPOCHS):
-        answer = client.send_upload(bucket_id, upload, idempotency_key(bucket_id, upload, epoch))
-        item.sent_bytes += len(upload.data)
-        source = _living(client, answer.body, bucket_id) if answer.is_replay else answer.body
-        if source is not None:
-            item.follow(source)
-            return
-    raise FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
-
-
-def _living(client: Client, replayed: Json, bucket_id: str) -> Json | None:
-    """The source behind a replayed answer as it is now; None when it is gone, renamed, or out of this bucket."""
-    try:
-        source = client.source(replayed["id"])
-    except SvcError as error:
-        if error.code == "source_not_found":
-            return None
-        raise
-    same = source["title"] == replayed["title"]
-    return source if same and bucket_id in source["bucket_ids"] else None
+def _describe(item: Item, decision: Decision, wishes: Wishes) -> Description:
+    return Description(
+        filename=PurePath(item.path).name or item.path,
+        title=item.path,
+        tags=wishes.tags,
+        metadata=dict(wishes.metadata),
+        sha256=item.sha256,
+        replaces=decision.source["id"] if decision.source else None,
+    )
 
 
 def _report_conflict(item: Item, decision: Decision) -> None:

@@ -3,15 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
 
 #: Every outcome, in the order a summary names them; they add up to the number of items.
-ACTIONS = ("created", "replaced", "retried", "unchanged", "conflict", "skipped", "failed")
-#: What the first three are called when nothing was to be sent.
-DRY_ACTIONS = {"created": "would_create", "replaced": "would_replace", "retried": "would_retry"}
+ACTIONS = ("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed")
+#: What the first four are called when nothing was to be sent.
+DRY_ACTIONS = {
+    "created": "would_create",
+    "replaced": "would_replace",
+    "retried": "would_retry",
+    "refreshed": "would_refresh",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +46,7 @@ class Item:
     @property
     def is_pending(self) -> bool:
         """Accepted, but neither ready nor failed yet."""
-        return self.source_id is not None and not self.ready and self.action in ACTIONS[:4]
+        return self.source_id is not None and not self.ready and self.action in ACTIONS[:5]
 
     def follow(self, source: dict[str, Any]) -> None:
         """Take over what a source looks like by now."""
@@ -80,8 +85,9 @@ class Item:
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """A whole upload."""
+    """A whole upload or import."""
 
+    kind: Literal["upload", "import"] = "upload"
     bucket: str
     items: list[Item]
     duration_ms: int
@@ -91,6 +97,8 @@ class Summary:
     stopped_by: SvcError | None = None
     #: Files that were not looked at because of that.
     remaining: int = 0
+    #: Batches that some of the files went in.
+    batch_ids: list[str] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -121,7 +129,9 @@ class Summary:
         if len(troubled) == 1 and troubled[0].error:
             return troubled[0].error
         message = (
-            f"{len(troubled)} of {len(self.items)} files failed." if troubled else "files were skipped (--strict)."
+            f"{len(troubled)} of {len(self.items)} {'URLs' if self.kind == 'import' else 'files'} failed."
+            if troubled
+            else "files were skipped (--strict)."
         )
         code = "svc_some_failed" if troubled else "svc_some_skipped"
         return {"code": code, "message": message, "retryable": False, "details": {}, "hint": None}
@@ -130,12 +140,13 @@ class Summary:
         """The one value that `--json` prints."""
         value = {
             "v": 1,
-            "type": "upload.summary",
+            "type": f"{self.kind}.summary",
             "bucket": self.bucket,
             "dry_run": self.is_dry,
             "items": [item.as_json(is_dry=self.is_dry) for item in self.items],
             "counts": self.counts,
             "remaining": self.remaining,
+            "batch_ids": self.batch_ids,
             "bytes_sent": sum(item.sent_bytes for item in self.items),
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),

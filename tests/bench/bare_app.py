@@ -15,7 +15,9 @@ from starlette.routing import Route
 
 
 async def take(request: Request) -> JSONResponse:
-    """Parse the form, hash the file, forget both."""
+    """Parse the form, or take the body as it is; hash it, forget it."""
+    if not request.headers["content-type"].startswith("multipart/"):
+        return JSONResponse({"sha256": hashlib.sha256(await request.body()).hexdigest()}, status_code=201)
     async with request.form() as form:
         file = form["file"]
         if not isinstance(file, UploadFile):
@@ -24,7 +26,7 @@ async def take(request: Request) -> JSONResponse:
     return JSONResponse({"sha256": digest}, status_code=201)
 
 
-app = Starlette(routes=[Route("/{path:path}", take, methods=["POST"])])
+app = Starlette(routes=[Route("/{path:path}", take, methods=["POST", "PUT"])])
 
 if __name__ == "__main__":
     uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), http="h11", loop="asyncio", access_log=False)

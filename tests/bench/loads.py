@@ -3,9 +3,10 @@
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from urllib.parse import urlsplit
 
 from tests.bench.machines import spread_ms
@@ -63,6 +64,30 @@ def run_load(base_url: str, clients: int, seconds: float, make_request: MakeRequ
             selector.register(connection.socket, selectors.EVENT_READ, connection)
             connection.send(make_request(number))
         _pump(selector, latencies_s, wall_s + seconds, make_request, clients, status)
+        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+    return Load(len(latencies_s), wall_s, latencies_s, processor_s / wall_s)
+
+
+def run_requests(base_url: str, clients: int, requests: Sequence[bytes], status: int = 201) -> Load:
+    """Send exactly these, `clients` at a time; raises ConnectionError on any other status."""
+    with ExitStack() as open_things:
+        selector = open_things.enter_context(selectors.DefaultSelector())
+        latencies_s: list[float] = []
+        waiting = iter(requests)
+        wall_s, processor_s = time.perf_counter(), time.process_time()
+        for first in islice(waiting, clients):
+            connection = _connect(base_url, open_things)
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.send(first)
+        while len(latencies_s) < len(requests):
+            for key, _ in selector.select(timeout=30):
+                answer = key.data.receive()
+                if answer is None:
+                    continue
+                _check(answer, status)
+                latencies_s.append(time.perf_counter() - key.data.sent_s)
+                if (request := next(waiting, None)) is not None:
+                    key.data.send(request)
         wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
     return Load(len(latencies_s), wall_s, latencies_s, processor_s / wall_s)
 

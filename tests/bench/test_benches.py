@@ -14,6 +14,9 @@ from tests.bench.machines import spread_ms
 
 SMALL_RUNS = [
     ("bench_uploads", ["--seconds", "0.3", "--clients", "2"], {"clients"}),
+    ("bench_folders", ["--files", "130", "--size-bytes", "300"], {"shipped_limits", "without_limits", "share_of_bare"}),
+    ("bench_sessions", ["--size-bytes", "100000", "--rounds", "1"], {"put_ms", "times_as_long"}),
+    ("bench_batches", ["--batches", "3", "--files", "2", "--calls", "5"], {"one", "many", "times_as_long"}),
     ("bench_ready", ["--documents", "2"], {"p50_ms", "p95_ms"}),
     ("bench_http_search", ["--chunks", "150", "--queries", "3"], {"chunks"}),
     ("bench_commands", ["--rounds", "1"], {"interpreter_ms", "beyond_it_ms"}),

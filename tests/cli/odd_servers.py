@@ -21,6 +21,8 @@ class OddServer:
     answers: dict[str, Any] = field(default_factory=dict)
     #: Every request: method, path, headers.
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    #: What was sent, where it was anything: path, headers, body.
+    calls: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -68,8 +70,10 @@ def _handler_of(served: OddServer) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def _answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path, _, query = self.path.partition("?")
+            if sent:
+                served.calls.append((path, dict(self.headers), sent))
             served.requests.append((self.command, path, dict(self.headers)))
             planned = served.answers.get(f"{self.command} {path}", (404, {}, {}))
             planned = planned.pop(0) if isinstance(planned, list) else planned

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.uploads.readings import ATTEMPTS, FileRefused, read
+from svc_cli.uploads.readings import ATTEMPTS, KEPT_BYTES, FileContent, FileRefused, read
 from svc_cli.uploads.selections import Candidate
 
 
@@ -38,7 +38,7 @@ def test_a_file_that_can_not_be_sent_says_why(tmp_path: Path, content: bytes | N
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"x" * 100)
-    assert len(read(_candidate(path), 100).data) == 100
+    assert read(_candidate(path), 100).size_bytes == 100
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
@@ -98,3 +98,29 @@ def test_standard_input_has_the_same_limits(monkeypatch: pytest.MonkeyPatch, siz
     with pytest.raises(FileRefused) as told:
         read(Candidate(Path("-"), "notes.md", is_named=True), 100)
     assert told.value.code == code
+
+
+def test_a_large_file_is_read_again_from_where_it_is_wanted(tmp_path: Path) -> None:
+    path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 40)
+    path.write_bytes(data)
+    reading = read(_candidate(path), len(data))
+    assert (reading.data, reading.sha256) == (None, hashlib.sha256(data).hexdigest())
+    content = FileContent(_candidate(path), reading)
+    assert (content.whole(), b"".join(content.blocks(1_000_000))) == (data, data[1_000_000:])
+
+
+@pytest.mark.parametrize("change", ["grown", "replaced", "gone"])
+def test_a_file_that_changed_between_hashing_and_sending_is_told(tmp_path: Path, change: str) -> None:
+    path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 2)
+    path.write_bytes(data)
+    content = FileContent(_candidate(path), read(_candidate(path), len(data)))
+    if change == "grown":
+        path.write_bytes(data + b"more")
+    elif change == "replaced":
+        (tmp_path / "new").write_bytes(data)
+        (tmp_path / "new").replace(path)
+    else:
+        path.unlink()
+    with pytest.raises(FileRefused) as told:
+        content.whole()
+    assert told.value.code == ("svc_file_unreadable" if change == "gone" else "svc_file_unstable")

@@ -103,7 +103,7 @@ def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installati
     folder.mkdir()
     for number in range(12):
         (folder / f"{number:02}.md").write_text(f"Words of file {number}.")
-    first = installation.spawn_svc("upload", "docs", "-b", "slow", "--json")
+    first = installation.spawn_svc("upload", "docs", "-b", "slow", "--mode", "one", "--json")
     with installation.client() as client:
         wait_until(lambda: _count(installation) >= 3, "the first three files")
         first.send_signal(signal.SIGINT)
@@ -113,7 +113,7 @@ def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installati
         assert "svc_interrupted" in out
         arrived = {source["title"] for source in list_sources(client, "slow")}
         assert len(arrived) < 12
-        second = installation.svc("upload", "docs", "-b", "slow", "--json")
+        second = installation.svc("upload", "docs", "-b", "slow", "--mode", "one", "--json")
         assert second.exit == 0
         assert second.json["counts"]["unchanged"] >= len(arrived)
         titles = [source["title"] for source in list_sources(client, "slow")]

@@ -231,7 +231,7 @@ def test_the_rate_limit_is_waited_out(
     at(limited)
     for number in range(14):
         _write(f"docs/{number}.md", f"Words of file {number}.")
-    finished = svc("upload", "docs", "-b", "limited", "-j", "8", "--json")
+    finished = svc("upload", "docs", "-b", "limited", "-j", "8", "--mode", "one", "--json")
     assert (finished.exit, finished.json["counts"]["ready"]) == (0, 14)
     assert finished.json["duration_ms"] >= 1500
 

@@ -1,6 +1,6 @@
 """Waiting for sources: when it ends, and how little it asks."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -29,11 +29,15 @@ class Service:
             raise ApiError(404, {"code": "source_not_found", "details": {"replaced_by": "src_next"}})
         return {"id": source_id, "status": "active" if state == "ready" else state, "ready": state == "ready"}
 
-    def sources(self, bucket: str, **filters: str) -> Iterable[Json]:
+    def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
+        """The bucket's list from an id on, as the service pages it; what is gone is not in it."""
+        asked = filters or {}
+        assert (bucket, asked["status"]) == ("handbook", "all")
         self.listed += 1
-        found = [self.source(key) for key in self.ends if self._state(key) == filters["status"]]
-        self.asked -= len(found)
-        return found
+        later = [key for key in sorted(self.ends) if key > str(asked["after"]) and self._state(key) != "gone"]
+        page = [self.source(key) for key in later[: int(asked["limit"])]]
+        self.asked -= len(page)
+        return {"sources": page, "has_more": len(page) < len(later), "last_id": page[-1]["id"] if page else None}
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -69,13 +73,30 @@ def test_failed_and_gone_end_the_wait_too() -> None:
     assert seen["b"]["replaced_by"] == "src_next"
 
 
-def test_many_are_watched_through_lists_and_asked_for_once() -> None:
-    names = [f"src_{number:03}" for number in range(300)]
-    service = Service({name: (number / 10, "ready") for number, name in enumerate(names)})
+def test_many_are_watched_through_their_bucket_and_never_asked_for_one_by_one() -> None:
+    names = [f"src_{number:04}" for number in range(1000)]
+    service = Service({name: (number / 100, "ready") for number, name in enumerate(names)})
     seen = service.wait(Watch(names, "handbook"))
     assert all(source["ready"] for source in seen.values())
-    assert service.asked <= len(names) + FEW * 60
-    assert service.listed > 0
+    assert service.asked <= FEW * 10
+    assert service.listed < 60
+
+
+def test_one_that_left_the_bucket_is_asked_for_by_itself() -> None:
+    names = [f"src_{number:04}" for number in range(300)]
+    gone = {"src_0007", "src_0250", "src_0299"}
+    service = Service({name: (1, "gone" if name in gone else "ready") for name in names})
+    seen = service.wait(Watch(names, "handbook"))
+    assert {name for name in names if seen[name]["status"] == "gone"} == gone
+    assert service.asked == len(gone)
+
+
+def test_others_in_the_bucket_are_read_over() -> None:
+    names = [f"src_{number:04}" for number in range(2000)]
+    service = Service(dict.fromkeys(names, (0, "ready")))
+    mine = names[::100]
+    assert set(service.wait(Watch(mine, "handbook"))) == set(mine)
+    assert service.asked == 0
 
 
 def test_a_time_out_names_what_is_left() -> None:

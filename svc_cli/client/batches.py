@@ -1,0 +1,77 @@
+"""Batches: up to 100 files that are tracked as one."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.transport import Answer
+from svc_cli.client.uploads import Description
+
+#: The most that the service takes in one batch.
+MOST_FILES = 100
+
+FinalizeMode = Literal["finalize_uploaded", "abandon_pending"]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file of a batch. `description.sha256` must be set: the id is derived from it."""
+
+    description: Description
+    size_bytes: int
+
+    @property
+    def client_file_id(self) -> str:
+        """The same for the same title and content, whenever they are sent."""
+        text = json.dumps([self.description.title, self.description.sha256])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+class BatchCalls(Calls):
+    """Methods for batches; their bytes go through `send_bytes`, as those of sessions do."""
+
+    def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Answer:
+        """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
+        rejected: [{client_file_id, error}], …}`. The same members under the same key are the same sessions again.
+
+        Raises ApiError `invalid_request` where none of the files can be taken.
+        """
+        return self._create(f"/v1/buckets/{part(bucket)}/batches", manifest_of(members, key), None)
+
+    def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
+        """Make sources of the files whose bytes are there: `{status, finalized, replayed, failed, pending}`."""
+        path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
+        return self._call("POST", path, json={"mode": mode})
+
+    def batch(self, batch_id: str, *, items: bool = False) -> Json:
+        """`{batch_id, status, terminal, ready, counters, …}`; with `items` each file too."""
+        params = {"include_items": "true"} if items else None
+        return self._get(f"/v1/knowledge/batches/{part(batch_id)}", params)
+
+
+def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
+    """The body that opens a batch."""
+    return {
+        "manifest": {
+            "version": 1,
+            "batch_idempotency_key": key,
+            "items": [{"client_file_id": each.client_file_id, **each.description.body()} for each in members],
+        },
+        "files": [
+            {
+                "client_file_id": each.client_file_id,
+                "filename": each.description.filename,
+                "size_bytes": each.size_bytes,
+            }
+            for each in members
+        ],
+    }
+
+
+def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
+    """The key of a batch: the same for the same members, so that a run that was killed goes on where it was."""
+    text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
+    return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

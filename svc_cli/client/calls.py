@@ -1,0 +1,36 @@
+"""What the methods of all nouns share: one call on the transport, and names as parts of paths."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from svc_cli.client.transport import Answer, Request, Transport
+from svc_cli.errors import UsageError
+
+Json = dict[str, Any]
+
+
+class Calls:
+    """Calls on one transport; the nouns' methods build on these."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def _get(self, path: str, params: Mapping[str, str | int] | None = None) -> Json:
+        return self._call("GET", path, params=params)
+
+    def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Json:
+        return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
+
+    def _create(self, path: str, json: Any, idempotency_key: str | None) -> Answer:
+        """An ingestion create: it waits at the gate, and may be sent again under its key."""
+        return self._transport.send(
+            Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)
+        )
+
+
+def part(text: str) -> str:
+    """One component of a path. Raises UsageError for what would be none or several: servers decode `%2F` as well."""
+    if "/" in text or text in {"", ".", ".."}:
+        raise UsageError(f"{text!r} is neither a slug nor an id.")
+    return quote(text, safe="")

@@ -1,0 +1,61 @@
+"""Files and web pages from URLs."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.transport import Answer
+
+#: The two doors for a URL: what stands there as it is, or the article of a web page.
+Door = Literal["file", "page"]
+
+_PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlImport:
+    """A URL to take in, and what the source is to carry."""
+
+    url: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    #: Take it whatever it turns out to be.
+    force: bool = False
+    #: `{url, metadata}` of whom to call when the source is ready or failed.
+    webhook: dict[str, Any] | None = None
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body; what is not set is not sent."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+
+class ImportCalls(Calls):
+    """Methods for what comes from URLs."""
+
+    def import_url(
+        self, bucket: str, wanted: UrlImport, *, door: Door = "file", key: str | None = None, dry_run: bool = False
+    ) -> Answer:
+        """Have the service fetch a URL; the new source, which is stored and queued.
+
+        Raises ApiError: `url_is_web_page` and `url_is_file` name the other door in `details.suggested_endpoint`,
+        `website_url_exists` the page that is there in `details.source_id`; `url_fetch_blocked`, `url_fetch_failed`.
+        A key replays by itself, whatever the body: take another one for each operation.
+        """
+        path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
+        body = wanted.body()
+        if dry_run:
+            return self._transport.send_json("POST", path, {**body, "dry_run": True})
+        return self._create(path, body, key)
+
+    def refresh_source(self, source_id: str, *, force: bool = False) -> Json:
+        """Fetch a source's URL again; `changed` tells whether it is indexed anew."""
+        return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
+
+
+def import_key(bucket_id: str, wanted: UrlImport, door: Door, epoch: int) -> str:
+    """The key of an import: the same for the same wish, so that a run that was killed doubles nothing."""
+    text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
+    return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

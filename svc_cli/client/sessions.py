@@ -1,0 +1,64 @@
+"""Upload sessions: one file in as many pieces as the line allows."""
+
+from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.contents import Content
+from svc_cli.client.storage import OnSent, Storage
+from svc_cli.client.transport import Answer, Transport
+from svc_cli.client.uploads import Description
+
+
+class SessionCalls(Calls):
+    """Methods for upload sessions, and for the bytes of sessions and batches."""
+
+    def __init__(self, transport: Transport, storage: Storage) -> None:
+        super().__init__(transport)
+        self._storage = storage
+
+    def open_upload(
+        self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
+    ) -> Answer:
+        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay tells how far it is.
+
+        `upload_url` is a capability: whoever has it may send. Don't log it.
+        """
+        body = {**description.body(), "size_bytes": size_bytes}
+        return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
+
+    def upload_status(self, bucket: str, session_id: str) -> Json:
+        """`{session_id, status, received_bytes, size_bytes, source_id, …}`."""
+        return self._get(_path(bucket, session_id))
+
+    def send_bytes(
+        self, upload_url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None
+    ) -> int:
+        """Send what is not yet stored, through cut connections too; how many bytes that were.
+
+        With `resume` the service is asked first how much it has. `on_sent` is told of each block that went out.
+        """
+        return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
+
+    def finalize_upload(self, bucket: str, session_id: str) -> Answer:
+        """Make a source of an uploaded file; a second time it is the same source.
+
+        Raises ApiError `blob_not_uploaded` while bytes are missing, and `source_not_found` where the source that was
+        made is gone by now.
+        """
+        return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
+
+    def cancel_upload(self, bucket: str, session_id: str) -> Json:
+        """End a session and drop its bytes."""
+        return self._call("DELETE", _path(bucket, session_id))
+
+    def upload_content(
+        self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
+    ) -> Json:
+        """The whole of it: open a session, send the bytes, finalize; the source. With a key, cut anywhere, the same
+        call goes on where it stopped."""
+        opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
+        if opened.body["status"] not in {"finalized", "canceled"}:
+            self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)
+        return self.finalize_upload(bucket, opened.body["session_id"]).body
+
+
+def _path(bucket: str, session_id: str) -> str:
+    return f"/v1/buckets/{part(bucket)}/uploads/{part(session_id)}"

@@ -1,0 +1,44 @@
+"""The check of a webhook call that was received (Standard Webhooks). Offline."""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
+
+Verdict = Literal["valid", "expired", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Whether a received call is ours. `expired`: it was signed with the secret, but too long ago or ahead."""
+
+    verdict: Verdict
+    #: Why it is not valid, in the words of the standard's library.
+    reason: str | None = None
+
+
+def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
+    """Check a call as its receiver got it. `headers` in any case. Raises ValueError for what is no secret."""
+    hook = Webhook(secret)
+    given = {name.lower(): value for name, value in headers.items()}
+    try:
+        hook.verify(body, given, json_parse=False)
+    except (WebhookVerificationError, ValueError) as error:
+        verdict: Verdict = "expired" if _is_signed(hook, given, body) else "invalid"
+        return Checked(verdict, str(error).lower())
+    return Checked("valid")
+
+
+def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether the signature is right, whatever the time."""
+    try:
+        moment = datetime.fromtimestamp(float(headers["webhook-timestamp"]), tz=UTC)
+        signed = hook.sign(headers["webhook-id"], moment, body.decode())
+        given = headers["webhook-signature"].split(" ")
+    except (KeyError, ValueError, OverflowError, OSError):
+        return False
+    return any(hmac.compare_digest(signed.encode(), each.encode()) for each in given)

@@ -1,0 +1,28 @@
+"""Webhooks: the log of calls, sending one again, and the secret."""
+
+from collections.abc import Mapping
+
+from svc_cli.client.calls import Calls, Json, part
+
+
+class WebhookCalls(Calls):
+    """Methods for webhooks."""
+
+    def deliveries(self, filters: Mapping[str, str | int] | None = None) -> Json:
+        """`{deliveries: [{id, event, source_id, status, attempts, …}], has_more, last_id}`.
+
+        Filters are `status` (`pending`, `delivered`, `failed`), `source_id`, `limit`, `after`.
+        """
+        return self._get("/v1/webhooks/deliveries", filters)
+
+    def resend_delivery(self, delivery_id: str) -> Json:
+        """Call the webhook once more, with the same event id."""
+        return self._call("POST", f"/v1/webhooks/deliveries/{part(delivery_id)}/resend", json={})
+
+    def webhook_secret(self) -> Json:
+        """`{secret, previous_secret, previous_expires_at, rotated_at}`."""
+        return self._get("/v1/webhooks/secret")
+
+    def rotate_webhook_secret(self) -> Json:
+        """Make a new secret; for a while calls are signed with both."""
+        return self._call("POST", "/v1/webhooks/secret/rotate", json={})

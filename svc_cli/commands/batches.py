@@ -1,0 +1,58 @@
+"""`svc batch …`: files that were sent together."""
+
+from typing import Annotated, Any
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.console import Console
+from svc_cli.render import fields, table
+
+app = new_app("Show a batch of uploads.")
+
+Json = dict[str, Any]
+
+BATCH_PREFIX = "bat_"
+
+
+@app.callback()
+def group() -> None:
+    """Show a batch of uploads."""
+    # With one command alone Typer would make no group.
+
+
+@command(app, "show")
+def show(
+    call: Invocation,
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="The batch's id.")],
+    items: Annotated[bool, typer.Option("--items", help="Each of its files too.")] = False,
+) -> None:
+    """Show how far a batch is."""
+    with call.client() as client:
+        answer = client.batch(batch, items=items)
+    call.console.show(answer, lambda: render_batch(call.console, answer))
+
+
+def render_batch(console: Console, batch: Json) -> str:
+    """A batch in full, with its files where the answer has them."""
+    counters = batch["counters"]
+    counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])
+    head = fields(
+        console,
+        [
+            ("batch", batch["batch_id"]),
+            ("state", batch["status"]),
+            ("ready", bool(batch["ready"])),
+            ("files", f"{counters['total']}: {counts}"),
+            ("buckets", batch["bucket_ids"]),
+            ("created", batch["created_at"]),
+            ("uploads end", batch["expires_at"]),
+        ],
+    )
+    if not batch.get("items"):
+        return head
+    rows = [
+        ("ready" if each["ready"] else each["status"], each["knowledge_id"], (each["error"] or {}).get("code"))
+        for each in batch["items"]
+    ]
+    return f"{head}\n\n{table(console, ('state', 'source', 'why'), rows)}"

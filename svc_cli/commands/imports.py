@@ -1,0 +1,160 @@
+"""`svc import`: files and web pages from URLs into a bucket."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal
+
+import typer
+
+from svc_cli.client.api import Client
+from svc_cli.client.imports import UrlImport
+from svc_cli.commands.options import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+    parse_metadata,
+)
+from svc_cli.commands.upload import parse_tags, provision
+from svc_cli.commands.upload_report import render_summary, say_next
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.uploads.deliveries import Wishes
+from svc_cli.uploads.imports import ImportWishes, Kind, sources_by_url, take_in
+from svc_cli.uploads.runs import Run, elapsed_ms, look_at_all
+from svc_cli.uploads.summaries import Item, Summary
+
+app = new_app()
+
+#: URLs at a time: each waits for a host somewhere, and the service takes five creates a second.
+JOBS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFlags:
+    """What stands on the command line."""
+
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses, http or https.")]
+    bucket: BucketOption = None
+    kind: Annotated[
+        Literal["auto", "file", "page"] | None, typer.Option("--as", help="What it shall be.  [default: auto]")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="With --as: take it whatever it turns out to be.")] = False
+    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch again what the bucket has from there.")] = False
+    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Called when each is ready or failed.")] = None
+    webhook_meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Told back in the call.")] = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Title of a single URL.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag each; may be repeated.")] = None
+    meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Metadata of each; may be repeated.")] = None
+    wait: Annotated[Literal["ready", "accepted"] | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    timeout: TimeoutOption = None
+    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
+    dry_run: DryRunOption = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for, flags and settings together, checked."""
+
+    urls: tuple[str, ...]
+    bucket: str
+    kind: Kind
+    #: Everything but the URL.
+    pattern: UrlImport
+    is_refresh: bool
+    wait: Literal["ready", "accepted"]
+    timeout_s: float | None
+    no_create: bool
+    is_dry: bool
+
+
+@command(app, "import")
+def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
+    """Have the service fetch files and web pages, and wait until a search finds them.
+
+    What stands at a URL decides whether it is a file or a page, unless --as says so. A URL that the bucket has is
+    unchanged: --refresh fetches it again. The daemon fetches, so its own rules say which addresses it may.
+    """
+    began_s = time.monotonic()
+    asked = _asked(call, flags)
+    with call.client() as client, call.progress() as progress:
+        client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
+        run = Run(client, Wishes(bucket=asked.bucket, metadata={}, max_bytes=0), progress, partial(_stream, call))
+        _import_all(call, client, run, asked)
+    summary = Summary(
+        kind="import",
+        bucket=asked.bucket,
+        items=[run.items[url] for url in asked.urls if url in run.items],
+        duration_ms=elapsed_ms(began_s),
+        is_dry=asked.is_dry,
+        stopped_by=run.stopped_by,
+        remaining=len(asked.urls) - len(run.items),
+    )
+    call.console.show(summary.as_json(), lambda: render_summary(call.console, summary))
+    if summary.stopped_by is not None:
+        call.console.fail(summary.stopped_by)
+    elif summary.counts["unchanged"] and not asked.is_refresh:
+        call.console.note("what the bucket has was not fetched again; --refresh does that.")
+    say_next(call.console, summary)
+    return summary.exit
+
+
+def _asked(call: Invocation, flags: ImportFlags) -> Asked:
+    """Flags over settings. Raises UsageError for what contradicts itself."""
+    urls = tuple(dict.fromkeys(flags.urls))
+    if flags.force and flags.kind is None:
+        raise UsageError("--force needs to know what to take it for.", hint="add --as file or --as page.")
+    if flags.webhook_meta and flags.webhook is None:
+        raise UsageError("--webhook-meta goes with --webhook.")
+    if flags.title is not None and len(urls) > 1:
+        raise UsageError("--title names one URL, but several were given.", hint="leave --title out.")
+    return Asked(
+        urls=urls,
+        bucket=call.bucket(flags.bucket),
+        kind=flags.kind or "auto",
+        pattern=_pattern(flags),
+        is_refresh=flags.refresh,
+        wait=call.settings.get("wait", flags.wait),
+        timeout_s=parse_duration(flags.timeout),
+        no_create=flags.no_create,
+        is_dry=flags.dry_run,
+    )
+
+
+def _pattern(flags: ImportFlags) -> UrlImport:
+    webhook = {"url": flags.webhook, "metadata": parse_metadata(flags.webhook_meta or [])} if flags.webhook else None
+    return UrlImport(
+        url="",
+        title=flags.title,
+        tags=parse_tags(flags.tag or []),
+        metadata=dict(parse_metadata(flags.meta or [])),
+        force=flags.force,
+        webhook=webhook,
+    )
+
+
+def _import_all(call: Invocation, client: Client, run: Run, asked: Asked) -> None:
+    holdings = look_at_all(client, asked.bucket)
+    holdings = provision(call, client, holdings, asked.bucket, no_create=asked.no_create, is_dry=asked.is_dry)
+    if holdings.bucket_id is None:  # a dry run into a bucket that does not exist: nobody there to judge the URLs
+        run.items.update((url, Item(path=url, action="created")) for url in asked.urls)
+        return
+    wishes = ImportWishes(
+        bucket_id=holdings.bucket_id,
+        kind=asked.kind,
+        pattern=asked.pattern,
+        is_refresh=asked.is_refresh,
+        is_dry=asked.is_dry,
+    )
+    known = sources_by_url(source for sources in holdings.by_title.values() for source in sources)
+    run.do_all("fetching", [partial(take_in, client, url, known, wishes) for url in asked.urls], JOBS)
+    if asked.wait == "ready" and not asked.is_dry:
+        run.wait_for_all(holdings.bucket_id, asked.timeout_s)
+
+
+def _stream(call: Invocation, item: Item) -> None:
+    call.console.event({"type": "import.item", **item.as_json()})

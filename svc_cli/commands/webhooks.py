@@ -1,0 +1,162 @@
+"""`svc webhook …`: the calls that were made, their secret, and the check of one that was received."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
+from svc_cli.errors import SvcError, UsageError
+from svc_cli.exits import Exit
+from svc_cli.render import fields, table
+
+app = new_app("Show and resend webhook calls, show the secret, check a call that was received.")
+
+Json = dict[str, Any]
+
+SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
+
+
+class SignatureRefused(SvcError):
+    """A call that did not come from the holder of the secret, or not now."""
+
+    code = "svc_webhook_invalid"
+    exit = Exit.FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFlags:
+    """Which calls are listed."""
+
+    status: Annotated[Literal["pending", "delivered", "failed"] | None, typer.Option(help="Only these.")] = None
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Only those about this source.")] = None
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = None
+    after: Annotated[str | None, typer.Option(metavar="ID", help="Only those after this id.")] = None
+
+    def filters(self) -> dict[str, str | int]:
+        """The query that asks the API for them."""
+        wanted = {"status": self.status, "source_id": self.source, "limit": self.limit, "after": self.after}
+        return {name: value for name, value in wanted.items() if value is not None}
+
+
+@command(app, "deliveries")
+def deliveries(call: Invocation, flags: ListFlags) -> None:
+    """List events with the calls that were made for them."""
+    with call.client() as client:
+        answer = client.deliveries(flags.filters())
+    rows = [_row(each) for each in answer["deliveries"]]
+    heads = ("event", "kind", "state", "calls", "last answer", "address")
+    call.console.show(answer, lambda: table(call.console, heads, rows) if rows else "no calls.")
+    if answer.get("has_more"):
+        call.console.note(f"there is more: --after {answer['last_id']}")
+
+
+def _row(delivery: Json) -> tuple[Any, ...]:
+    attempts = delivery["attempts"]
+    last = attempts[-1] if attempts else {}
+    told = last.get("http_status") or (last.get("error") or {}).get("code")
+    return delivery["id"], delivery["event"], delivery["status"], len(attempts), told, delivery["url"]
+
+
+@command(app, "resend")
+def resend(
+    call: Invocation,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The event's id, `evt_…`.")],
+    dry_run: DryRunOption = False,
+) -> None:
+    """Call a webhook again, with the same event id."""
+    if dry_run:
+        call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
+        return
+    with call.client() as client:
+        answer = client.resend_delivery(event)
+    call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
+    call.console.next_step("svc webhook deliveries")
+
+
+@command(app, "secret")
+def secret(
+    call: Invocation,
+    rotate: Annotated[bool, typer.Option("--rotate", help="Make a new one; both count for a while.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Print the secret that calls are signed with."""
+    with call.client() as client:
+        answer = client.rotate_webhook_secret() if rotate and not dry_run else client.webhook_secret()
+    if dry_run:
+        told = {"rotate": rotate, "dry_run": True}
+        call.console.show(told, lambda: "would make a new secret" if rotate else "would print the secret")
+        return
+    call.console.show(answer, lambda: str(answer["secret"]))
+    if rotate:
+        call.console.note(f"the old secret counts until {answer['previous_expires_at']}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyFlags:
+    """A call as it was received, and what to check it with."""
+
+    body: Annotated[str, typer.Argument(metavar="BODY", help="File with the body as received, or - for stdin.")]
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME: VALUE", help="As received; may be repeated.")
+    ] = None
+    secret_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with the secret.  [SVC_WEBHOOK_SECRET]")
+    ] = None
+    any_age: Annotated[bool, typer.Option("--any-age", help="However long ago it was signed.")] = False
+
+
+@command(app, "verify")
+def verify(call: Invocation, flags: VerifyFlags) -> None:
+    """Check that a call came from the service and is whole; no daemon is asked. Exit 3 when it is not.
+
+    Needs the headers webhook-id, webhook-timestamp and webhook-signature, and the body byte for byte.
+    """
+    secret_text, headers, body = _secret(flags.secret_file), _headers(flags.header or []), _body(flags.body)
+    from svc_cli.client.signatures import verify_webhook
+
+    try:
+        checked = verify_webhook(secret_text, headers, body)
+    except ValueError as error:
+        raise UsageError("That is no webhook secret.", hint="it looks like whsec_…") from error
+    if checked.verdict == "invalid" or (checked.verdict == "expired" and not flags.any_age):
+        hint = "--any-age checks one that was kept." if checked.verdict == "expired" else None
+        raise SignatureRefused(f"The call is not valid: {checked.reason}.", hint=hint)
+    told = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
+    call.console.show(told, lambda: fields(call.console, [("valid", True), ("event", told["id"])]))
+
+
+def _secret(path: Path | None) -> str:
+    """Never a flag's value: others could read it in the list of processes. Raises UsageError."""
+    if path is not None:
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
+    if found := os.environ.get(SECRET_VARIABLE, "").strip():
+        return found
+    raise UsageError(
+        "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
+    )
+
+
+def _headers(lines: list[str]) -> dict[str, str]:
+    headers = {}
+    for line in lines:
+        name, separator, value = line.partition(":")
+        if not separator:
+            raise UsageError(f"--header takes `NAME: VALUE`, not {line!r}.")
+        headers[name.strip().lower()] = value.strip()
+    return headers
+
+
+def _body(path: str) -> bytes:
+    if path == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}.", code="svc_file_refused") from error
