@@ -181,7 +181,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
 
     def revoke_key(self, key_id: str) -> Json:
         """End a key, from the next request on; one that has ended stays as it is."""
-        return self._call("DELETE", f"/v1/keys/{_part(key_id)}")
+        return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself
 

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.acceptance.disk_states import problems
 
 from tests.acceptance.calls import list_sources
 from tests.acceptance.holding_proxies import holding
@@ -69,8 +68,7 @@ def test_a_killed_upload_of_a_large_file_goes_on_where_it_stopped(installation: 
     assert SIZE // 2 <= second.json["bytes_sent"] < SIZE * 0.6
     (source,) = _held(installation)
     assert source["sha256"] == hashlib.sha256(data).hexdigest()
-    installation.stop()
-    assert problems(installation.files) == []
+    installation.hold_to_every_promise()
 
 
 def test_a_killed_batch_goes_on_with_the_same_sessions(installation: Installation) -> None:
@@ -89,8 +87,7 @@ def test_a_killed_batch_goes_on_with_the_same_sessions(installation: Installatio
     assert len(_held(installation)) == 30
     third = _upload(installation, "docs")
     assert (third.json["bytes_sent"], third.json["counts"]["unchanged"]) == (0, 30)
-    installation.stop()
-    assert problems(installation.files) == []
+    installation.hold_to_every_promise()
 
 
 @pytest.mark.parametrize("budget_bytes", [3_000, 60_000, 500_000])
@@ -106,8 +103,7 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: In
     second = _upload(installation, "docs")
     assert (second.exit, second.json["counts"]["ready"]) == (0, 30)
     assert len(_held(installation)) == 30
-    installation.stop()
-    assert problems(installation.files) == []
+    installation.hold_to_every_promise()
 
 
 def test_ctrl_c_in_a_batch_says_how_to_go_on(installation: Installation) -> None:
