@@ -17,7 +17,7 @@ PLAIN_INTERVAL_S = 10.0
 
 
 class Progress(Protocol):
-    """One phase at a time: `begin` it with a label and a total, then `update` how many are done."""
+    """One phase at a time: `begin` it with a label and a total where one is known, `update` how many are done."""
 
     def __enter__(self) -> Self: ...
 
@@ -25,7 +25,7 @@ class Progress(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def begin(self, label: str, total: int) -> None: ...
+    def begin(self, label: str, total: int | None) -> None: ...
 
     def update(self, done: int, note: str = "") -> None: ...
 
@@ -51,7 +51,7 @@ class Silent:
     ) -> None:
         return None
 
-    def begin(self, label: str, total: int) -> None:
+    def begin(self, label: str, total: int | None) -> None:
         """Say nothing."""
 
     def update(self, done: int, note: str = "") -> None:
@@ -66,16 +66,17 @@ class Plain(Silent):
         self._clock = clock
         self._last_s = clock()
         self._label = ""
-        self._total = 0
+        self._total: int | None = 0
 
-    def begin(self, label: str, total: int) -> None:
+    def begin(self, label: str, total: int | None) -> None:
         self._label, self._total = label, total
 
     def update(self, done: int, note: str = "") -> None:
         if self._clock() - self._last_s < PLAIN_INTERVAL_S:
             return
         self._last_s = self._clock()
-        self._console.say(f"{self._label}: {done} of {self._total}{f', {note}' if note else ''}")
+        of_total = "" if self._total is None else f" of {self._total}"
+        self._console.say(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
 
 
 class Bar(Silent):
@@ -110,7 +111,7 @@ class Bar(Silent):
         if self._rich is not None:
             self._rich.stop()
 
-    def begin(self, label: str, total: int) -> None:
+    def begin(self, label: str, total: int | None) -> None:
         if self._rich is None:
             return
         for task in self._rich.task_ids:

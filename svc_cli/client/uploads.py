@@ -18,6 +18,8 @@ class Description:
     sha256: str | None = None
     #: Id of the source whose place this one takes when it is ready.
     replaces: str | None = None
+    #: The sync mapping that owns the source.
+    mapping: str | None = None
 
     def body(self) -> dict[str, Any]:
         """The fields of a JSON body; what is not set is not sent."""
@@ -28,6 +30,7 @@ class Description:
             "metadata": self.metadata,
             "sha256": self.sha256,
             "replaces": self.replaces,
+            "mapping": self.mapping,
         }
         return {name: value for name, value in fields.items() if value}
 
@@ -46,6 +49,7 @@ class Upload(Description):
             "metadata": json.dumps(self.metadata, ensure_ascii=False, sort_keys=True) if self.metadata else "",
             "sha256": self.sha256 or "",
             "replaces": self.replaces or "",
+            "mapping": self.mapping or "",
         }
         return {name: value for name, value in fields.items() if value}
 

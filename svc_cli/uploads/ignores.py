@@ -1,5 +1,6 @@
 """Which entries of a folder its `.gitignore` and `.svcignore` files leave out, by git's own rules."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,19 +14,24 @@ IGNORE_FILES = (".gitignore", ".svcignore")
 class IgnoreRules:
     """The rules in force inside one folder: those of the folders above first, its own last."""
 
-    #: Pairs of (folder that holds the file, its rules); paths are matched relative to that folder.
-    layers: tuple[tuple[Path, pathspec.GitIgnoreSpec], ...] = ()
+    #: Pairs of (length of the path of the folder that holds the file, its rules): what is matched stands behind it.
+    layers: tuple[tuple[int, pathspec.GitIgnoreSpec], ...] = ()
 
     def inside(self, folder: Path) -> "IgnoreRules":
-        """The rules one folder deeper, with its own ignore files added."""
-        own = tuple((folder, spec) for name in IGNORE_FILES if (spec := _read(folder / name)))
-        return IgnoreRules(self.layers + own) if own else self
+        """The rules one folder deeper, with its own ignore files added. `folder` is absolute."""
+        own = tuple(spec for name in IGNORE_FILES if (spec := _read(folder / name)))
+        return self.under(folder, *own) if own else self
 
-    def ignores(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether the last rule that speaks of this path ignores it."""
+    def under(self, folder: Path, *specs: pathspec.GitIgnoreSpec) -> "IgnoreRules":
+        """These rules, and others that speak of what is inside `folder`."""
+        behind = len(str(folder).rstrip(os.sep)) + 1
+        return IgnoreRules(self.layers + tuple((behind, spec) for spec in specs))
+
+    def ignores(self, path: str, *, is_folder: bool) -> bool:
+        """Whether the last rule that speaks of this absolute path ignores it."""
         verdict = False
-        for folder, spec in self.layers:
-            relative = path.relative_to(folder).as_posix()
+        for behind, spec in self.layers:
+            relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
             said = spec.check_file(f"{relative}/" if is_folder else relative).include
             verdict = verdict if said is None else said
         return verdict

@@ -145,7 +145,7 @@ def _reason_to_skip(entry: "os.DirEntry[str]", path: Path, rules: IgnoreRules, p
     if entry.is_symlink():
         return "link"
     is_folder = entry.is_dir(follow_symlinks=False)
-    if rules.ignores(path.absolute(), is_folder=is_folder):
+    if rules.ignores(str(path.absolute()), is_folder=is_folder):
         return "ignored"
     if is_folder:
         return None

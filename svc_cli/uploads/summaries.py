@@ -46,7 +46,7 @@ class Item:
     @property
     def is_pending(self) -> bool:
         """Accepted, but neither ready nor failed yet."""
-        return self.source_id is not None and not self.ready and self.action in ACTIONS[:5]
+        return self.source_id is not None and not self.ready and not self.error
 
     def follow(self, source: dict[str, Any]) -> None:
         """Take over what a source looks like by now."""
@@ -55,15 +55,16 @@ class Item:
         self.ready = bool(source.get("ready"))
         self.warnings = list(source.get("warnings") or [])
         if self.status == "failed":
-            self._fail(source.get("error") or {"code": "svc_source_failed", "message": "indexing failed."})
+            self.fail(source.get("error") or {"code": "svc_source_failed", "message": "indexing failed."})
         elif self.status == "gone":
-            self._fail({"code": "source_not_found", "message": _gone(source), "retryable": False})
+            self.fail({"code": "source_not_found", "message": _gone(source), "retryable": False})
 
     def refuse(self, error: SvcError) -> None:
         """Record that this file could not be sent."""
         self.action, self.error, self.exit = "failed", error.body(), error.exit
 
-    def _fail(self, error: dict[str, Any]) -> None:
+    def fail(self, error: dict[str, Any]) -> None:
+        """Record that its source failed, or is gone."""
         self.action, self.error, self.exit = "failed", error, Exit.FAILED
 
     def as_json(self, *, is_dry: bool = False) -> dict[str, Any]:
