@@ -9,6 +9,8 @@ SvcError             anything a caller is told, by code, sentence and hint
  ├─ Incompatible     daemon and command line speak no common API version
  ├─ NotAuthenticated no key is known for this address
  ├─ KeyNotShown      a key was made, and the answer that showed it was lost
+ ├─ SafetyStop       the folder looks as if it were not there; nothing was removed
+ ├─ SyncRunning      another sync of the folder holds its lock
  ├─ WaitTimedOut     `--timeout` was reached; the work goes on
  ├─ Interrupted      Ctrl-C
  └─ BadAnswer        what came back is not an answer of this API
@@ -113,6 +115,17 @@ class NotAuthenticated(SvcError):
 class KeyNotShown(SvcError):
     code = "svc_key_not_shown"
     exit = Exit.FAILED
+
+
+class SafetyStop(SvcError):
+    code = "svc_safety_stop"
+    exit = Exit.SAFETY
+
+
+class SyncRunning(SvcError):
+    code = "svc_sync_running"
+    exit = Exit.BUSY
+    retryable = True
 
 
 class WaitTimedOut(SvcError):

@@ -24,10 +24,16 @@ class Exit(IntEnum):
     TEMPORARY = 7
     #: `--timeout` was reached; the work goes on.
     TIMEOUT = 8
+    #: Changes are pending: `diff`, `sync --dry-run --exit-code`.
+    PENDING = 10
+    #: A safety stop: the folder is missing or empty, or too much of it is gone.
+    SAFETY = 11
     #: The daemon can't be reached and could not be started.
     UNREACHABLE = 12
     #: Daemon and command line speak no common API version.
     INCOMPATIBLE = 13
+    #: Another sync of this folder is running.
+    BUSY = 14
     #: Ctrl-C.
     INTERRUPTED = 130
     #: Whoever read our output went away.

@@ -12,6 +12,9 @@ from svc_daemon import paths
 PROJECT_FILE = "svc.toml"
 USER_FILE = "config.toml"
 
+#: The tables of folders to sync, `[[map]]`.
+MAPPINGS = "map"
+
 #: Environment variables of the settings that have one.
 VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SVC_PROGRESS"}
 
@@ -37,6 +40,15 @@ RULES: dict[str, Rule] = {
     "upload.tags": Rule(list, ()),
     "upload.strict": Rule(bool, False),
     "upload.no_create": Rule(bool, False),
+    "sync.prune": Rule(str, "none", ("none", "detach", "delete")),
+    "sync.max_delete": Rule(str, "25%"),
+    "sync.jobs": Rule(int, 4),
+    "sync.timeout": Rule(str, None),
+    "sync.include": Rule(list, ()),
+    "sync.exclude": Rule(list, ()),
+    "sync.follow_links": Rule(bool, False),
+    "sync.strict": Rule(bool, False),
+    "sync.no_create": Rule(bool, False),
     "search.k": Rule(int, 10),
     "search.mode": Rule(str, "hybrid", ("hybrid", "keyword", "semantic")),
 }
@@ -66,8 +78,10 @@ class Layer:
 class Settings:
     """Looks a setting up in one layer after the other."""
 
-    def __init__(self, environ: Mapping[str, str], layers: list[Layer]) -> None:
+    def __init__(self, environ: Mapping[str, str], layers: list[Layer], project: Path | None = None) -> None:
         self.environ = environ
+        #: The project's file, where there is one.
+        self.project_file = project
         self._layers = layers
 
     @classmethod
@@ -84,7 +98,7 @@ class Settings:
         user = user_file(environ)
         if user.is_file():
             layers.append(Layer(str(user), read_file(user)))
-        return cls(environ, layers)
+        return cls(environ, layers, project)
 
     def find(self, name: str, flag: Any = None) -> Found:
         """Where a setting is set; a flag that was given wins over everything."""
@@ -124,17 +138,30 @@ def find_project_file(cwd: Path) -> Path | None:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The settings of one TOML file, by dotted name. Raises UsageError."""
-    import tomllib
-
-    try:
-        document = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} can't be read: {error}") from error
+    """The settings of one TOML file, by dotted name; its mappings are read by themselves. Raises UsageError."""
+    document = _read_document(path)
+    document.pop(MAPPINGS, None)
     values = dict(_flatten(document))
     for name, value in values.items():
         check(name, value, str(path))
     return values
+
+
+def read_mapping_tables(path: Path) -> list[dict[str, Any]]:
+    """The `[[map]]` tables of a file, unchecked. Raises UsageError."""
+    tables = _read_document(path).get(MAPPINGS, [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UsageError(f"{path}: mappings are tables.", hint="begin each with a line `[[map]]`.")
+    return tables
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from error
 
 
 def check(name: str, value: Any, source: str) -> None:

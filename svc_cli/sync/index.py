@@ -1,0 +1,194 @@
+"""What the last run knew of a mapping: one SQLite file with a row a file, a row a batch on its way, and a few facts.
+
+Theory of operation. The index saves work and nothing depends on it: lost, it is made again from the bucket's sources.
+A batch is written down before it is sent and taken out in the transaction that writes its files' rows; what a run that
+was killed left here is finished by the next one, with the same request, so that nothing is sent or stored twice.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from svc_cli.errors import UsageError
+from svc_cli.sync.snapshots import Fingerprint
+
+#: A file whose time of change is so near the moment of its hashing may have been written once more within the clock's
+#: grain; git's rule for "racily clean".
+RACY_NS = 2_000_000_000
+#: The number of migrations that a file of this release has seen.
+SCHEMA_VERSION = 1
+
+
+class State(StrEnum):
+    """What became of a file."""
+
+    #: Its source is there, and not settled yet.
+    SENT = "sent"
+    READY = "ready"
+    #: Its source has failed.
+    FAILED = "failed"
+    #: The service refused to take it; it is not sent again while it is the same.
+    REFUSED = "refused"
+    #: Left out for what is in it.
+    SKIPPED = "skipped"
+
+
+class Row(NamedTuple):
+    """One file as the last run left it; its first fields are its fingerprint."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+    #: When it was hashed, by the clock that the file system uses.
+    hashed_ns: int
+    #: Below the root, composed.
+    path: str
+    #: As the file system spells it.
+    raw: str
+    sha256: str
+    #: The newest source of this path.
+    source_id: str | None
+    #: The source that holds the path's place in the bucket; another one only while the newest is not ready.
+    place_id: str | None
+    state: str
+    #: JSON of the error of a source that failed, or of a refusal; the reason of a skip.
+    reason: str | None
+
+    def is_same(self, fingerprint: Fingerprint) -> bool:
+        """Whether the file is what was hashed, by all that can be told without reading it."""
+        return self[:5] == fingerprint and self.mtime_ns < self.hashed_ns - RACY_NS
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """The error of FAILED and REFUSED."""
+        return json.loads(self.reason) if self.reason and self.state in (State.FAILED, State.REFUSED) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Journaled:
+    """A batch that was begun: its request as sent, and the rows that its files are to become."""
+
+    key: str
+    body: dict[str, Any]
+    #: By client_file_id.
+    rows: dict[str, Row]
+
+
+class Index:
+    """One mapping's file. Used from one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, made where there is none. Raises UsageError for one of a newer release."""
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may cost the last rows, which the bucket knows too.
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            self._connection.close()
+            raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
+        if version < SCHEMA_VERSION:
+            _migrate(self._connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def load(self) -> dict[str, Row]:
+        """Every row, by path."""
+        cursor = self._connection.execute(f"SELECT {_COLUMNS} FROM files")  # noqa: S608 - our own names
+        return {row.path: row for row in map(Row._make, cursor)}
+
+    def save(self, rows: Iterable[Row]) -> None:
+        """Insert or replace rows."""
+        with self._transaction():
+            self._put(rows)
+
+    def replace_all(self, rows: Iterable[Row]) -> None:
+        """Make these the only rows."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM files")
+            self._put(rows)
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Forget files."""
+        with self._transaction():
+            self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
+
+    def clear(self) -> None:
+        """Forget everything: the bucket is another one."""
+        with self._transaction():
+            for table in ("files", "batches", "facts"):
+                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+
+    def begin_batch(self, batch: Journaled) -> None:
+        """Write a batch down before it is sent."""
+        rows = json.dumps({name: list(row) for name, row in batch.rows.items()})
+        with self._transaction():
+            self._connection.execute(
+                "INSERT OR REPLACE INTO batches (key, body, files) VALUES (?, ?, ?)",
+                (batch.key, json.dumps(batch.body), rows),
+            )
+
+    def finish_batch(self, key: str, rows: Iterable[Row]) -> None:
+        """Take a batch out and write what became of its files."""
+        with self._transaction():
+            self._put(rows)
+            self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
+
+    def list_batches(self) -> list[Journaled]:
+        """The batches that were begun and not finished."""
+        found = self._connection.execute("SELECT key, body, files FROM batches").fetchall()
+        return [Journaled(key, json.loads(body), _rows(json.loads(files))) for key, body, files in found]
+
+    def find_fact(self, name: str) -> str | None:
+        found = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return str(found[0]) if found else None
+
+    def set_fact(self, name: str, value: str) -> None:
+        with self._transaction():
+            self._connection.execute("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (name, value))
+
+    def _put(self, rows: Iterable[Row]) -> None:
+        marks = ", ".join("?" * len(Row._fields))
+        self._connection.executemany(f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES ({marks})", rows)  # noqa: S608
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+
+_COLUMNS = ", ".join(Row._fields)
+
+
+def _rows(stored: dict[str, list[Any]]) -> dict[str, Row]:
+    return {name: Row._make(values) for name, values in stored.items()}
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date; only then is it worth loading the library, which takes 60 ms."""
+    import sqlite_utils
+
+    from svc_cli.sync.migrations import sync
+
+    sync.apply(sqlite_utils.Database(connection))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -1,0 +1,112 @@
+"""A mapping: a folder, the bucket it goes into, its filters, and the name by which the bucket knows its sources."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping as Table
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from svc_cli.errors import UsageError
+
+Prune = Literal["none", "detach", "delete"]
+PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
+#: What a `[[map]]` of `svc.toml` may hold, and the kind of each.
+FIELDS: dict[str, type] = {
+    "name": str,
+    "dir": str,
+    "bucket": str,
+    "include": list,
+    "exclude": list,
+    "tags": list,
+    "prune": str,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapping:
+    """One folder and its bucket."""
+
+    #: Stands on every source that sync makes: who owns it, in a fresh clone too.
+    name: str
+    #: Absolute.
+    folder: Path
+    #: Slug or id.
+    bucket: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    #: None leaves it to flags and settings.
+    prune: Prune | None = None
+
+    def index_path(self, state_dir: Path, origin: str) -> Path:
+        """Where its index lies: one a service, bucket, folder and name."""
+        identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
+        digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
+        return state_dir / "sync" / f"{digest}.db"
+
+
+def name_of(folder: Path) -> str:
+    """A folder's own name for its mapping: its path from the root of its repository, else its last part."""
+    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    if root is None or root == folder:
+        return folder.name or "root"
+    return folder.relative_to(root).as_posix()
+
+
+def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket: str | None) -> list[Mapping]:
+    """The `[[map]]` tables of a project's file; `bucket` is that of the file where a mapping names none.
+
+    Raises UsageError that names the file and the mapping.
+    """
+    mappings = [
+        _read(table, f"{project_file}: [[map]] {number}", project_file.parent, bucket)
+        for number, table in enumerate(tables, 1)
+    ]
+    _refuse_overlaps(mappings, str(project_file))
+    return mappings
+
+
+def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -> Mapping:
+    for key, value in table.items():
+        _check(key, value, source)
+    if "dir" not in table:
+        raise UsageError(f"{source}: `dir` is missing.", hint='name the folder, relative to the file: dir = "docs".')
+    destination = table.get("bucket", bucket)
+    if not destination:
+        raise UsageError(f"{source}: `bucket` is missing.")
+    folder = Path(os.path.normpath(base / table["dir"]))
+    return Mapping(
+        name=table.get("name") or name_of(folder),
+        folder=folder,
+        bucket=destination,
+        include=tuple(table.get("include", ())),
+        exclude=tuple(table.get("exclude", ())),
+        tags=tuple(table.get("tags", ())),
+        prune=table.get("prune"),
+    )
+
+
+def _check(key: str, value: Any, source: str) -> None:
+    if key not in FIELDS:
+        raise UsageError(f"{source}: unknown setting `{key}`.", hint=f"known settings: {', '.join(FIELDS)}.")
+    is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if not isinstance(value, FIELDS[key]) or (FIELDS[key] is list and not is_texts):
+        kind = "a list of texts" if FIELDS[key] is list else "a text"
+        raise UsageError(f"{source}: `{key}` takes {kind}, not {value!r}.")
+    if key == "prune" and value not in PRUNES:
+        raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
+
+
+def _refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
+    """Two mappings of one name, or of folders one inside the other, would take each other's files for their own."""
+    for number, one in enumerate(mappings):
+        for other in mappings[number + 1 :]:
+            if one.bucket != other.bucket:
+                continue
+            if one.name == other.name:
+                raise UsageError(f"{source}: two mappings into {one.bucket} are named {one.name!r}.", hint="name them.")
+            if one.folder in (other.folder, *other.folder.parents) or other.folder in one.folder.parents:
+                raise UsageError(f"{source}: the mappings {one.name!r} and {other.name!r} into {one.bucket} overlap.")

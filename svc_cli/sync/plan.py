@@ -1,0 +1,129 @@
+"""What is to be done, from the disk, the index and the bucket. Pure.
+
+The disk decides. For each file with a known hash:
+
+    index and bucket know        the hash is          done
+    nothing                      any                  CREATE, or MOVE where a file that is gone had the same bytes
+    a source                     another              UPDATE: the new source takes the place of the old one when ready
+    a ready source               the same             KEEP
+    a source on its way          the same             WAIT
+    a source that failed         the same             RETRY where that can help, else FAIL again
+    a refusal                    the same             FAIL again
+    a file left out              the same             SKIP again
+
+What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by `safety`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from svc_cli.sync.index import Row, State
+from svc_cli.sync.snapshots import Fingerprint
+
+Json = dict[str, Any]
+_UNKNOWN = Fingerprint(0, 0, 0, 0, 0)
+
+
+class Verb(StrEnum):
+    """What is done about one file."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    MOVE = "move"
+    RETRY = "retry"
+    WAIT = "wait"
+    KEEP = "keep"
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+def judge(row: Row | None, sha256: str) -> Verb:
+    """What is to be done about a file with these bytes, of which the index knows `row`."""
+    if row is None or row.sha256 != sha256:
+        return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
+    if row.state == State.FAILED:
+        return Verb.RETRY if (row.error or {}).get("retryable") else Verb.FAIL
+    return _SAME[State(row.state)]
+
+
+_SAME = {State.READY: Verb.KEEP, State.SENT: Verb.WAIT, State.REFUSED: Verb.FAIL, State.SKIPPED: Verb.SKIP}
+
+
+def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tuple[Row, Row]], list[Row]]:
+    """Pair new files with files that are gone and had the same bytes, the same name first; the pairs, and the rest."""
+    by_hash: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in sorted(gone, key=lambda row: row.path):
+        if row.source_id and row.state in (State.READY, State.SENT):
+            by_hash[row.sha256].append(row)
+    moves, rest = [], []
+    for new in sorted(newcomers, key=lambda new: new.path):
+        known = by_hash[new.sha256]
+        if not known:
+            rest.append(new)
+            continue
+        named_so = [row for row in known if _name(row.path) == _name(new.path)]
+        best = (named_so or known)[0]
+        known.remove(best)
+        moves.append((new, best))
+    return moves, rest
+
+
+def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> tuple[dict[str, Row], list[Json]]:
+    """The index as the bucket's sources have it, and sources that are there once too often.
+
+    `sources` are all of the mapping. What somebody took out of the bucket is forgotten, so that it is sent again; what
+    somebody else put there is known from now on, by its hash.
+    """
+    by_title: defaultdict[str, list[Json]] = defaultdict(list)
+    for source in sorted(sources, key=lambda source: source["id"]):
+        by_title[source["title"]].append(source)
+    merged = {path: row for path, row in rows.items() if row.source_id is None}
+    surplus: list[Json] = []
+    for title, known in by_title.items():
+        newest, place, others = _standing(known)
+        merged[title] = row_of(newest, rows.get(title), place["id"])
+        surplus += others
+    return merged, surplus
+
+
+def _standing(known: Sequence[Json]) -> tuple[Json, Json, list[Json]]:
+    """Of one title's sources, oldest first: the newest, the one that holds the place, and what is there too often."""
+    ids = {source["id"] for source in known}
+    settled = [source for source in known if source.get("replaces") not in ids]
+    place = settled[-1] if settled else known[-1]
+    waiting = [source for source in known if source.get("replaces") == place["id"]]
+    newest = waiting[-1] if waiting else place
+    others = [source for source in settled if source is not place]
+    return newest, place, others
+
+
+def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
+    """The row of a source; the fingerprint is what is `known` of a file with the same bytes."""
+    is_same = known is not None and known.sha256 == source["sha256"]
+    fingerprint = Fingerprint._make(known[:5]) if known is not None and is_same else _UNKNOWN
+    state = state_of(source)
+    return Row(
+        *fingerprint,
+        hashed_ns=known.hashed_ns if known is not None and is_same else 0,
+        path=source["title"],
+        raw=known.raw if known is not None else source["title"],
+        sha256=source["sha256"],
+        source_id=source["id"],
+        place_id=source["id"] if state is State.READY else place_id or source["id"],
+        state=state,
+        reason=json.dumps(source["error"]) if source.get("error") else None,
+    )
+
+
+def state_of(source: Json) -> State:
+    """Where a source of the API stands."""
+    if source["status"] == "failed":
+        return State.FAILED
+    return State.READY if source["ready"] else State.SENT
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

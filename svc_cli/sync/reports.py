@@ -1,0 +1,99 @@
+"""What became of each file of a sync, and the counts and the exit code that follow."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from svc_cli.errors import SvcError
+from svc_cli.exits import Exit
+from svc_cli.uploads.summaries import Item, worst
+
+#: Every outcome, in the order a report names them.
+ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
+#: What would change the bucket.
+CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """One sync of one mapping."""
+
+    mapping: str
+    bucket: str
+    #: By path; files that are unchanged and ready are only counted.
+    items: dict[str, Item] = field(default_factory=dict)
+    unchanged: int = 0
+    #: What a reader should know besides, in sentences.
+    notes: list[str] = field(default_factory=list)
+    batch_ids: Sequence[str] = ()
+    duration_ms: int = 0
+    is_dry: bool = False
+    is_strict: bool = False
+    #: Pending changes are told by the exit code.
+    tells_pending: bool = False
+    #: Ended before everything was done: Ctrl-C, a time-out, a safety stop.
+    stopped_by: SvcError | None = None
+
+    def add(self, item: Item) -> Item:
+        self.items[item.path] = item
+        return item
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many files ended each way, and how many of those listed are not searchable yet."""
+        counted = Counter(item.action for item in self.items.values())
+        counted["unchanged"] += self.unchanged
+        pending = sum(item.is_pending for item in self.items.values())
+        return {action: counted[action] for action in ACTIONS} | {"pending": pending}
+
+    @property
+    def sent_bytes(self) -> int:
+        return sum(item.sent_bytes for item in self.items.values())
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether anything was done, or would be."""
+        return any(item.action in CHANGES for item in self.items.values())
+
+    @property
+    def exit(self) -> Exit:
+        if self.stopped_by is not None:
+            return self.stopped_by.exit
+        if self.tells_pending and self.has_changes:
+            return Exit.PENDING
+        return worst(item.exit for item in self.items.values()) or (
+            Exit.FAILED if self.is_strict and self.counts["skipped"] else Exit.DONE
+        )
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """What `--json` names as the reason for an exit code other than 0."""
+        if self.stopped_by is not None:
+            return self.stopped_by.body()
+        if self.exit in (Exit.DONE, Exit.PENDING):
+            return None
+        troubled = [item for item in self.items.values() if item.error]
+        if len(troubled) == 1:
+            return troubled[0].error
+        message = f"{len(troubled)} files failed." if troubled else "files were skipped (--strict)."
+        code = "svc_some_failed" if troubled else "svc_some_skipped"
+        return {"code": code, "message": message, "retryable": False, "details": {}, "hint": None}
+
+    def as_json(self) -> dict[str, Any]:
+        """The value that `--json` prints for a mapping."""
+        value = {
+            "v": 1,
+            "type": "sync.summary",
+            "mapping": self.mapping,
+            "bucket": self.bucket,
+            "dry_run": self.is_dry,
+            "items": [item.as_json() for item in self.items.values()],
+            "counts": self.counts,
+            "notes": self.notes,
+            "batch_ids": list(self.batch_ids),
+            "bytes_sent": self.sent_bytes,
+            "duration_ms": self.duration_ms,
+            "exit_code": int(self.exit),
+        }
+        return value if self.error is None else {**value, "error": self.error}

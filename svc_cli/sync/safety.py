@@ -1,0 +1,87 @@
+"""Whether what is gone from the folder may leave the bucket. Pure.
+
+A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. Removing is the one
+thing that a sync can't take back, so each doubt is a no.
+"""
+
+from dataclasses import dataclass
+
+from svc_cli.errors import SafetyStop, UsageError
+
+#: Fewer files than this are never too many.
+FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MaxDelete:
+    """The most that one run may remove: a number of files, or a share of those the mapping owns."""
+
+    files: int | None = None
+    percent: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "MaxDelete":
+        """`N` or `P%`. Raises UsageError."""
+        number = text.strip().removesuffix("%")
+        if not (number.isascii() and number.isdigit()) or (text.strip().endswith("%") and int(number) > 100):
+            raise UsageError(f"--max-delete takes a number of files or a share such as 25%, not {text!r}.")
+        return cls(percent=int(number)) if text.strip().endswith("%") else cls(files=int(number))
+
+    def allows(self, gone: int, owned: int) -> bool:
+        """Whether so many of so many may go."""
+        if self.files is not None:
+            return gone <= self.files
+        return gone <= FEW or gone * 100 <= owned * (self.percent or 0)
+
+    def __str__(self) -> str:
+        return f"{self.percent} %" if self.files is None else f"{self.files} files"
+
+
+DEFAULT_MAX_DELETE = MaxDelete(percent=25)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a run knows when it comes to removing."""
+
+    #: Files that are gone, and files that the mapping has in the bucket, these included.
+    gone: int
+    owned: int
+    #: Every folder could be listed.
+    is_complete: bool
+    #: The folder is not the one of the last run: another device or inode.
+    is_moved: bool
+    #: Files that could not be brought into the bucket.
+    failed: int
+
+
+def reason_to_keep(found: Findings) -> str | None:
+    """Why nothing is removed in this run, in words; None where nothing speaks against it."""
+    if not found.is_complete:
+        return "some folders could not be read, so nobody knows what is gone"
+    if found.is_moved:
+        return "the folder is another one than last time; run it once more to prune"
+    return f"{found.failed} files failed; mend these first" if found.failed else None
+
+
+def refuse_too_many(found: Findings, limit: MaxDelete) -> None:
+    """Raises SafetyStop where more would go than one run may remove."""
+    if limit.allows(found.gone, found.owned):
+        return
+    raise SafetyStop(
+        f"{found.gone} of {found.owned} files are gone, more than {limit}; nothing was removed.",
+        hint=f"if that is right, run it again with --max-delete {found.gone}.",
+        details={"gone": found.gone, "owned": found.owned},
+    )
+
+
+def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
+    """Raises SafetyStop where the folder is missing or empty, and was not: it may only be unmounted."""
+    if not owned or (exists and not is_empty):
+        return
+    what = "is empty" if exists else "is missing"
+    raise SafetyStop(
+        f"{folder} {what}, but {owned} files of it are in the bucket; nothing was changed.",
+        hint="mount it or bring it back; to give the files up, `svc watch rm` the mapping and delete them by hand.",
+        details={"folder": folder, "owned": owned},
+    )

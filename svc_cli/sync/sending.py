@@ -1,0 +1,104 @@
+"""Files on their way into the bucket: each batch is in the index before it is sent, and its rows are when it has ended.
+
+A run that was killed left its batches in the index. They are sent again exactly as they were, under the same key: the
+service says which bytes it has and which sources it made, so nothing is sent or made twice.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from svc_cli.client.api import Client
+from svc_cli.client.uploads import Description
+from svc_cli.sync.index import Index, Journaled, Row, State
+from svc_cli.sync.mappings import Mapping
+from svc_cli.uploads.deliveries import Parcel
+from svc_cli.uploads.dispatches import Dispatch
+from svc_cli.uploads.readings import FileContent, Reading
+from svc_cli.uploads.selections import Candidate
+from svc_cli.uploads.shipments import Shipment
+from svc_cli.uploads.summaries import Item
+
+#: Refusals that speak of the file itself: sent again, it would be refused again.
+_FINAL = frozenset({"invalid_request", "empty_file", "file_too_large", "metadata_too_large", "too_many_tags"})
+
+
+class Sending:
+    """The way out of one sync. Not thread-safe; `items` hears what became of each file."""
+
+    def __init__(
+        self, client: Client, index: Index, bucket_id: str, jobs: int, on_item: Callable[[Item], None]
+    ) -> None:
+        self.dispatch = Dispatch(client, bucket_id, jobs, on_begin=self._begin, on_end=self._end)
+        self._index = index
+        self._on_item = on_item
+        #: What each file's row is to be, by path.
+        self._rows: dict[str, Row] = {}
+
+    def add(self, mapping: Mapping, action: str, row: Row, content: FileContent, place_id: str | None) -> None:
+        """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
+        item = Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+        description = Description(
+            filename=PurePosixPath(row.path).name,
+            title=row.path,
+            tags=mapping.tags,
+            sha256=row.sha256,
+            replaces=place_id,
+            mapping=mapping.name,
+        )
+        self._rows[row.path] = row
+        self.dispatch.add(Parcel(item, content, description))
+
+    def recover(self, root: Path) -> None:
+        """Bring the batches to their end that a run before this one began. Raises SvcError as `add`."""
+        for batch in self._index.list_batches():
+            parcels = [_parcel(root, row, Description(**batch.body[name])) for name, row in batch.rows.items()]
+            self._rows |= {row.path: row for row in batch.rows.values()}
+            self.dispatch.ship(Shipment("batch", tuple(parcels)))
+        self.dispatch.finish()
+
+    def _begin(self, shipment: Shipment) -> None:
+        if shipment.kind != "batch":
+            return
+        members = {parcel.member.client_file_id: parcel for parcel in shipment.parcels}
+        bodies = {name: parcel.description.body() for name, parcel in members.items()}
+        rows = {name: self._rows[parcel.item.path] for name, parcel in members.items()}
+        self._index.begin_batch(Journaled(_key(shipment), bodies, rows))
+
+    def _end(self, shipment: Shipment, items: list[Item]) -> None:
+        rows = [row for parcel in shipment.parcels if (row := self._ended(parcel)) is not None]
+        self._index.finish_batch(_key(shipment), rows)
+        for item in items:
+            self._on_item(item)
+
+    def _ended(self, parcel: Parcel) -> Row | None:
+        """The file's row by now; None where the next run shall try it as if nothing had been."""
+        item, row = parcel.item, self._rows.pop(parcel.item.path)
+        if item.source_id is not None:
+            state = State.READY if item.ready else State.FAILED if item.status == "failed" else State.SENT
+            place_id = item.source_id if item.ready else parcel.description.replaces or item.source_id
+            return row._replace(source_id=item.source_id, place_id=place_id, state=state, reason=reason_of(item))
+        if item.error is None or item.error["code"] not in _FINAL:
+            return None
+        return row._replace(place_id=parcel.description.replaces, state=State.REFUSED, reason=reason_of(item))
+
+
+def reason_of(item: Item) -> str | None:
+    """An item's error as a row keeps it."""
+    return json.dumps(item.error) if item.error else None
+
+
+def _parcel(root: Path, row: Row, description: Description) -> Parcel:
+    """A file as an earlier run hashed it; one that has changed since refuses to be read."""
+    stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
+    content = FileContent(
+        Candidate(root / row.raw, row.path, is_named=False), Reading(row.sha256, row.size_bytes, None, stamp)
+    )
+    action = "updated" if description.replaces else "created"
+    return Parcel(
+        Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256), content, description
+    )
+
+
+def _key(shipment: Shipment) -> str:
+    return " ".join(sorted(parcel.member.client_file_id for parcel in shipment.parcels))

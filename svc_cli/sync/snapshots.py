@@ -1,0 +1,213 @@
+"""The folder as it is on the disk: one streamed walk, entry by entry, with what was left out and why.
+
+A walk tells whether it was complete: where a folder could not be listed, nobody may conclude that its files are gone.
+"""
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import pathspec
+
+from svc_cli.uploads.ignores import IgnoreRules, rules_above
+from svc_cli.uploads.selections import is_utf8
+
+#: What the service refuses in a file's name: controls, invisible marks, line separators.
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+class Fingerprint(NamedTuple):
+    """What the file system says of a file; while all of it is the same, the bytes are."""
+
+    size_bytes: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    device: int
+
+    @classmethod
+    def of(cls, facts: os.stat_result) -> "Fingerprint":
+        return cls(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, facts.st_dev)
+
+
+class Entry(NamedTuple):
+    """A file that sync looks after."""
+
+    #: Below the root, `/` between its parts, composed (NFC): the title of its source.
+    path: str
+    #: The same as the file system spells it.
+    raw: str
+    fingerprint: Fingerprint
+
+
+class Skip(NamedTuple):
+    """A file or folder that is left out by policy; a folder's path ends in `/`."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which files of the folder a mapping takes."""
+
+    #: Patterns in the style of `.gitignore`; where there are any, only files that match one are taken.
+    include: tuple[str, ...] = ()
+    #: Left out besides what the ignore files name.
+    exclude: tuple[str, ...] = ()
+    follow_links: bool = False
+    #: Larger files are refused by the service.
+    max_bytes: int
+    #: Longer paths can't be titles.
+    max_path_characters: int
+
+
+class _Folder(NamedTuple):
+    """A folder on the way: what stands before its entries' names, the rules of its parent, the folders around it."""
+
+    prefix: str
+    above: IgnoreRules
+    #: Real paths of the folders that hold a link on the way here, and of those that they lead to.
+    linked: tuple[str, ...] = ()
+
+
+class Snapshot:
+    """One walk over a folder, to be iterated once; what was left out stands in `skips` as it is met."""
+
+    def __init__(self, root: Path, filters: Filters) -> None:
+        self.skips: list[Skip] = []
+        #: False once something could not be listed.
+        self.is_complete = True
+        self._root = root.absolute()
+        self._base = f"{str(self._root).rstrip(os.sep)}{os.sep}"
+        self._filters = filters
+        self._included = pathspec.GitIgnoreSpec.from_lines(filters.include) if filters.include else None
+        #: Paths so far that could be spelled in another way too.
+        self._spelled: set[str] = set()
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Walk with a stack of its own, since a tree may be deeper than Python's; a folder's files before its folders.
+
+        Raises OSError where the root itself can't be listed.
+        """
+        os.scandir(self._root).close()
+        waiting = [_Folder("", self._first_rules())]
+        while waiting:
+            deeper: list[_Folder] = []
+            yield from self._look_into(waiting.pop(), deeper)
+            waiting.extend(reversed(deeper))
+
+    def _first_rules(self) -> IgnoreRules:
+        rules = rules_above(self._root)
+        exclude = self._filters.exclude
+        return rules.under(self._root, pathspec.GitIgnoreSpec.from_lines(exclude)) if exclude else rules
+
+    def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
+        """The files of one folder; its folders go to `deeper`."""
+        rules = folder.above.inside(Path(self._base + folder.prefix))
+        for found in self._list(folder.prefix):
+            raw = folder.prefix + found.name
+            is_folder = found.is_dir(follow_symlinks=False)
+            linked, reason = folder.linked, self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
+            if reason is None and found.is_symlink():
+                here, target = os.path.realpath(self._base + folder.prefix), os.path.realpath(self._base + raw)
+                linked = (*folder.linked, here, target)
+                reason, is_folder = self._reason_of_link(target, linked[:-1]), Path(target).is_dir()
+            if reason is not None:
+                self._skip(raw, reason, is_folder=is_folder)
+            elif is_folder:
+                deeper.append(_Folder(raw + os.sep, rules, linked))
+            else:
+                yield from self._take(found, raw)
+
+    def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
+        """The entries by name; a folder that can't be listed is told, and that the walk is not complete."""
+        try:
+            with os.scandir(self._base + prefix) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self.is_complete = False
+            self._skip(prefix.rstrip(os.sep), f"can't be read: {error.strerror}", is_folder=True)
+            return []
+
+    def _reason_by_name(self, name: str, raw: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
+        if name.startswith("."):
+            return "dotfile"
+        if rules.layers and rules.ignores(self._base + raw, is_folder=is_folder):
+            return "ignored"
+        if not name.isprintable() and (reason := _unspeakable(name)):
+            return reason
+        if is_folder or self._included is None or self._included.match_file(raw):
+            return None
+        return "not included"
+
+    def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
+        """A link is followed only where that was asked for, below the root, and never in a circle.
+
+        `around` are the real paths of the folders that lead here.
+        """
+        if not self._filters.follow_links:
+            return "link"
+        if not _is_within(target, os.path.realpath(self._root)):
+            return "link out of the folder"
+        if any(_is_within(folder, target) for folder in around):
+            return "link in a circle"
+        return None if Path(target).exists() else "link leads nowhere"
+
+    def _take(self, found: "os.DirEntry[str]", raw: str) -> Iterator[Entry]:
+        """The file as an entry, unless its state says otherwise."""
+        try:
+            facts = found.stat(follow_symlinks=self._filters.follow_links)
+        except FileNotFoundError:
+            return  # gone since the folder was listed
+        except OSError as error:
+            self._skip(raw, f"can't be read: {error.strerror}")
+            return
+        path = raw if raw.isascii() else _composed(raw)
+        reason = self._reason_by_facts(path, facts) or self._reason_of_clash(path)
+        if reason is None:
+            yield Entry(path, raw, Fingerprint.of(facts))
+        else:
+            self._skip(raw, reason)
+
+    def _reason_by_facts(self, path: str, facts: os.stat_result) -> str | None:
+        if not stat.S_ISREG(facts.st_mode):
+            return "not a regular file"
+        if facts.st_size == 0:
+            return "empty"
+        if facts.st_size > self._filters.max_bytes:
+            return "too large"
+        return "path is too long" if len(path) > self._filters.max_path_characters else None
+
+    def _reason_of_clash(self, path: str) -> str | None:
+        """Two files may have one name, composed and decomposed; the first by name is taken."""
+        if path.isascii():
+            return None
+        if path in self._spelled:
+            return "another file has this name, spelled with other code points"
+        self._spelled.add(path)
+        return None
+
+    def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
+        self.skips.append(Skip(_composed(raw) + ("/" if is_folder else ""), reason))
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+
+
+def _composed(raw: str) -> str:
+    """A path below the root as a title: `/`-separated and composed."""
+    return unicodedata.normalize("NFC", raw if os.sep == "/" else raw.replace(os.sep, "/"))
+
+
+def _unspeakable(name: str) -> str | None:
+    """Why the service would refuse the name."""
+    if not is_utf8(name):
+        return "name is not UTF-8"
+    has_invisible = any(unicodedata.category(character) in _INVISIBLE for character in name)
+    return "name holds an invisible character" if has_invisible else None

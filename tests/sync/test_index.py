@@ -1,0 +1,80 @@
+"""The index of a mapping: a real file, opened again and again."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from svc_cli.errors import UsageError
+from svc_cli.sync.index import Index, Journaled, Row
+
+ROWS = [
+    Row(5, 1, 2, 3, 4, 9, "a.md", "a.md", "one", "src_1", "src_1", "ready", None),
+    Row(6, 1, 2, 2**62, 4, 9, "\u00e9.md", "e\u0301.md", "two", None, None, "refused", '{"code": "x"}'),
+]
+BATCH = Journaled("key", {"manifest": {"version": 1}}, {"file-1": ROWS[0]})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "docs.db"
+
+
+def test_rows_are_there_when_the_file_is_opened_again(path: Path) -> None:
+    with Index(path) as index:
+        index.save(ROWS)
+    with Index(path) as index:
+        assert index.load() == {row.path: row for row in ROWS}
+        index.save([ROWS[0]._replace(sha256="three")])
+        index.remove(["\u00e9.md"])
+        assert [row.sha256 for row in index.load().values()] == ["three"]
+
+
+def test_a_batch_stays_until_its_files_have_their_rows(path: Path) -> None:
+    with Index(path) as index:
+        index.begin_batch(BATCH)
+    with Index(path) as index:
+        assert index.list_batches() == [BATCH]
+        index.finish_batch("key", [ROWS[0]])
+        assert (index.list_batches(), list(index.load())) == ([], ["a.md"])
+
+
+def test_rows_that_cannot_be_written_leave_their_batch(path: Path) -> None:
+    with Index(path) as index:
+        index.begin_batch(BATCH)
+        with pytest.raises(sqlite3.Error):
+            index.finish_batch("key", [("not", "a", "row")])  # type: ignore[list-item]
+        assert index.list_batches() == [BATCH]
+
+
+def test_facts_are_kept_and_everything_can_be_forgotten(path: Path) -> None:
+    with Index(path) as index:
+        assert index.find_fact("revision") is None
+        index.set_fact("revision", "7")
+        index.set_fact("revision", "8")
+        index.save(ROWS)
+        index.begin_batch(BATCH)
+        assert index.find_fact("revision") == "8"
+        index.clear()
+        assert (index.find_fact("revision"), index.load(), index.list_batches()) == (None, {}, [])
+
+
+def test_all_rows_are_replaced_at_once(path: Path) -> None:
+    with Index(path) as index:
+        index.save(ROWS)
+        index.replace_all(ROWS[1:])
+        assert list(index.load()) == ["\u00e9.md"]
+
+
+def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
+    Index(path).__exit__(None, None, None)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(UsageError, match="newer release"):
+        Index(path)
+
+
+def test_an_error_is_told_only_where_there_is_one() -> None:
+    assert ROWS[1].error == {"code": "x"}
+    assert ROWS[0].error is None
+    assert ROWS[0]._replace(state="skipped", reason="type can't be read").error is None

@@ -1,0 +1,155 @@
+"""The walk over a folder: real files, of every kind that people have."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
+
+MOST_BYTES = 1000
+
+
+def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool]:
+    """Paths in order, what was left out with its reason, and whether all could be seen."""
+    known = {"max_bytes": MOST_BYTES, "max_path_characters": 300} | filters
+    snapshot = Snapshot(root, Filters(**known))  # type: ignore[arg-type]
+    paths = [entry.path for entry in snapshot]
+    return paths, dict(snapshot.skips), snapshot.is_complete
+
+
+def fill(root: Path, *names: str | bytes, data: bytes = b"text") -> None:
+    for name in names:
+        path = root / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def test_files_come_in_order_each_folder_before_its_folders(tmp_path: Path) -> None:
+    fill(tmp_path, "z.md", "b/two.md", "b/one.md", "b/c/deep.md", "a/x.md")
+    assert walk(tmp_path)[0] == ["z.md", "a/x.md", "b/one.md", "b/two.md", "b/c/deep.md"]
+
+
+def test_an_entry_carries_what_the_file_system_says(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md")
+    (entry,) = Snapshot(tmp_path, Filters(max_bytes=10, max_path_characters=300))
+    facts = (tmp_path / "a.md").stat()
+    assert entry.fingerprint == Fingerprint(4, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, facts.st_dev)
+
+
+def test_what_is_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
+    fill(tmp_path, "kept.md", ".env", ".git/config", "build/x.md", "a.log", "sub/b.log", "sub/kept.txt", "drafts/d.md")
+    fill(tmp_path, "empty.md", data=b"")
+    fill(tmp_path, "large.md", data=bytes(MOST_BYTES + 1))
+    (tmp_path / ".gitignore").write_text("build/\n*.log\n")
+    (tmp_path / ".svcignore").write_text("!a.log\n")
+    paths, skips, is_complete = walk(tmp_path, exclude=("drafts",))
+    assert paths == ["a.log", "kept.md", "sub/kept.txt"]
+    assert skips == {
+        ".env": "dotfile",
+        ".git/": "dotfile",
+        ".gitignore": "dotfile",
+        ".svcignore": "dotfile",
+        "build/": "ignored",
+        "drafts/": "ignored",
+        "empty.md": "empty",
+        "large.md": "too large",
+        "sub/b.log": "ignored",
+    }
+    assert is_complete
+
+
+def test_with_includes_only_these_are_taken(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
+    assert walk(tmp_path, include=("*.md",))[:2] == (
+        ["a.md", "sub/c.md"],
+        {"b.txt": "not included", "sub/d.txt": "not included"},
+    )
+
+
+def test_odd_names_are_synced_or_told(tmp_path: Path) -> None:
+    longest = "n" * 252 + ".md"
+    fill(tmp_path, longest, "emoji 🎉.md", "A.md", "a.md", b"latin-\xe9.md", "line\nbreak.md", "zero\u200bwidth.md")
+    fill(tmp_path, "e\u0301.md", "\u00e9.md")
+    paths, skips, _ = walk(tmp_path)
+    assert sorted(paths) == sorted([longest, "emoji 🎉.md", "A.md", "a.md", "\u00e9.md"])
+    assert skips == {
+        "latin-\udce9.md": "name is not UTF-8",
+        "line\nbreak.md": "name holds an invisible character",
+        "zero\u200bwidth.md": "name holds an invisible character",
+        "\u00e9.md": "another file has this name, spelled with other code points",
+    }
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(tmp_path)  # the path of a socket may have 108 bytes only
+        try:
+            listener.bind("socket.md")
+        finally:
+            os.chdir(here)
+        assert walk(tmp_path)[:2] == ([], dict.fromkeys(["pipe.md", "socket.md"], "not a regular file"))
+
+
+def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    fill(root, "real/a.md")
+    fill(outside, "secret.md")
+    (root / "file.md").symlink_to("real/a.md")
+    (root / "folder").symlink_to("real")
+    (root / "away").symlink_to(outside)
+    (root / "dead.md").symlink_to("nowhere")
+    assert walk(root)[:2] == (["real/a.md"], dict.fromkeys(["away/", "dead.md", "file.md", "folder/"], "link"))
+    paths, skips, _ = walk(root, follow_links=True)
+    assert sorted(paths) == ["file.md", "folder/a.md", "real/a.md"]
+    assert skips == {"away/": "link out of the folder", "dead.md": "link leads nowhere"}
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    fill(tmp_path, "a/x.md", "b/y.md")
+    (tmp_path / "a" / "up").symlink_to("..")
+    (tmp_path / "a" / "to_b").symlink_to("../b")
+    (tmp_path / "b" / "to_a").symlink_to("../a")
+    paths, skips, _ = walk(tmp_path, follow_links=True)
+    assert sorted(paths) == ["a/to_b/y.md", "a/x.md", "b/to_a/x.md", "b/y.md"]
+    assert set(skips.values()) == {"link in a circle"}
+
+
+def test_a_folder_that_cannot_be_listed_makes_the_walk_incomplete(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    fill(tmp_path, "a.md", "closed/b.md")
+    (tmp_path / "closed").chmod(0)
+    try:
+        paths, skips, is_complete = walk(tmp_path)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+    assert (paths, skips, is_complete) == (["a.md"], {"closed/": "can't be read: Permission denied"}, False)
+
+
+def test_a_folder_that_goes_while_it_is_walked_makes_the_walk_incomplete(tmp_path: Path) -> None:
+    fill(tmp_path, "a.md", "gone/b.md")
+    snapshot = Snapshot(tmp_path, Filters(max_bytes=MOST_BYTES, max_path_characters=300))
+    walking = iter(snapshot)
+    assert next(walking).path == "a.md"
+    (tmp_path / "gone" / "b.md").unlink()
+    (tmp_path / "gone").rmdir()
+    assert list(walking) == []
+    assert not snapshot.is_complete
+
+
+def test_a_root_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list(Snapshot(tmp_path / "nowhere", Filters(max_bytes=1, max_path_characters=1)))
+
+
+def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(150):
+        folder /= "d"
+    fill(folder, "deep.md")
+    assert walk(tmp_path)[:2] == ([], {"d/" * 150 + "deep.md": "path is too long"})
+    assert walk(tmp_path, max_path_characters=400)[0] == ["d/" * 150 + "deep.md"]
