@@ -6,7 +6,11 @@ snapshots    the folder as it is: a streamed walk, with what was left out and wh
 index        what the last run knew: a row a file, a row a batch on its way, facts of the mapping
 plan         pure: disk, index and bucket to what is to be done
 safety       pure: whether what is gone may be taken out of the bucket
-apply        does what is planned: batches, moves, retries, removals
+comparing    the walk held against the index: one change a file, as it is met
+holdings     what the bucket has of the mapping, asked for where the index may be behind it
+sending      bytes on their way: batches that are written down before they are sent
+changing     what is done about one file
+ending       waiting, and taking out what is gone
 runs         one run from lock to report
 reports      what became of each file, counted
 

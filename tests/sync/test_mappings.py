@@ -9,7 +9,7 @@ from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.locks import hold
 from svc_cli.sync.mappings import Mapping, name_of, read_mappings
 
-FILE = Path("/work/project/svc.toml")
+FILE = Path("/srv/project/svc.toml")
 
 
 def read(*tables: dict[str, Any], bucket: str | None = "handbook") -> list[Mapping]:
@@ -28,13 +28,13 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
     (mapping,) = read({"dir": "docs", "exclude": ["drafts"], "tags": ["a"], "prune": "detach"})
     assert mapping == Mapping(
         name="docs",
-        folder=Path("/work/project/docs"),
+        folder=Path("/srv/project/docs"),
         bucket="handbook",
         exclude=("drafts",),
         tags=("a",),
         prune="detach",
     )
-    assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/work/notes")
+    assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/srv/notes")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,208 @@
+"""`svc sync`: a folder into a bucket."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from svc_cli.client.api import Client
+from svc_cli.commands.options import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+)
+from svc_cli.commands.sync_report import render_report, say_next
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.settings import read_mapping_tables
+from svc_cli.sync.mappings import Mapping, Prune, name_of, read_mappings
+from svc_cli.sync.reports import Report
+from svc_cli.sync.runs import sync
+from svc_cli.sync.safety import MaxDelete
+from svc_cli.sync.scenes import Options
+from svc_cli.sync.snapshots import Filters
+from svc_cli.uploads.summaries import Item, worst
+from svc_daemon import paths
+
+app = new_app()
+
+#: Files at a time.
+MOST_JOBS = 64
+FolderArgument = Annotated[str | None, typer.Argument(metavar="[DIR]", help="The folder.  [default: this one]")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every mapping of svc.toml.")]
+NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="The mapping's name, not its path.")]
+IncludeOption = Annotated[list[str] | None, typer.Option("--include", metavar="GLOB", help="Only these; repeatable.")]
+ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Not these; repeatable.")]
+LinksOption = Annotated[bool, typer.Option("--follow-links", help="Follow links that stay below the folder.")]
+ChecksumOption = Annotated[bool, typer.Option("--checksum", help="Read every file, whatever its times say.")]
+RemoteOption = Annotated[bool, typer.Option("--verify-remote", help="List the bucket, whatever is remembered.")]
+PruneOption = Annotated[Prune | None, typer.Option(help="What happens to files that are gone here.  [default: none]")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncFlags:
+    """What stands on the command line; None leaves it to the settings."""
+
+    folder: FolderArgument = None
+    bucket: BucketOption = None
+    all: AllOption = False
+    name: NameOption = None
+    prune: PruneOption = None
+    max_delete: Annotated[
+        str | None, typer.Option(metavar="N|P%", help="Most files that one run may remove.  [default: 25%]")
+    ] = None
+    include: IncludeOption = None
+    exclude: ExcludeOption = None
+    follow_links: LinksOption = False
+    checksum: ChecksumOption = False
+    verify_remote: RemoteOption = False
+    wait: Annotated[Literal["ready", "accepted"] | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    timeout: TimeoutOption = None
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
+    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
+    dry_run: DryRunOption = False
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="With --dry-run: exit 10 when there is work.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffFlags:
+    """What stands on the command line of `diff`."""
+
+    folder: FolderArgument = None
+    bucket: BucketOption = None
+    all: AllOption = False
+    name: NameOption = None
+    prune: PruneOption = None
+    include: IncludeOption = None
+    exclude: ExcludeOption = None
+    follow_links: LinksOption = False
+    checksum: ChecksumOption = False
+    verify_remote: RemoteOption = False
+
+
+@command(app, "sync")
+def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
+    """Bring a folder into a bucket and wait until all of it is searchable.
+
+    Only what has changed is sent; a file that moved is renamed there without being sent; a changed file takes the old
+    one's place when it is ready. Files that are gone here stay in the bucket unless --prune says otherwise, and what
+    sync did not put there is never touched. Killed anywhere, the same command goes on where it was.
+    """
+    return run(call, flags)
+
+
+def run(call: Invocation, flags: SyncFlags) -> Exit:
+    """Sync what the flags name, and report."""
+    mappings = find_mappings(call, flags)
+    max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
+    with call.client() as client:
+        limits = client.limits()
+        client.pace_creates(limits["limits"]["creates_per_second"]["value"])
+        options = _options(call, flags, limits, max_delete)
+        reports = [_sync(call, client, mapping, options, flags) for mapping in mappings]
+    call.console.show(_as_json(reports, is_all=flags.all), lambda: _render(call, reports))
+    for report in reports:
+        if report.stopped_by is not None:
+            call.console.fail(report.stopped_by)
+        say_next(call.console, report)
+    return worst(report.exit for report in reports)
+
+
+def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
+    """What to sync: all mappings of the project, the one that is named or has the folder, or the folder as given."""
+    known = _project_mappings(call)
+    if flags.all:
+        if flags.folder is not None or not known:
+            raise UsageError(
+                "--all takes no folder." if flags.folder else "No `svc.toml` with a [[map]] was found.",
+                hint="name the folder, or write a mapping.",
+            )
+        return known
+    folder = Path(flags.folder or ".").absolute()
+    named = [each for each in known if each.name == flags.name or (not flags.name and _is_same(each.folder, folder))]
+    if named and flags.bucket in (None, named[0].bucket):
+        return named[:1]
+    resolved = folder.resolve()
+    return [Mapping(name=flags.name or name_of(resolved), folder=resolved, bucket=call.bucket(flags.bucket))]
+
+
+def _project_mappings(call: Invocation) -> list[Mapping]:
+    path = call.settings.project_file
+    tables = read_mapping_tables(path) if path is not None else []
+    return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _options(call: Invocation, flags: SyncFlags, limits: dict[str, Any], max_delete: MaxDelete) -> Options:
+    get, known = call.settings.get, limits["limits"]
+    jobs = get("sync.jobs", flags.jobs)
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
+    extensions = {f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]}
+    return Options(
+        filters=Filters(
+            follow_links=flags.follow_links or get("sync.follow_links"),
+            max_bytes=known["file_bytes"]["value"],
+            max_path_characters=known["title_characters"]["value"],
+        ),
+        extensions=frozenset(extensions),
+        max_delete=max_delete,
+        wait=get("wait", flags.wait),
+        timeout_s=parse_duration(get("sync.timeout", flags.timeout)),
+        jobs=jobs,
+        is_thorough=flags.checksum,
+        verify_remote=flags.verify_remote,
+        is_strict=flags.strict or get("sync.strict"),
+        is_dry=flags.dry_run,
+        tells_pending=flags.exit_code,
+        may_create=not (flags.no_create or get("sync.no_create")),
+    )
+
+
+def _sync(call: Invocation, client: Client, mapping: Mapping, options: Options, flags: SyncFlags) -> Report:
+    get = call.settings.get
+    filters = replace(
+        options.filters,
+        include=(*mapping.include, *get("sync.include", flags.include)),
+        exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
+    )
+    prune = flags.prune or mapping.prune or get("sync.prune")
+    index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.base_url)
+    with call.progress() as progress:
+        return sync(
+            client,
+            mapping,
+            replace(options, filters=filters, prune=prune),
+            index_path,
+            progress,
+            lambda item: _stream(call, item),
+        )
+
+
+def _stream(call: Invocation, item: Item) -> None:
+    call.console.event({"type": "sync.item", **item.as_json()})
+
+
+def _as_json(reports: Sequence[Report], *, is_all: bool) -> dict[str, Any]:
+    if not is_all:
+        return reports[0].as_json()
+    return {
+        "v": 1,
+        "type": "sync.summary",
+        "mappings": [report.as_json() for report in reports],
+        "exit_code": int(worst(report.exit for report in reports)),
+    }
+
+
+def _render(call: Invocation, reports: Sequence[Report]) -> str:
+    return "\n\n".join(render_report(call.console, report) for report in reports)

@@ -1,0 +1,87 @@
+"""How the end of a sync reads: counts first, then what needs attention, then the next command."""
+
+from svc_cli.console import Console, clean
+from svc_cli.exits import Exit
+from svc_cli.render import size, table
+from svc_cli.sync.reports import ACTIONS, CHANGES, Report
+
+#: Files of a kind are named up to this number; the rest is counted. `--json` names all.
+MOST_NAMES = 12
+#: What these are called when nothing was done.
+DRY_WORDS = {
+    "created": "to create",
+    "updated": "to update",
+    "moved": "to move",
+    "retried": "to retry",
+    "detached": "to detach",
+    "deleted": "to delete",
+}
+
+
+def render_report(console: Console, report: Report) -> str:
+    """The whole report of one mapping."""
+    parts = [_counts(console, report), _changes(console, report), _troubles(console, report), _skips(console, report)]
+    notes = "\n".join(f"note: {clean(note)}" for note in report.notes)
+    return "\n\n".join(part for part in (*parts, notes) if part)
+
+
+def say_next(console: Console, report: Report) -> None:
+    """Name the command that comes next."""
+    if report.stopped_by or report.is_dry:
+        return
+    if report.counts["failed"]:
+        console.next_step(f"svc status -b {report.bucket}")
+    elif report.exit is Exit.DONE and report.has_changes:
+        console.next_step(f'svc search "…" -b {report.bucket}')
+
+
+def _word(action: str, *, is_dry: bool) -> str:
+    return DRY_WORDS.get(action, action) if is_dry else action
+
+
+def _counts(console: Console, report: Report) -> str:
+    counts = report.counts
+    total = sum(counts[action] for action in ACTIONS)
+    head = f"{total} files, {clean(report.mapping)} to bucket {clean(report.bucket)}, {report.duration_ms / 1000:.1f} s"
+    rows = [
+        (_word(action, is_dry=report.is_dry), counts[action], _bytes_of(report, action))
+        for action in ACTIONS
+        if counts[action]
+    ]
+    if counts["pending"] and not report.is_dry:
+        rows.append(("pending", counts["pending"], ""))
+    return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
+
+
+def _bytes_of(report: Report, action: str) -> str:
+    if action not in ("created", "updated"):
+        return ""
+    return size(sum(item.size_bytes or 0 for item in report.items.values() if item.action == action))
+
+
+def _changes(console: Console, report: Report) -> str:
+    """A plan names its files; what was done is only counted."""
+    if not report.is_dry:
+        return ""
+    planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]
+    rows = [(_word(item.action, is_dry=True), item.path) for item in planned[:MOST_NAMES]]
+    if len(planned) > MOST_NAMES:
+        rows.append(("", f"and {len(planned) - MOST_NAMES} more"))
+    return table(console, ("", "file"), rows) if rows else ""
+
+
+def _troubles(console: Console, report: Report) -> str:
+    troubled = [item for item in report.items.values() if item.error]
+    rows = [(item.action, item.path, item.error["code"], item.error["message"]) for item in troubled if item.error]
+    hints = sorted({item.error["hint"] for item in troubled if item.error and item.error.get("hint")})
+    if not rows:
+        return ""
+    return "\n".join([table(console, ("", "file", "why", ""), rows), *(f"hint: {clean(hint)}" for hint in hints)])
+
+
+def _skips(console: Console, report: Report) -> str:
+    skipped = [item for item in report.items.values() if item.action == "skipped"]
+    rows = [("skipped", item.path, item.reason) for item in skipped[:MOST_NAMES]]
+    if len(skipped) > MOST_NAMES:
+        rows.append(("skipped", f"and {len(skipped) - MOST_NAMES} more", "--json names all"))
+    return table(console, ("", "left out", "why"), rows) if rows else ""

@@ -1,0 +1,104 @@
+"""The end of a sync: wait until what was sent is searchable, then take out what is gone, where wanted and safe."""
+
+from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.errors import ApiError
+from svc_cli.sync import safety
+from svc_cli.sync.comparing import Comparison
+from svc_cli.sync.holdings import Holdings
+from svc_cli.sync.index import Row
+from svc_cli.sync.plan import row_of
+from svc_cli.sync.safety import Findings
+from svc_cli.sync.scenes import Scene
+from svc_cli.uploads.summaries import Item
+
+
+def wait(scene: Scene, bucket_id: str) -> None:
+    """Wait until every accepted source is ready or has failed. Raises WaitTimedOut."""
+    pending = {item.source_id: item for item in scene.report.items.values() if item.is_pending and item.source_id}
+    if not pending:
+        return
+    scene.progress.begin("indexing", len(pending))
+    watch = Watch(list(pending), bucket_id)
+    try:
+        wait_until_settled(
+            scene.client,
+            watch,
+            timeout_s=scene.options.timeout_s,
+            on_change=lambda seen: scene.progress.update(seen.settled_count),
+        )
+    finally:
+        _take_over(scene, pending, watch)
+
+
+def _take_over(scene: Scene, pending: dict[str, Item], watch: Watch) -> None:
+    """What is known of each source by now, in the report and in the index."""
+    rows = scene.index.load()
+    changed = []
+    for source_id, source in watch.seen.items():
+        if not source:
+            continue
+        item = pending[source_id]
+        item.follow(source)
+        scene.on_item(item)
+        row = rows.get(item.path)
+        if row is not None and source["status"] != "gone":
+            changed.append(row_of({**source, "title": row.path}, row, row.place_id))
+    scene.index.save(changed)
+
+
+def remove(scene: Scene, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:
+    """Take what is gone out of the bucket; or say that it still answers, and why it was left.
+
+    Without a bucket, or in a dry run, it is only said. Raises SafetyStop where more is gone than may be.
+    """
+    gone = [(row.path, source_id) for row in comparison.gone for source_id in _ids(row)]
+    gone += [(source["title"], source["id"]) for source in known.surplus]
+    if not gone:
+        return
+    found = Findings(
+        gone=len(gone),
+        owned=owned(known) + len(known.surplus),
+        is_complete=comparison.snapshot.is_complete,
+        is_moved=is_moved,
+        failed=sum(item.error is not None for item in scene.report.items.values()),
+    )
+    if scene.options.prune == "none":
+        _leave(scene, gone, "--prune detach")
+    elif (reason := safety.reason_to_keep(found)) is not None:
+        _leave(scene, gone, reason)
+    else:
+        safety.refuse_too_many(found, scene.options.max_delete)
+        for path, source_id in gone:
+            _take_out(scene, path, source_id, bucket_id)
+
+
+def owned(known: Holdings) -> int:
+    """How many files the mapping has in the bucket."""
+    return sum(row.source_id is not None for row in known.rows.values())
+
+
+def _leave(scene: Scene, gone: list[tuple[str, str]], why: str) -> None:
+    for path, source_id in gone:
+        scene.report.items.setdefault(path, Item(path=path, action="gone", source_id=source_id, ready=True))
+    scene.note(f"{len(gone)} files are gone here and still answer: {why}.")
+
+
+def _take_out(scene: Scene, path: str, source_id: str, bucket_id: str | None) -> None:
+    is_delete = scene.options.prune == "delete"
+    item = Item(path=path, action="deleted" if is_delete else "detached", source_id=source_id, ready=True)
+    if bucket_id is not None and not scene.options.is_dry:
+        try:
+            if is_delete:
+                scene.client.delete_source(source_id)
+            else:
+                scene.client.detach_source(bucket_id, source_id)
+        except ApiError as error:
+            if error.code != "source_not_found":
+                item.refuse(error)
+    scene.report.items.setdefault(path, item)
+    scene.on_item(item)
+
+
+def _ids(row: Row) -> list[str]:
+    """The sources of a row: the newest, and the one whose place it has not taken."""
+    return list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))

@@ -1,0 +1,60 @@
+"""What every step of a sync is given: the service, the mapping, how to sync, what is known, and the report."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from svc_cli.client.api import Client
+from svc_cli.progress import Progress
+from svc_cli.sync.index import Index
+from svc_cli.sync.mappings import Mapping, Prune
+from svc_cli.sync.reports import Report
+from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
+from svc_cli.sync.snapshots import Filters
+from svc_cli.uploads.summaries import Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to sync."""
+
+    filters: Filters
+    #: Extensions that the service can read.
+    extensions: frozenset[str]
+    prune: Prune = "none"
+    max_delete: MaxDelete = DEFAULT_MAX_DELETE
+    wait: Literal["ready", "accepted"] = "ready"
+    timeout_s: float | None = None
+    jobs: int = 4
+    #: Hash every file, whatever its times say.
+    is_thorough: bool = False
+    #: List the bucket, whatever its revision says.
+    verify_remote: bool = False
+    is_strict: bool = False
+    is_dry: bool = False
+    tells_pending: bool = False
+    may_create: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One sync of one mapping."""
+
+    client: Client
+    mapping: Mapping
+    options: Options
+    index: Index
+    progress: Progress
+    report: Report
+    on_item: Callable[[Item], None]
+
+    def tell(self, item: Item) -> None:
+        """Report what became of a file."""
+        self.report.add(item)
+        unchanged = self.report.unchanged
+        self.progress.update(len(self.report.items), f"{unchanged} unchanged" if unchanged else "")
+        self.on_item(item)
+
+    def note(self, text: str) -> None:
+        """Report something besides."""
+        self.report.notes.append(text)
