@@ -79,6 +79,8 @@ BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 URL = (*NO_BUCKET, *WEB)
+#: A page without bytes is one that can't be analysed.
+PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.STORAGE_FULL, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
@@ -129,8 +131,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=importing.UrlImport, query=DRY, repeatable=True, errors=(*URL, *BYTES, E.URL_IS_WEB_PAGE)),
     Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
              body=importing.UrlImport, query=DRY, repeatable=True,
-             errors=(*URL, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS,
-                     E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*URL, *PAGED)),
     Endpoint("POST", B + "/qa", qa.create, "Add a question and its answer", S_ANY,
              body=question.QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
@@ -166,7 +167,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NAMED, *GATES)),
     Endpoint("POST", K + "/websites", legacy.add_page, "Take in a web page (alias)", S_ANY,
              body=old.LegacyUrlImport, query=DRY, repeatable=True, successor=B + "/pages",
-             errors=(*NAMED, *WEB, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*NAMED, *WEB, *PAGED)),
 
     Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
              query=MEMBERS, errors=NO_BUCKET),
