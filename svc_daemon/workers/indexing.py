@@ -131,7 +131,7 @@ class IndexingWorker:
 
     async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
         log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)
-        await fail_indexing(self._context, claim, failure, jitter=random.random())  # noqa: S311 - spreads retries only
+        await fail_indexing(self._context, claim, failure, jitter=random.SystemRandom().random())
 
     async def _keep_lease(self, claim: IndexingClaim) -> None:
         while True:

@@ -129,7 +129,7 @@ class RebuildingWorker:
     async def _give_back(self, task: Task, error: Exception) -> None:
         unexpected = None if isinstance(error, ProviderError) else error
         log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=unexpected)
-        jitter = random.random()  # noqa: S311 - spreads retries only
+        jitter = random.SystemRandom().random()
         is_damaged = isinstance(error, IndexDamaged)
         await give_back_rebuild(self._context, task, str(error), jitter, is_damaged=is_damaged)
 
