@@ -133,3 +133,13 @@ def test_a_body_may_be_missing_only_where_that_is_described(
     answer = stage.send(call.but(json=None))
     required = document["paths"][row.path][row.method.lower()]["requestBody"]["required"]
     assert (answer.status_code == 415) is required
+
+
+def test_the_document_says_null_of_what_need_not_be_sent(document: dict[str, Any], shared: Daemon) -> None:
+    schemas = document["components"]["schemas"]
+    session, null = schemas["UploadCreate"], {"type": "null"}
+    optional = session["properties"].keys() - session["required"] - {"webhook"}  # which may be none of a session's
+    assert all(null in session["properties"][name]["anyOf"] for name in optional)
+    assert not any("anyOf" in session["properties"][name] for name in session["required"])
+    body = {"filename": "a.md", "size_bytes": 9} | dict.fromkeys(optional)
+    assert shared.ask("POST", "/v1/buckets/inbox/uploads", json=body).status_code == 201
