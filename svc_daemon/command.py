@@ -73,14 +73,14 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
 ) -> None:
     """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
+    from svc_daemon.directories import DirectoryLocked
     from svc_daemon.offline import NoDirectory, verify_directory
     from svc_daemon.provider.errors import ProviderError
-    from svc_daemon.server import DirectoryLocked
 
     try:
         verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except DirectoryLocked as error:
-        _refuse("svc_data_dir_locked", f"{error} Stop it first: svc daemon stop.", EXIT_LOCKED, as_json)
+        _refuse("svc_data_dir_locked", str(error), EXIT_LOCKED, as_json)
     except NoDirectory as error:
         _refuse("svc_data_dir_not_found", str(error), EXIT_MISSING, as_json)
     except (ServiceError, ProviderError, OSError) as error:
@@ -172,7 +172,8 @@ def create_key(
 
 def _run(settings: Settings) -> None:
     # Loaded here, so that a wrong setting is told at once.
-    from svc_daemon.server import AddressTaken, DirectoryLocked
+    from svc_daemon.directories import DirectoryLocked
+    from svc_daemon.server import AddressTaken
     from svc_daemon.server import serve as run
 
     try:

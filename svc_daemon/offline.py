@@ -16,12 +16,13 @@ from typing import Any
 from svc_daemon.core.addresses import AddressPolicy
 from svc_daemon.core.problems import Problem
 from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.directories import lock_directory, make_folders
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.mending import mend
 from svc_daemon.operations.verifying import Directory, Findings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
-from svc_daemon.server import lock_directory, make_folders, open_context
+from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts

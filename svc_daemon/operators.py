@@ -21,10 +21,10 @@ from pydantic import BaseModel
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.database import Database
+from svc_daemon.directories import DirectoryLocked, lock_directory, make_folders
 from svc_daemon.operations.installations import prepare_installation
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import DirectoryLocked, lock_directory, make_folders
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 

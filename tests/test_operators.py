@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from svc_daemon.core.api_keys import PRESETS
+from svc_daemon.directories import lock_directory
 from svc_daemon.operations.teams import list_teams
 from svc_daemon.operators import Errand, Unreachable, run_errand
-from svc_daemon.server import lock_directory
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.odd_servers import serving
 from tests.conftest import MakeInstallation

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.directories import DirectoryLocked, lock_directory
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.offline import NoDirectory, verify_directory
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import DirectoryLocked, lock_directory
 from tests.api.daemons import Daemon, Loop
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, overwrite

@@ -13,7 +13,7 @@ DAEMON_LEVELS = (
     ("api", "workers"),
     ("operations",),
     ("store", "provider", "extract", "fetch"),
-    ("database",),
+    ("database", "directories"),
     ("core",),
     ("errors",),
     ("settings",),

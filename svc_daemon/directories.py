@@ -1,0 +1,44 @@
+"""The data directory as a whole: its folders, and the lock that one process at a time holds."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from svc_daemon.errors import StorageError
+from svc_daemon.paths import DataFiles
+
+
+class DirectoryLocked(Exception):
+    """Another process owns the data directory; the message has the way out."""
+
+
+def make_folders(files: DataFiles) -> None:
+    """Make what is missing of the data directory; raises StorageError where that can't be."""
+    try:
+        for folder in (
+            files.root,
+            files.blobs,
+            files.staging,
+            files.parts,
+            files.scratch,
+            files.index,
+            files.log.parent,
+        ):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One that somebody made beforehand may be open to all.
+        files.root.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
+
+
+@contextmanager
+def lock_directory(files: DataFiles) -> Iterator[None]:
+    """Hold the data directory; the kernel lets go of the lock however the process ends."""
+    with files.lock.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DirectoryLocked(
+                f"Another process owns {files.root}. Stop it with `svc daemon stop`, or name another in SVC_DATA_DIR."
+            ) from error
+        yield
