@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import typer
 
-from svc_daemon.core.times import parse_span_s, to_text
+from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import SettingError, Settings
@@ -70,7 +70,7 @@ def serve(
 def verify(
     read_data: Annotated[bool, typer.Option("--read-data", help="Read every stored byte and every word, too.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without guessing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
     from svc_daemon.directories import DirectoryLocked
@@ -163,11 +163,17 @@ def create_key(
     from svc_daemon.operators import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
 
-    fields = {"team": team, "name": name, "preset": preset, "capabilities": can, "expires_at": _moment(expires)}
+    fields = {
+        "team": team,
+        "name": name,
+        "preset": preset,
+        "capabilities": can,
+        "expires_at": _moment(expires, as_json),
+    }
     body = _model(OperatorKeyCreate, fields, as_json)
     verb = partial(verbs.create_team_key, fields=body)
     made = _perform(Errand(method="POST", path="/admin/keys", body=body, verb=verb), as_json)
-    _show_key(_saved(made) if save else made, as_json)
+    _show_key(_saved(made, as_json) if save else made, as_json)
 
 
 def _run(settings: Settings) -> None:
@@ -197,9 +203,17 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
         _refuse(error.code, error.message, EXIT_REFUSED, as_json)
 
 
-def _moment(expires: str | None) -> str | None:
-    span_s = parse_span_s(expires or "")
-    return expires if span_s is None else to_text(datetime.now(UTC) + timedelta(seconds=span_s))
+def _moment(expires: str | None, as_json: bool) -> str | None:
+    """When a key ends that is to end after a span, or at a moment."""
+    if expires is None:
+        return None
+    try:
+        span_s = parse_span_s(expires)
+        moment = from_text(expires) if span_s is None else datetime.now(UTC) + timedelta(seconds=span_s)
+        return to_text(moment)
+    except (ValueError, OverflowError):
+        told = f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
+        _refuse("svc_usage", told, EXIT_USAGE, as_json)
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
@@ -225,12 +239,18 @@ def _exit_of(status: int) -> int:
     return EXIT_MISSING if status == 404 else EXIT_REFUSED
 
 
-def _saved(made: dict[str, Any]) -> dict[str, Any]:
+def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
     """Put the key where `svc` on this machine looks for it, in place of any other."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key
-    write_secret(path, made["key"]["key"])
+    try:
+        write_secret(path, made["key"]["key"])
+    except OSError as error:
+        told = (
+            f"{path} can't be written ({error.strerror}): mend that and ask again. Nobody has seen {made['key']['id']}."
+        )
+        _refuse("svc_file_refused", told, EXIT_USAGE, as_json)
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 

@@ -18,7 +18,7 @@ from tests.conftest import MakeInstallation
 from tests.test_command import command_line
 
 Json = dict[str, Any]
-REFUSED, MISSING, UNREACHABLE = 3, 5, 12
+USAGE, REFUSED, MISSING, UNREACHABLE = 2, 3, 5, 12
 
 
 def run(installation: Installation, *arguments: str) -> Finished:
@@ -106,6 +106,25 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     assert (saved.exit, "sk-" in saved.stdout + saved.stderr) == (0, False)
     assert stat.S_IMODE(either.files.admin_key.stat().st_mode) == 0o600
     assert either.svc("bucket", "ls").exit == 0
+
+
+def test_a_key_that_cannot_be_saved_is_one_json_value_that_names_it(make_installation: MakeInstallation) -> None:
+    installation = make_installation()
+    made(installation, "team", "ls")
+    installation.files.admin_key.unlink()
+    installation.files.admin_key.mkdir()
+    ended = run(installation, "key", "create", "--team", "default", "--preset", "admin", "--save", "--json")
+    assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_file_refused")
+    assert f"{installation.files.admin_key} can't be written" in ended.json["error"]["message"]
+    assert "key_" in ended.json["error"]["message"]
+
+
+@pytest.mark.parametrize("expires", ["5", "soon", "2030-01-31", "999999999d"])
+def test_an_expiry_that_is_none_is_told_with_what_is_one(shared_installation: Installation, expires: str) -> None:
+    words = ("key", "create", "--team", "default", "--preset", "read", "--expires", expires)
+    ended = run(shared_installation, *words, "--json")
+    assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_usage")
+    assert "30d" in ended.json["error"]["message"]
 
 
 def test_what_is_saved_is_not_told(make_installation: MakeInstallation) -> None:
