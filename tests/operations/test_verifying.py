@@ -151,8 +151,11 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
     overwrite(whole.index)
     assert whole.verify(repair=True).is_whole
     daemon = make_daemon("data")
+    first_task = daemon.source(whole.source)["task"]
+    assert daemon.source(whole.source)["status"] == "active"
     daemon.start()
     daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued)
+    assert daemon.source(whole.source)["task"] == first_task
     assert whole.source in daemon.found("umber quay paragraph")
     daemon.close()
     assert whole.told(read_data=True) == []
