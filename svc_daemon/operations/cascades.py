@@ -15,6 +15,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core import ids, retries
 from svc_daemon.errors import ServiceError
+from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.keys import get_reachable_bucket
@@ -28,14 +29,12 @@ from svc_daemon.store.tasks import (
     claim_task,
     create_task,
     extend_lease,
-    find_waiting,
     finish_task,
     is_held,
     park_task,
     retry_task,
     update_progress,
 )
-from svc_daemon.store.teams import list_team_ids
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import CASCADE
@@ -90,21 +89,13 @@ def queue_cascade(connection: Connection, context: Context, bucket: Bucket) -> C
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
     """Claim the oldest waiting cascade of the first team that has one."""
-    now = context.clock.timestamp()
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
 
-    def find(connection: Connection) -> str | None:
-        waiting = (find_waiting(connection, team_id, CASCADE, now) for team_id in list_team_ids(connection))
-        return next((task_id for task_id in waiting if task_id), None)
-
-    def claim(connection: Connection) -> CascadeClaim | None:
-        task_id = find(connection)
-        task = claim_task(connection, task_id, now, lease_until_s, STAGE) if task_id else None
+    def take(connection: Connection, task_id: str) -> CascadeClaim | None:
+        task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
         cascade = find_cascade(connection, task.id) if task else None
         return CascadeClaim(task, cascade) if task and cascade else None
 
-    # A look costs no commit, a claim does.
-    return await context.write(claim) if context.read(find) else None
+    return await claim_next(context, CASCADE, take)
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
@@ -227,7 +218,7 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
     update_cascade(connection, claim.task, cascade)
     done = cascade.deleted + cascade.detached + cascade.failed
     update_progress(connection, claim.task, STAGE, done, cascade.total)
-    extend_lease(connection, claim.task, context.clock.monotonic() + context.limits.lease_seconds)
+    extend_lease(connection, claim.task, lease_end_s(context))
 
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
