@@ -12,7 +12,7 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-ARCHIVED, DELETING = "archived", "deleting"
+DELETING = "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
 #: The least advanced first: a source's sync status is that of its slowest membership.

@@ -47,7 +47,7 @@ LIBRARY_OWNERS = {
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhook_signatures", "svc_cli.client.signatures"),
-    "httpx": ("svc_daemon.fetch", "svc_cli.client"),
+    "httpx": ("svc_cli.client",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
     "watchdog": ("svc_cli.sync.watch",),
