@@ -73,6 +73,13 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
     return source
 
 
+def get_changeable_source(connection: Connection, key: Key, source_id: str) -> Source:
+    """One that a change may be made to, which all of its buckets see; raises also as `refuse_out_of_reach`."""
+    source = get_reachable_source(connection, key, source_id)
+    refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
+    return source
+
+
 def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
     """Raises NotFound; a key that is kept to some buckets sees tasks of these, of sources there, and rebuilds."""
     task = get_task(connection, key.team_id, task_id)
