@@ -62,6 +62,14 @@ def test_a_file_and_a_page_are_told_apart_and_become_ready(take_in: Run, odd: Od
     ]
 
 
+def test_two_spellings_of_one_page_are_one_source_and_both_become_ready(take_in: Run, odd: OddServer) -> None:
+    finished = take_in(f"{odd.url}/news", f"{odd.url}/news#tickets")
+    assert finished.exit == 0, finished.stderr
+    assert len({item["source_id"] for item in finished.json["items"]}) == 1
+    assert [item["ready"] for item in finished.json["items"]] == [True, True]
+    assert finished.json["counts"]["pending"] == 0
+
+
 def test_the_same_command_again_fetches_nothing(take_in: Run, odd: OddServer) -> None:
     first, second = take_in(f"{odd.url}/ferries.md"), take_in(f"{odd.url}/ferries.md")
     assert [each.json["items"][0]["action"] for each in (first, second)] == ["created", "unchanged"]
