@@ -28,7 +28,7 @@ async def refresh_source(context: Context, key: Key, source_id: str, *, force: b
     """Fetch the source's URL again. Returns the source, and whether its content was another.
 
     Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
-    being indexed, `forbidden_project_key` where it is also in buckets that the key doesn't reach, `quota_exceeded`, and,
+    being indexed, `forbidden_project_key` where buckets that the key doesn't reach have it too, `quota_exceeded`, and,
     without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))

@@ -72,7 +72,8 @@ async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFi
 async def describe_source(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
 
-    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach. The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
+    The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
+    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if not change:
