@@ -32,7 +32,9 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
             return Checked("invalid", str(error).lower())
         # The library looks at the time first; of a call that was changed that is the smaller trouble.
         is_signed = _is_signed(hook, given, body)
-        return Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")
+        return (
+            Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")
+        )
     except ValueError:
         return Checked("invalid", "the signature header or the body is malformed")
     return Checked("valid")
