@@ -1,8 +1,11 @@
 """`verify` tells each broken promise of a data directory, and `--repair` mends what is no guess."""
 
 import os
+import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.offline import NoDirectory, verify_directory
 from svc_daemon.paths import DataFiles
+from svc_daemon.store import checks
 from tests.api.daemons import Daemon, Loop
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, overwrite
@@ -97,6 +101,33 @@ def test_damage_of_the_state_is_told_and_nothing_is_mended(whole: Whole) -> None
     assert (whole.files.staging / "half").exists()
 
 
+FLIPPED = {
+    "sources have tags that is no JSON": "UPDATE sources SET tags = '[1'",
+    "idempotency have answer that is no JSON": "UPDATE idempotency SET answer = '{'",
+    "sources have a status that there is not": "UPDATE sources SET status = 'activd'",
+    "uploads have a status that there is not": "UPDATE uploads SET status = 'opem'",
+}
+
+
+@pytest.mark.parametrize("told", FLIPPED)
+def test_a_word_that_nobody_can_read_is_told_and_nothing_is_mended(whole: Whole, told: str) -> None:
+    whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[told])
+    (whole.files.staging / "half").touch()
+    verdict = whole.verify(repair=True)
+    assert [problem.invariant for problem in verdict.findings.problems] == ["I10"]
+    assert told in verdict.findings.problems[0].message
+    assert (verdict.mended, (whole.files.staging / "half").exists()) == ([], True)
+
+
+def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
+    with closing(sqlite3.connect(whole.files.state)) as state:
+        tables = state.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+        checked = {(name, column) for name, sql in tables for column in re.findall(r"(\w*status) TEXT[^,]* CHECK", sql)}
+        for table, columns in checks.JSON_COLUMNS.items():
+            assert set(columns) <= {row[1] for row in state.execute(f"PRAGMA table_info({table})")}
+    assert set(checks.STATES) == checked
+
+
 def _snapshot(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
 
@@ -159,6 +190,14 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
     assert whole.source in daemon.found("umber quay paragraph")
     daemon.close()
     assert whole.told(read_data=True) == []
+
+
+def test_a_copy_that_somebody_put_beside_an_index_is_none_of_ours(whole: Whole) -> None:
+    kept = whole.index.with_name(f"{whole.team} (copy).db")
+    shutil.copy(whole.index, kept)
+    (whole.files.staging / "half").touch()
+    assert whole.verify(repair=True).is_whole
+    assert kept.exists()
 
 
 def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon) -> None:
