@@ -86,6 +86,23 @@ def test_an_index_that_was_removed_is_made_again(installation: Installation) -> 
     assert hits == [source_id]
 
 
+def test_stored_files_of_a_lost_database_are_kept(installation: Installation) -> None:
+    with installation.client() as client:
+        make_bucket(client, "inbox")
+        source_id = upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"]
+    installation.stop()
+    kept = installation.files.state.rename(installation.files.root / "kept.db")
+    for _ in range(2):
+        refused = installation.spawn_daemon()
+        assert refused.wait(30) == 1
+        assert "restore the database" in installation.printed()
+        assert (installation.files.blobs / source_id).exists()
+    kept.replace(installation.files.state)
+    installation.start()
+    with installation.client() as client:
+        assert wait_ended(client, source_id)["ready"] is True
+
+
 def _hits(installation: Installation, query: str) -> list[str]:
     with installation.client() as client:
         answer = client.post("/v1/search", json={"query": query})
