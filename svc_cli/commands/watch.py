@@ -62,6 +62,7 @@ class RunFlags:
     include: IncludeOption = None
     exclude: ExcludeOption = None
     follow_links: LinksOption = False
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for mappings where there are none yet.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +88,7 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     """
     from svc_cli.sync.watch.engines import Engine
 
-    shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags)}
+    shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
     engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
     display = Display(call.console)
     with _ended_by_signals() as ending, display:
@@ -251,7 +252,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
             "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
         )
     known = [mapping for mapping, _ in _known(call)]
-    if not known:
+    if not known and not flags.stay:
         raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
     refuse_overlaps(known, "svc watch run")
     return known
