@@ -12,12 +12,12 @@ from svc_cli.errors import UsageError
 from svc_cli.services import Launchd, Systemd, manager_for, services_of
 from tests.acceptance.installations import Installation
 
-ENVIRON = {"HOME": "/home/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000", "SVC_API_KEY": "sk-secret"}
+ENVIRON = {"HOME": "/users/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000", "SVC_API_KEY": "sk-secret"}
 
 
 def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None:
     daemon, watch = (Systemd(ENVIRON).unit(service) for service in services_of(ENVIRON))
-    assert daemon.path == Path("/home/ann/.config/systemd/user/svc.service")
+    assert daemon.path == Path("/users/ann/.config/systemd/user/svc.service")
     assert f"ExecStart={sys.executable} -P -m svc_daemon serve\n" in daemon.text
     assert "Environment=SVC_LISTEN=127.0.0.1:9000\n" in daemon.text
     assert "sk-secret" not in daemon.text + watch.text
@@ -56,7 +56,7 @@ def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
     assert isinstance(manager, Launchd)
     unit = manager.unit(services_of(ENVIRON)[0])
     agent = plistlib.loads(unit.text.encode())
-    assert unit.path == Path("/home/ann/Library/LaunchAgents/local.svc.plist")
+    assert unit.path == Path("/users/ann/Library/LaunchAgents/local.svc.plist")
     assert agent["ProgramArguments"] == list(services_of(ENVIRON)[0].command)
     assert agent["EnvironmentVariables"] == {"SVC_LISTEN": "127.0.0.1:9000"}
 

@@ -4,7 +4,7 @@ import pytest
 
 from svc_cli.sync.watch.hints import EVERYTHING, Event, Hint, Kind, hints_of
 
-ROOT = "/home/ann/docs"
+ROOT = "/users/ann/docs"
 
 
 def hints(verb: str, path: str, target: str = "", *, is_folder: bool = False, fresh: str = "") -> list[Hint]:

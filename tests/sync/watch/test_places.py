@@ -8,8 +8,8 @@ from svc_cli.sync.watch.places import count_folders, kind_of
 
 MOUNTS = [
     "/dev/sda1 / ext4 rw 0 0",
-    "server:/home /home nfs4 rw 0 0",
-    "/dev/sdb1 /home/ann/local xfs rw 0 0",
+    "server:/users /users nfs4 rw 0 0",
+    "/dev/sdb1 /users/ann/local xfs rw 0 0",
     "//server/share /mnt/two\\040words cifs rw 0 0",
     "tmpfs /over tmpfs rw 0 0",
     "me@host: /over fuse.sshfs rw 0 0",
@@ -22,9 +22,9 @@ MOUNTS = [
     [
         ("/etc", "ext4"),
         ("/", "ext4"),
-        ("/home/ann", "nfs4"),
-        ("/homely", "ext4"),
-        ("/home/ann/local/docs", "xfs"),
+        ("/users/ann", "nfs4"),
+        ("/usersly", "ext4"),
+        ("/users/ann/local/docs", "xfs"),
         ("/mnt/two words/docs", "cifs"),
         ("/over", "fuse.sshfs"),
     ],
