@@ -103,9 +103,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     mappings = find_mappings(call, flags)
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
     with call.client() as client:
-        limits = client.limits()
-        client.pace_creates(limits["limits"]["creates_per_second"]["value"])
-        options = _options(call, flags, limits, max_delete)
+        options = options_of(call, client, flags, max_delete)
         reports = [_sync(call, client, mapping, options, flags) for mapping in mappings]
     call.console.show(_as_json(reports, is_all=flags.all), lambda: _render(call, reports))
     for report in reports:
@@ -117,7 +115,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
 
 def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     """What to sync: all mappings of the project, the one that is named or has the folder, or the folder as given."""
-    known = _project_mappings(call)
+    known = project_mappings(call)
     if flags.all:
         if flags.folder is not None or not known:
             raise UsageError(
@@ -133,7 +131,8 @@ def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     return [Mapping(name=flags.name or name_of(resolved), folder=resolved, bucket=call.bucket(flags.bucket))]
 
 
-def _project_mappings(call: Invocation) -> list[Mapping]:
+def project_mappings(call: Invocation) -> list[Mapping]:
+    """The mappings of the nearest `svc.toml`."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
@@ -143,7 +142,10 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def _options(call: Invocation, flags: SyncFlags, limits: dict[str, Any], max_delete: MaxDelete) -> Options:
+def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> Options:
+    """How to sync, as far as it is the same for all mappings; the client is paced as the service allows."""
+    limits = client.limits()
+    client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
     jobs = get("sync.jobs", flags.jobs)
     if not 1 <= jobs <= MOST_JOBS:
@@ -169,20 +171,24 @@ def _options(call: Invocation, flags: SyncFlags, limits: dict[str, Any], max_del
     )
 
 
-def _sync(call: Invocation, client: Client, mapping: Mapping, options: Options, flags: SyncFlags) -> Report:
+def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
+    """The same, with what is the mapping's own."""
     get = call.settings.get
     filters = replace(
         options.filters,
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
-    prune = flags.prune or mapping.prune or get("sync.prune")
+    return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
+
+
+def _sync(call: Invocation, client: Client, mapping: Mapping, options: Options, flags: SyncFlags) -> Report:
     index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.base_url)
     with call.progress() as progress:
         return sync(
             client,
             mapping,
-            replace(options, filters=filters, prune=prune),
+            options_for(call, mapping, options, flags),
             index_path,
             progress,
             lambda item: _stream(call, item),

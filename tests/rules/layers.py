@@ -26,7 +26,7 @@ CLI_LEVELS = (
     ("commands",),
     ("sync",),
     ("uploads", "connections"),
-    ("client", "daemon_process"),
+    ("client", "daemon_process", "services"),
     ("daemon_probes", "progress", "render"),
     ("console",),
     ("settings", "credentials"),
