@@ -16,6 +16,7 @@ from typing import Any
 from svc_daemon.core.addresses import AddressPolicy
 from svc_daemon.core.problems import Problem
 from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.errors import StorageError
 from svc_daemon.directories import lock_directory, make_folders
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.mending import mend
@@ -75,7 +76,8 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Look at the directory, and mend it where that is asked for.
 
-    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release.
+    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a repair that would give
+    up every source because the folder of their bytes is not there.
     """
     files = DataFiles(root)
     if not files.state.is_file():
@@ -84,8 +86,18 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         findings = _look(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
+        _refuse_lost_volume(files, findings)
         mended = asyncio.run(_mend(files, findings.problems))
         return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
+
+
+def _refuse_lost_volume(files: DataFiles, findings: Findings) -> None:
+    """All bytes gone at once is a volume that isn't mounted, not so many lost files."""
+    if findings.counts["sources"] and not findings.counts["blobs"]:
+        raise StorageError(
+            f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing was"
+            " mended. Is a volume not mounted? Bring it back, or restore a backup."
+        )
 
 
 def _look(files: DataFiles, *, read_data: bool) -> Findings:

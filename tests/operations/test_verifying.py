@@ -61,6 +61,16 @@ def test_what_can_be_mended_is_whole_after_a_repair_and_the_rest_still_told(whol
     assert whole.verify(read_data=True).is_whole == mendable
 
 
+def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) -> None:
+    shutil.rmtree(whole.files.blobs)
+    with pytest.raises(StorageError, match="Is a volume not mounted"):
+        whole.verify(repair=True)
+    whole.files.blobs.mkdir()
+    with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was mended"):
+        whole.verify(repair=True)
+    assert len([problem for problem in whole.verify().findings.problems if problem.invariant == "I3"]) == 7
+
+
 def test_an_index_that_is_being_made_anew_is_not_looked_at(whole: Whole) -> None:
     for index in whole.files.index.glob("*.db*"):
         index.unlink()
