@@ -16,8 +16,8 @@ from typing import Any
 from svc_daemon.core.addresses import AddressPolicy
 from svc_daemon.core.problems import Problem
 from svc_daemon.database import log_bytes, open_unchanging
-from svc_daemon.errors import StorageError
 from svc_daemon.directories import lock_directory, make_folders
+from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.mending import mend
 from svc_daemon.operations.verifying import Directory, Findings, verify
