@@ -73,8 +73,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
-    from svc_daemon.directories import DirectoryLocked
-    from svc_daemon.offline import NoDirectory, verify_directory
+    from svc_daemon.directories import DirectoryLocked, NoDirectory
+    from svc_daemon.offline import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
     try:
@@ -106,7 +106,8 @@ def create_team(
 
     body = _model(TeamCreate, {"name": name}, as_json)
     verb = partial(verbs.create_team, fields=body)
-    made = _perform(Errand(method="POST", path="/admin/teams", body=body, verb=verb), as_json)
+    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_tell_install)
+    made = _perform(errand, as_json)
     _show_key(made, as_json)
 
 
@@ -216,13 +217,20 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         _refuse("svc_usage", told, EXIT_USAGE, as_json)
 
 
+def _tell_install(files: DataFiles) -> None:
+    print(f"there was no installation in {files.root}; it is made now, with the team `default`", file=sys.stderr)
+
+
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.directories import NoDirectory
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
     # What is made on the way is for this user alone.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
+    except NoDirectory as error:
+        _refuse("svc_data_dir_not_found", str(error), EXIT_MISSING, as_json)
     except ServiceError as error:
         _refuse(error.code, error.message, _exit_of(error.rule.status), as_json)
     except Refused as error:

@@ -8,6 +8,16 @@ from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 
 
+class NoDirectory(Exception):
+    """There is no installation where one was looked for; the message has the way out."""
+
+    def __init__(self, files: DataFiles) -> None:
+        super().__init__(
+            f"There is no data directory at {files.root}: it has no {files.state.name}. "
+            "Name the right one in SVC_DATA_DIR; `svc-daemon serve` makes a new one."
+        )
+
+
 class DirectoryLocked(Exception):
     """Another process owns the data directory; the message has the way out."""
 

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hmac import compare_digest
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.database import Database
-from svc_daemon.directories import DirectoryLocked, lock_directory, make_folders
+from svc_daemon.directories import DirectoryLocked, NoDirectory, lock_directory, make_folders
 from svc_daemon.operations.installations import prepare_installation
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
@@ -59,11 +59,17 @@ class Errand:
     path: str
     body: BaseModel | None
     verb: Verb
+    #: Told of the data directory before an installation is made there; without it, none is made.
+    on_install: Callable[[DataFiles], None] | None = None
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The verb's answer; raises Unreachable, Refused, and ServiceError where it is refused offline."""
-    make_folders(files)
+    """The verb's answer; raises NoDirectory, Unreachable, Refused, and ServiceError where it is refused offline."""
+    if errand.on_install is not None:
+        make_folders(files)
+    elif not files.state.is_file() and not files.lock.is_file():
+        # With a lock alone, a daemon may be about to make it. Nothing is left in a folder that was meant for others.
+        raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
         try:
@@ -82,6 +88,10 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
 
 
 def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
+    if not files.state.is_file():
+        if errand.on_install is None:
+            raise NoDirectory(files)
+        errand.on_install(files)
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
     database = Database(files.state, prepare=migrate)
     try:

@@ -96,7 +96,7 @@ def test_the_operators_verbs_name_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_data_directory_that_is_a_file_is_one_json_value(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands where the folder should be")
-    ended = run(tmp_path, "team", "ls", "--json")
+    ended = run(tmp_path, "team", "create", "blue", "--json")
     told = json.loads(ended.stdout)
     assert (ended.returncode, told["exit_code"], told["error"]["code"]) == (FAILED, FAILED, "storage_full")
     assert str(tmp_path / "data") in told["error"]["message"]
