@@ -138,8 +138,7 @@ def _commit(connection: Connection, context: Context, made: Finalized) -> Finali
     try:
         _check_places(connection, made.source)
     except ServiceError as error:
-        told = {"code": str(error.code), "message": error.message, "retryable": error.rule.retryable}
-        store.finish_upload(connection, now.id, store.FAILED, error=told)
+        store.finish_upload(connection, now.id, store.FAILED, error=error.as_error())
         return Finalized(now, error=error)
     store.finish_upload(connection, now.id, store.FINALIZED, source_id=made.source.id)
     add_source(connection, context, made.source)
