@@ -101,6 +101,8 @@ def test_a_refusal_is_the_same_with_and_without_a_daemon(
     told = [run(each, *words, "--json") for each in (shared_installation, resting)]
     assert [(each.exit, each.json["error"]["code"]) for each in told] == [(exit, code)] * 2
     assert told[0].json == told[1].json
+    assert told[0].json["error"]["retryable"] is False
+    assert bool(told[0].json["error"]["details"]) == (code == "invalid_request")
     assert all(each.stderr.startswith("error: ") and each.stderr.count("\n") == 1 for each in told)
 
 
@@ -173,7 +175,7 @@ def test_the_first_team_may_make_the_installation_and_says_so(make_installation:
 def test_a_damaged_token_is_told_with_the_way_out(installation: Installation) -> None:
     for damage in (b"", b"two words", b"0" * 64, b"\xff"):
         installation.files.operator_token.write_bytes(damage)
-        with pytest.raises(Unreachable, match="restart"):
+        with pytest.raises(Unreachable, match="Restart"):
             run_errand(installation.files, LISTING)
     installation.files.operator_token.unlink()
     finished = run(installation, "team", "ls", "--json")
