@@ -162,7 +162,7 @@ def _check_places(connection: Connection, source: Source) -> None:
     """The buckets and the source to replace may have gone since the session was opened."""
     for bucket_id in source.places:
         bucket = get_bucket(connection, source.team_id, bucket_id)
-        if bucket.status != "active":
+        if bucket.status != readiness.ACTIVE:
             raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket.slug!r} is {bucket.status}.")
     if source.replaces is None:
         return
