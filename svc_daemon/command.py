@@ -14,7 +14,7 @@ from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import SettingError, Settings
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,6 +32,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -43,8 +44,18 @@ app.add_typer(keys, name="key")
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"svc-daemon {VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
-def options() -> None:
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the release.")
+    ] = False,
+) -> None:
     """Every setting is an environment variable; docs/settings.md lists them."""
 
 
@@ -73,16 +84,16 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
-    from svc_daemon.directories import DirectoryLocked
-    from svc_daemon.offline import NoDirectory, verify_directory
+    from svc_daemon.directories import DirectoryLocked, NoDirectory
+    from svc_daemon.offline import verify_directory
     from svc_daemon.provider.errors import ProviderError
 
     try:
         verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except DirectoryLocked as error:
-        _refuse("svc_data_dir_locked", str(error), EXIT_LOCKED, as_json)
+        _refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
     except NoDirectory as error:
-        _refuse("svc_data_dir_not_found", str(error), EXIT_MISSING, as_json)
+        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except (ServiceError, ProviderError, OSError) as error:
         _refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
     print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
@@ -90,9 +101,9 @@ def verify(
 
 
 @app.command()
-def version() -> None:
+def version(as_json: Json = False) -> None:
     """Print the release."""
-    print(VERSION)
+    print(json.dumps({"version": VERSION, "api": API_RANGE}) if as_json else VERSION)
 
 
 @teams.command("create")
@@ -106,7 +117,8 @@ def create_team(
 
     body = _model(TeamCreate, {"name": name}, as_json)
     verb = partial(verbs.create_team, fields=body)
-    made = _perform(Errand(method="POST", path="/admin/teams", body=body, verb=verb), as_json)
+    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_tell_install)
+    made = _perform(errand, as_json)
     _show_key(made, as_json)
 
 
@@ -200,7 +212,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
     try:
         return parse_model(fields, model)
     except ServiceError as error:
-        _refuse(error.code, error.message, EXIT_REFUSED, as_json)
+        _refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
@@ -216,19 +228,26 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         _refuse("svc_usage", told, EXIT_USAGE, as_json)
 
 
+def _tell_install(files: DataFiles) -> None:
+    print(f"there was no installation in {files.root}; it is made now, with the team `default`", file=sys.stderr)
+
+
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.directories import NoDirectory
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
     # What is made on the way is for this user alone.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
+    except NoDirectory as error:
+        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except ServiceError as error:
-        _refuse(error.code, error.message, _exit_of(error.rule.status), as_json)
+        _refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
     except Refused as error:
-        _refuse(error.code, str(error), _exit_of(error.status), as_json)
+        _refuse_as(error.error, _exit_of(error.status), as_json)
     except Unreachable as error:
-        _refuse("svc_daemon_unreachable", str(error), EXIT_ADDRESS, as_json)
+        _refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
     except OSError as error:
         _refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
 
@@ -247,10 +266,8 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
     try:
         write_secret(path, made["key"]["key"])
     except OSError as error:
-        told = (
-            f"{path} can't be written ({error.strerror}): mend that and ask again. Nobody has seen {made['key']['id']}."
-        )
-        _refuse("svc_file_refused", told, EXIT_USAGE, as_json)
+        told = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
+        _refuse("svc_file_refused", told, EXIT_USAGE, as_json, hint="Mend that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
@@ -267,11 +284,19 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
     print(f"{told}; it is not shown again", file=sys.stderr)
 
 
-def _refuse(code: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
+def _refuse(
+    code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
+) -> NoReturn:
+    error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
+    _refuse_as(error, exit_code, as_json)
+
+
+def _refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
+    """Tell an error as `svc` tells its own; for people, the hint stands behind the sentence."""
+    told = {"hint": None} | error
     if as_json:
-        error = {"code": code, "message": message, "retryable": False, "details": {}}
-        print(json.dumps({"error": error, "exit_code": exit_code}, ensure_ascii=False))
-    _fail(message, exit_code)
+        print(json.dumps({"error": told, "exit_code": exit_code}, ensure_ascii=False))
+    _fail(" ".join(filter(None, (told["message"], told["hint"]))), exit_code)
 
 
 def _fail(message: str, code: int) -> NoReturn:

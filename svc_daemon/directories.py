@@ -8,8 +8,32 @@ from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 
 
-class DirectoryLocked(Exception):
-    """Another process owns the data directory; the message has the way out."""
+class DirectoryRefused(Exception):
+    """The data directory can't be worked on: what is wrong, and the way out."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(f"{message} {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class NoDirectory(DirectoryRefused):
+    """There is no installation where one was looked for."""
+
+    def __init__(self, files: DataFiles) -> None:
+        super().__init__(
+            f"There is no data directory at {files.root}: it has no {files.state.name}.",
+            "Name the right one in SVC_DATA_DIR; `svc-daemon serve` makes a new one.",
+        )
+
+
+class DirectoryLocked(DirectoryRefused):
+    """Another process owns the data directory."""
+
+    def __init__(self, files: DataFiles) -> None:
+        super().__init__(
+            f"Another process owns {files.root}.", "Stop it with `svc daemon stop`, or name another in SVC_DATA_DIR."
+        )
 
 
 def make_folders(files: DataFiles) -> None:
@@ -38,7 +62,5 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DirectoryLocked(
-                f"Another process owns {files.root}. Stop it with `svc daemon stop`, or name another in SVC_DATA_DIR."
-            ) from error
+            raise DirectoryLocked(files) from error
         yield

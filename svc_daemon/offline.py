@@ -16,7 +16,7 @@ from typing import Any
 from svc_daemon.core.addresses import AddressPolicy
 from svc_daemon.core.problems import Problem
 from svc_daemon.database import log_bytes, open_unchanging
-from svc_daemon.directories import lock_directory, make_folders
+from svc_daemon.directories import NoDirectory, lock_directory, make_folders
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.mending import mend
@@ -27,10 +27,6 @@ from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
-
-
-class NoDirectory(Exception):
-    """There is no data directory where one was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """
     files = DataFiles(root)
     if not files.state.is_file():
-        raise NoDirectory(f"There is no data directory at {root}: it has no {files.state.name}. SVC_DATA_DIR names it.")
+        raise NoDirectory(files)
     with lock_directory(files):
         findings = _look(files, read_data=read_data)
         if not repair:

@@ -132,7 +132,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     async with contextlib.AsyncExitStack() as stack:
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(_hardening(settings, process.context), _lifespan(process, hear_broken))
+        app = create_app(_hardening(settings, process.context), settings.limits, _lifespan(process, hear_broken))
         server = _Server(
             server_config(
                 app,

@@ -27,6 +27,7 @@ from svc_daemon.api.cross_origins import STORAGE_PREFIX
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
+from svc_daemon.settings import Limits
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
@@ -43,7 +44,10 @@ from svc_daemon.wire.codes import ErrorCode as E
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
-PAGE = {"limit": "Rows of a page, 1 to 1000; without it, everything.", "after": "The last id of the page before."}
+PAGE = {
+    "limit": "Rows of a page, 1 to {page_rows}; without it, everything.",
+    "after": "The last id of the page before.",
+}
 MEMBERS = PAGE | {
     "status": "all, queued, indexing, active or failed; without it, active members.",
     "type": "file, page or qa.",
@@ -64,7 +68,12 @@ FORM = {
     "mapping": "The name of the sync mapping that owns the source.",
     "dry_run": "true: only validate.",
 }
-FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
+FIND = {
+    "q": "The query.",
+    "buckets": "Ids or slugs.",
+    "max_num_results": "1 to {search_results}.",
+    "mode": "hybrid, keyword or semantic.",
+}
 VERIFY = {"verify": "provider: ask the index itself too."}
 PART = {
     "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
@@ -217,7 +226,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 # fmt: on
 
 
-def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
+def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Starlette:
     """The application; `lifespan` sets `context`, `installation_id`, `operator_token` and `started_s` in its state."""
     app = Starlette(
         routes=[
@@ -230,5 +239,5 @@ def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
     )
     # A redirect would have an empty body; an unknown path gets the envelope instead.
     app.router.redirect_slashes = False
-    app.state.openapi = describe(ENDPOINTS)
+    app.state.openapi = describe(ENDPOINTS, limits)
     return app

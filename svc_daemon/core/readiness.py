@@ -12,7 +12,8 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-DELETING = "deleting"
+#: A bucket that is none of these is ACTIVE.
+ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
 #: The least advanced first: a source's sync status is that of its slowest membership.

@@ -12,9 +12,10 @@ kill costs nothing but the step that it hit. No member can join a bucket that is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
+from typing import Any
 
 from svc_daemon.core import ids, retries
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import leave_bucket, remove_source
@@ -166,7 +167,7 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
             return
         if not retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
             pause_s = retries.pause_s(claim.task.attempt, jitter)
-            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _as_error(reason))
+            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _failed(reason))
             return
         _end(connection, context, claim, replace(now, reason=reason))
 
@@ -238,11 +239,11 @@ def _restore(connection: Connection, context: Context, task: Task, cascade: Casc
     told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
     buckets.restore_bucket(connection, cascade.bucket_id, told, now)
     memberships.renew_syncs(connection, cascade.bucket_id, now)
-    finish_task(connection, task, "failed", now, _as_error(told))
+    finish_task(connection, task, "failed", now, _failed(told))
 
 
-def _as_error(message: str) -> dict[str, object]:
-    return {"code": str(ErrorCode.INTERNAL_ERROR), "message": message, "retryable": True}
+def _failed(message: str) -> dict[str, Any]:
+    return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
 async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
@@ -250,7 +251,7 @@ async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
     if others:
         await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
         return
-    told = {"code": str(ErrorCode.BUCKET_NOT_FOUND), "message": "The bucket was deleted.", "retryable": False}
+    told = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     try:
         async with context.writers.hold(upload.id, lets_go=False):
             if await context.write(

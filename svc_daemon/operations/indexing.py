@@ -12,6 +12,7 @@ from typing import Any
 
 from svc_daemon.core import readiness, retries
 from svc_daemon.core.documents import Extraction
+from svc_daemon.errors import stored_error
 from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.webhooks import record_event
@@ -63,7 +64,7 @@ class Failure:
     retryable: bool
 
     def as_error(self) -> dict[str, Any]:
-        return {"code": str(self.code), "message": self.message, "retryable": self.retryable}
+        return stored_error(self.code, self.message, retryable=self.retryable)
 
 
 async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingClaim | None:

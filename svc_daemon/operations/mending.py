@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.errors import stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import queue_rebuild
@@ -24,11 +25,11 @@ from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
 from svc_daemon.store.sources import Source, find_source, update_state
 from svc_daemon.wire.codes import SourceErrorCode
 
-LOST = {
-    "code": str(SourceErrorCode.STORED_BYTES_LOST),
-    "message": "The stored bytes are gone or were damaged; upload the file again.",
-    "retryable": False,
-}
+LOST = stored_error(
+    SourceErrorCode.STORED_BYTES_LOST,
+    "The stored bytes are gone or were damaged; upload the file again.",
+    retryable=False,
+)
 
 
 async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:

@@ -28,7 +28,7 @@ from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.documents import Extraction
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading, find_reading, indexed, put_back
@@ -182,7 +182,7 @@ async def finish_rebuild(context: Context, task: Task) -> None:
 async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:
     """The attempt went wrong: once more after a pause; from the beginning, where the new file is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
-    error = {"code": str(ErrorCode.SEARCH_FAILED), "message": reason, "retryable": True}
+    error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
     def work(connection: Connection) -> None:
         if is_damaged:
