@@ -168,11 +168,14 @@ class Snapshot:
             self._skip(raw, f"can't be read: {error.strerror}")
             return
         path = raw if raw.isascii() else _composed(raw)
-        reason = self._reason_by_facts(path, facts) or self._reason_of_clash(path)
-        if reason is None:
-            yield Entry(path, raw, Fingerprint.of(facts))
-        else:
+        if (reason := self._reason_by_facts(path, facts)) is not None:
             self._skip(raw, reason)
+        elif self._is_taken(path):
+            # Shown as they are, both names look the same, and one of them is the path of the other file.
+            spelled = raw.encode("ascii", "backslashreplace").decode()
+            self.skips.append(Skip(spelled, "another file has this name, spelled with other code points"))
+        else:
+            yield Entry(path, raw, Fingerprint.of(facts))
 
     def _reason_by_facts(self, path: str, facts: os.stat_result) -> str | None:
         if not stat.S_ISREG(facts.st_mode):
@@ -183,14 +186,13 @@ class Snapshot:
             return "too large"
         return "path is too long" if len(path) > self._filters.max_path_characters else None
 
-    def _reason_of_clash(self, path: str) -> str | None:
-        """Two files may have one name, composed and decomposed; the first by name is taken."""
+    def _is_taken(self, path: str) -> bool:
+        """Two files may have one name, composed and decomposed; the first by name has it."""
         if path.isascii():
-            return None
-        if path in self._spelled:
-            return "another file has this name, spelled with other code points"
+            return False
+        is_taken = path in self._spelled
         self._spelled.add(path)
-        return None
+        return is_taken
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
         self.skips.append(Skip(_composed(raw) + ("/" if is_folder else ""), reason))

@@ -54,9 +54,9 @@ def _repository_root(folder: Path) -> Path | None:
 
 
 def _read(path: Path) -> pathspec.GitIgnoreSpec | None:
-    if not path.is_file():  # a pipe of that name would be waited for
-        return None
     try:
+        if not path.is_file():  # a pipe of that name would be waited for
+            return None
         lines = path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return None
