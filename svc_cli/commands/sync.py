@@ -115,7 +115,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
 
 def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     """What to sync: all mappings of the project, the one that is named or has the folder, or the folder as given."""
-    known = _project_mappings(call)
+    known = project_mappings(call)
     if flags.all:
         if flags.folder is not None or not known:
             raise UsageError(
@@ -132,7 +132,8 @@ def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     return [Mapping(name=name, folder=resolved, bucket=bucket, is_named=flags.name is not None)]
 
 
-def _project_mappings(call: Invocation) -> list[Mapping]:
+def project_mappings(call: Invocation) -> list[Mapping]:
+    """The mappings of svc.toml; none without one."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []

@@ -6,7 +6,7 @@ A walk tells whether it was complete: where a folder could not be listed, nobody
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -102,9 +102,7 @@ class Snapshot:
             waiting.extend(reversed(deeper))
 
     def _first_rules(self) -> IgnoreRules:
-        rules = rules_above(self._root)
-        exclude = self._filters.exclude
-        return rules.under(self._root, pathspec.GitIgnoreSpec.from_lines(exclude)) if exclude else rules
+        return first_rules(self._root, self._filters.exclude)
 
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
         """The files of one folder; its folders go to `deeper`."""
@@ -196,6 +194,12 @@ class Snapshot:
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
         self.skips.append(Skip(_composed(raw) + ("/" if is_folder else ""), reason))
+
+
+def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
+    """The rules that reach a folder from outside; its own ignore files come behind them."""
+    rules = rules_above(root)
+    return rules.under(root, pathspec.GitIgnoreSpec.from_lines(exclude), "exclude") if exclude else rules
 
 
 def _is_within(path: str, folder: str) -> bool:

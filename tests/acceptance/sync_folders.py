@@ -37,6 +37,10 @@ def sync(installation: Installation, *words: str, folder: str = "docs", verb: st
     return installation.svc(verb, folder, "-b", BUCKET, "--json", *words)
 
 
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def counts(finished: Finished) -> dict[str, int]:
     """Outcomes that occurred at all."""
     return {name: number for name, number in finished.json["counts"].items() if number}
@@ -72,11 +76,7 @@ def forget(installation: Installation) -> None:
 
 def assert_equal(installation: Installation, folder: Path) -> None:
     """The bucket has each file of the folder once, with its bytes, ready, and nothing else."""
-    hashes = {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    hashes = {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
     sources = held(installation)
     assert sorted(source["title"] for source in sources) == sorted(hashes)
     assert {source["title"]: source["sha256"] for source in sources} == hashes
