@@ -155,9 +155,14 @@ def _recover(scene: Scene, bucket_id: str) -> None:
     if not scene.index.list_batches():
         return
     scene.note("an earlier run was cut off; its batches were brought to their end.")
-    sending = Sending(scene.client, scene.index, bucket_id, scene.options.jobs, scene.report.recover)
+    sending = _open_sending(scene, bucket_id, scene.report.recover)
     with sending.dispatch:
         sending.recover(scene.mapping.folder)
+
+
+def _open_sending(scene: Scene, bucket_id: str, on_item: Callable[[Item], None]) -> Sending:
+    jobs = scene.options.jobs
+    return Sending(scene.client, scene.index, bucket_id, jobs, on_item, on_sent=scene.flow.count, on_wait=scene.show)
 
 
 def _refuse_missing_root(folder: Path, root: str | None, known: Holdings) -> None:
@@ -190,7 +195,7 @@ def _foresee(scene: Scene, comparison: Comparison) -> None:
 def _apply(scene: Scene, bucket_id: str, comparison: Comparison) -> None:
     """Do it, while the walk goes on."""
     scene.progress.begin("syncing", None)
-    sending = Sending(scene.client, scene.index, bucket_id, scene.options.jobs, scene.tell)
+    sending = _open_sending(scene, bucket_id, scene.tell)
     scene.report.batch_ids = sending.dispatch.batch_ids
     with sending.dispatch:
         for change in comparison:

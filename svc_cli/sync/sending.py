@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from svc_cli.client.api import Client
+from svc_cli.client.storage import OnSent
 from svc_cli.client.uploads import Description
 from svc_cli.errors import ApiError
 from svc_cli.sync.index import Index, Journaled, Row, State
@@ -31,9 +32,19 @@ class Sending:
     """The way out of one sync. Not thread-safe; `items` hears what became of each file."""
 
     def __init__(
-        self, client: Client, index: Index, bucket_id: str, jobs: int, on_item: Callable[[Item], None]
+        self,
+        client: Client,
+        index: Index,
+        bucket_id: str,
+        jobs: int,
+        on_item: Callable[[Item], None],
+        *,
+        on_sent: OnSent = lambda _: None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        self.dispatch = Dispatch(client, bucket_id, jobs, on_begin=self._begin, on_end=self._end)
+        self.dispatch = Dispatch(
+            client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
+        )
         self._client = client
         self._index = index
         self._on_item = on_item
