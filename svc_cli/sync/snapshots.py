@@ -120,7 +120,9 @@ class Snapshot:
             elif is_folder:
                 deeper.append(_Folder(raw + os.sep, rules, linked))
             else:
-                yield from self._take(found, raw)
+                entry = self._take(found, raw)
+                if entry is not None:
+                    yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
         """The entries by name; a folder that can't be listed is told, and that the walk is not complete."""
@@ -156,15 +158,15 @@ class Snapshot:
             return "link in a circle"
         return None if Path(target).exists() else "link leads nowhere"
 
-    def _take(self, found: "os.DirEntry[str]", raw: str) -> Iterator[Entry]:
+    def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
         """The file as an entry, unless its state says otherwise."""
         try:
             facts = found.stat(follow_symlinks=self._filters.follow_links)
         except FileNotFoundError:
-            return  # gone since the folder was listed
+            return None  # gone since the folder was listed
         except OSError as error:
             self._skip(raw, f"can't be read: {error.strerror}")
-            return
+            return None
         path = raw if raw.isascii() else _composed(raw)
         if (reason := self._reason_by_facts(path, facts)) is not None:
             self._skip(raw, reason)
@@ -173,7 +175,8 @@ class Snapshot:
             spelled = raw.encode("ascii", "backslashreplace").decode()
             self.skips.append(Skip(spelled, "another file has this name, spelled with other code points"))
         else:
-            yield Entry(path, raw, Fingerprint.of(facts))
+            return Entry(path, raw, Fingerprint.of(facts))
+        return None
 
     def _reason_by_facts(self, path: str, facts: os.stat_result) -> str | None:
         if not stat.S_ISREG(facts.st_mode):

@@ -1,7 +1,7 @@
 """`svc sync` of a large folder: nothing to do, much to move, and the first byte; beside rclone and `aws s3 sync`.
 
-`--large` takes 100,000 files. The other tools copy the same tree to a folder, or to an S3 address that is given, and are
-timed when there is nothing left to do.
+`--large` takes 100,000 files. The other tools copy the same tree to a folder, or to an S3 address that is given; their
+times are of runs with nothing left to do.
 """
 
 import argparse
