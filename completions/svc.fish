@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
                 set where "$where $word"
         end
     end
@@ -15,6 +15,7 @@ complete -c svc -n '__svc_at svc' -f -a import -d 'Have the service fetch files 
 complete -c svc -n '__svc_at svc' -f -a sync -d 'Bring a folder into a bucket and wait until all of it is searchable'
 complete -c svc -n '__svc_at svc' -f -a diff -d 'Show what `svc sync` would do; exit 10 when there is something to do'
 complete -c svc -n '__svc_at svc' -f -a watch -d 'Keep buckets equal to their folders while these change'
+complete -c svc -n '__svc_at svc' -f -a ignore -d 'Show what a sync leaves out, and which rule says so'
 complete -c svc -n '__svc_at svc' -f -a status -d 'Show all buckets, one bucket with what is pending or failed in it, one source, or one batch'
 complete -c svc -n '__svc_at svc' -f -a wait -d 'Wait until each source or batch is ready or has failed'
 complete -c svc -n '__svc_at svc' -f -a search -d 'Search buckets, all of them where none is named'
@@ -202,6 +203,26 @@ complete -c svc -n '__svc_at svc watch log' -l no-autostart -d 'Don’t start th
 complete -c svc -n '__svc_at svc watch log' -l no-input -d 'Never ask'
 complete -c svc -n '__svc_at svc watch log' -l debug -d 'Show tracebacks'
 complete -c svc -n '__svc_at svc watch log' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc ignore' -f -a check -d 'Tell of each path whether a sync takes it or leaves it out, and by which rule of which file'
+complete -c svc -n '__svc_at svc ignore' -f -a list -d 'List what a sync of a folder leaves out, with the reason'
+complete -c svc -n '__svc_at svc ignore' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc ignore check' -l root -r -d 'The folder that is synced'
+complete -c svc -n '__svc_at svc ignore check' -l json -d 'Print exactly one JSON value'
+complete -c svc -n '__svc_at svc ignore check' -l ndjson -d 'Print one JSON value per line as things happen'
+complete -c svc -n '__svc_at svc ignore check' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
+complete -c svc -n '__svc_at svc ignore check' -l base-url -r -d 'Another service'
+complete -c svc -n '__svc_at svc ignore check' -l no-autostart -d 'Don’t start the daemon'
+complete -c svc -n '__svc_at svc ignore check' -l no-input -d 'Never ask'
+complete -c svc -n '__svc_at svc ignore check' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc ignore check' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc ignore list' -l json -d 'Print exactly one JSON value'
+complete -c svc -n '__svc_at svc ignore list' -l ndjson -d 'Print one JSON value per line as things happen'
+complete -c svc -n '__svc_at svc ignore list' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
+complete -c svc -n '__svc_at svc ignore list' -l base-url -r -d 'Another service'
+complete -c svc -n '__svc_at svc ignore list' -l no-autostart -d 'Don’t start the daemon'
+complete -c svc -n '__svc_at svc ignore list' -l no-input -d 'Never ask'
+complete -c svc -n '__svc_at svc ignore list' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc ignore list' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc status' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Bucket, by slug or id'
 complete -c svc -n '__svc_at svc status' -l watch -s w -d 'Stay and update until nothing is pending'
 complete -c svc -n '__svc_at svc status' -l json -d 'Print exactly one JSON value'

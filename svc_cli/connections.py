@@ -29,6 +29,11 @@ class Connection:
     #: This run of `svc` started the daemon, with this environment.
     is_new: bool = False
 
+    @property
+    def service(self) -> str:
+        """What is remembered of this service is filed under this: a local daemon may have another port tomorrow."""
+        return self.health.installation_id
+
 
 def reach(
     settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True

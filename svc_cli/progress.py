@@ -1,5 +1,6 @@
 """How far a long command is: a bar on a terminal, one plain line per 10 s elsewhere, or nothing."""
 
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -14,6 +15,38 @@ Style = Literal["auto", "bar", "plain", "none"]
 
 #: No terminal on stderr: at most one line in this time, so that logs of builds stay short.
 PLAIN_INTERVAL_S = 10.0
+#: A rate over less than this jumps.
+SHORTEST_RATE_S = 1.0
+
+
+class Flow:
+    """Bytes that went out, as a note beside what is done. Threads may count."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began_s: float | None = None
+        self._sent_bytes = 0
+
+    def count(self, size_bytes: int) -> None:
+        """Some more went out."""
+        with self._lock:
+            self._began_s = self._clock() if self._began_s is None else self._began_s
+            self._sent_bytes += size_bytes
+
+    def note(self, waiting: int = 0) -> str:
+        """How much went out, how fast since the first of it, and how many requests wait for the rate limit."""
+        words = [_size(self._sent_bytes)]
+        seconds = 0.0 if self._began_s is None else self._clock() - self._began_s
+        if seconds >= SHORTEST_RATE_S:
+            words.append(f"{_size(self._sent_bytes / seconds)}/s")
+        if waiting:
+            words.append(f"{waiting} waiting for the rate limit")
+        return ", ".join(words)
+
+
+def _size(size_bytes: float) -> str:
+    return f"{size_bytes / 1024**2:.1f} MB" if size_bytes >= 1024**2 else f"{size_bytes / 1024:.0f} KB"
 
 
 class Progress(Protocol):

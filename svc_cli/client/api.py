@@ -49,6 +49,11 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
         """Keep the creates of all threads to the service's rate (`limits()` tells it), so that none is refused."""
         self._transport.gate.pace(per_second)
 
+    @property
+    def waiting_creates(self) -> int:
+        """How many creates wait for their turn by now."""
+        return self._transport.gate.waiting
+
     # Buckets
 
     def buckets(self, *, include_archived: bool = False) -> Json:

@@ -28,6 +28,7 @@ class Gate:
         self._saved_s = 0.0
         #: When the creates let through so far would be over, one after the other.
         self._booked_s = 0.0
+        self._waiting = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
@@ -44,6 +45,20 @@ class Gate:
 
     def wait(self) -> None:
         """Return when it is this caller's turn. Raises Stopped when `stop` was called."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            self._wait()
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    @property
+    def waiting(self) -> int:
+        """How many callers wait for their turn."""
+        return self._waiting
+
+    def _wait(self) -> None:
         while not self._stopped.is_set():
             left_s = self._take()
             if left_s <= 0:

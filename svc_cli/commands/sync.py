@@ -18,7 +18,7 @@ from svc_cli.commands.options import (
     parse_duration,
 )
 from svc_cli.commands.sync_report import render_report, say_next
-from svc_cli.errors import UsageError
+from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import read_mapping_tables
 from svc_cli.sync.mappings import Mapping, Prune, name_of, read_mappings
@@ -27,6 +27,7 @@ from svc_cli.sync.runs import sync
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.scenes import Options
 from svc_cli.sync.snapshots import Filters
+from svc_cli.uploads.deliveries import stops_everything
 from svc_cli.uploads.summaries import Item, worst
 from svc_daemon import paths
 
@@ -102,9 +103,8 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     """Sync what the flags name, and report."""
     mappings = find_mappings(call, flags)
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
-    with call.client() as client:
-        options = options_of(call, client, flags, max_delete)
-        reports = [_sync(call, client, mapping, options, flags) for mapping in mappings]
+    reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
+    reports = reports or [_sync(call, mappings[0], flags, max_delete)]
     call.console.show(_as_json(reports, is_all=flags.all), lambda: _render(call, reports))
     for report in reports:
         if report.stopped_by is not None:
@@ -128,7 +128,8 @@ def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     if named and flags.bucket in (None, named[0].bucket):
         return named[:1]
     resolved = folder.resolve()
-    return [Mapping(name=flags.name or name_of(resolved), folder=resolved, bucket=call.bucket(flags.bucket))]
+    name, bucket = flags.name or name_of(resolved), call.bucket(flags.bucket)
+    return [Mapping(name=name, folder=resolved, bucket=bucket, is_named=flags.name is not None)]
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
@@ -171,6 +172,29 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
     )
 
 
+def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
+    """Sync one after the other; what is wrong with one does not keep the next from its turn, Ctrl-C does."""
+    reports: list[Report] = []
+    for mapping in mappings:
+        try:
+            reports.append(_sync(call, mapping, flags, max_delete))
+        except SvcError as error:
+            if stops_everything(error):
+                raise
+            reports.append(Report(mapping=mapping.name, bucket=mapping.bucket, stopped_by=error))
+        if isinstance(reports[-1].stopped_by, Interrupted):
+            break
+    return reports
+
+
+def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
+    """Sync one mapping by a client of its own: one that was told to stop sends nothing more."""
+    with call.connected() as (client, connection):
+        options = options_of(call, client, flags, max_delete)
+        index_path = mapping.index_path(paths.state_dir(call.settings.environ), connection.service)
+        return _run(call, client, mapping, options_for(call, mapping, options, flags), index_path)
+
+
 def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
     """The same, with what is the mapping's own."""
     get = call.settings.get
@@ -179,20 +203,13 @@ def options_for(call: Invocation, mapping: Mapping, options: Options, flags: Syn
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
-    return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
+    prune = flags.prune or mapping.prune or get("sync.prune")
+    return replace(options, filters=filters, prune=prune)
 
 
-def _sync(call: Invocation, client: Client, mapping: Mapping, options: Options, flags: SyncFlags) -> Report:
-    index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.base_url)
+def _run(call: Invocation, client: Client, mapping: Mapping, options: Options, index_path: Path) -> Report:
     with call.progress() as progress:
-        return sync(
-            client,
-            mapping,
-            options_for(call, mapping, options, flags),
-            index_path,
-            progress,
-            lambda item: _stream(call, item),
-        )
+        return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
 
 
 def _stream(call: Invocation, item: Item) -> None:

@@ -127,9 +127,9 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
     from svc_cli.sync.watch.engines import Session
 
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete"))
-    with call.client() as client:
+    with call.connected() as (client, connection):
         options = options_of(call, client, flags, max_delete)
-        yield Session(client, lambda mapping: options_for(call, mapping, options, flags))
+        yield Session(client, connection.service, lambda mapping: options_for(call, mapping, options, flags))
 
 
 @command(app, "add")

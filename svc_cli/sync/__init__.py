@@ -3,6 +3,7 @@
 mappings     a folder, its bucket, its filters and its name
 locks        one sync of a mapping at a time
 snapshots    the folder as it is: a streamed walk, with what was left out and why
+ignoring     which rule leaves out a path
 index        what the last run knew: a row a file, a row a batch on its way, facts of the mapping
 plan         pure: disk, index and bucket to what is to be done
 safety       pure: whether what is gone may be taken out of the bucket

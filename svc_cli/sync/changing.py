@@ -26,6 +26,7 @@ def item_of(change: Change) -> Item:
     """The change as a report shows it."""
     now, row = change.now, change.row
     item = Item(path=change.path, action=ACTIONS[change.verb], source_id=row.source_id if row else None)
+    item.ready = row is not None and row.state == State.READY
     if now is not None:
         item.size_bytes, item.sha256 = now.size_bytes, now.sha256
     if change.error is not None:

@@ -120,7 +120,9 @@ class Comparison:
     def _settle(self, newcomers: list[Change]) -> Iterator[Change]:
         """New files with known bytes: those that moved here, then the rest."""
         by_path = {change.path: change for change in newcomers}
-        moves, rest = match_moves([change.now for change in newcomers if change.now], self.gone)
+        # Where a folder could not be listed, nobody knows that a file has left it.
+        gone = self.gone if self.snapshot.is_complete else []
+        moves, rest = match_moves([change.now for change in newcomers if change.now], gone)
         moved = {was.path for _, was in moves}
         self.gone = [row for row in self.gone if row.path not in moved]
         for to, was in moves:

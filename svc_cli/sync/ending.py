@@ -46,7 +46,9 @@ def _take_over(scene: Scene, pending: dict[str, Item], watch: Watch) -> None:
     scene.index.save(changed)
 
 
-def remove(scene: Scene, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:
+def remove(
+    scene: Scene, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool, is_stranger: bool
+) -> None:
     """Take what is gone out of the bucket; or say that it still answers, and why it was left.
 
     Without a bucket, or in a dry run, it is only said. Raises SafetyStop where more is gone than may be.
@@ -60,6 +62,7 @@ def remove(scene: Scene, bucket_id: str | None, comparison: Comparison, known: H
         owned=owned(known) + len(known.surplus),
         is_complete=comparison.snapshot.is_complete,
         is_moved=is_moved,
+        is_stranger=is_stranger,
         failed=sum(item.error is not None for item in scene.report.items.values()),
     )
     if scene.options.prune == "none":
@@ -79,7 +82,7 @@ def owned(known: Holdings) -> int:
 
 def _leave(scene: Scene, gone: list[tuple[str, str]], why: str) -> None:
     for path, source_id in gone:
-        scene.report.items.setdefault(path, Item(path=path, action="gone", source_id=source_id, ready=True))
+        _tell(scene, Item(path=path, action="gone", source_id=source_id, ready=True))
     scene.note(f"{len(gone)} files are gone here and still answer: {why}.")
 
 
@@ -95,8 +98,14 @@ def _take_out(scene: Scene, path: str, source_id: str, bucket_id: str | None) ->
         except ApiError as error:
             if error.code != "source_not_found":
                 item.refuse(error)
-    scene.report.items.setdefault(path, item)
+    _tell(scene, item)
     scene.on_item(item)
+
+
+def _tell(scene: Scene, item: Item) -> None:
+    """A title that was there once too often stands for its file already; a failure is told all the same."""
+    if item.error is not None or item.path not in scene.report.items:
+        scene.report.add(item)
 
 
 def _ids(row: Row) -> list[str]:

@@ -21,6 +21,7 @@ from svc_cli.sync.snapshots import Fingerprint
 #: A file whose time of change is so near the moment of its hashing may have been written once more within the clock's
 #: grain; git's rule for "racily clean".
 RACY_NS = 2_000_000_000
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 #: The number of migrations that a file of this release has seen.
 SCHEMA_VERSION = 1
 
@@ -86,18 +87,18 @@ class Index:
     """One mapping's file. Used from one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made where there is none. Raises UsageError for one of a newer release."""
+        """Open the file, made where there is none, and anew where it is damaged.
+
+        Raises UsageError for one of a newer release, and where the system refuses it.
+        """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may cost the last rows, which the bucket knows too.
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            self._connection.close()
-            raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
-        if version < SCHEMA_VERSION:
-            _migrate(self._connection)
+        try:
+            self._connection = _open(path)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
+                raise unwritable(path, error) from error
+            _set_aside(path)
+            self._connection = _open(path)
 
     def __enter__(self) -> Self:
         return self
@@ -192,6 +193,43 @@ _COLUMNS = ", ".join(Row._fields)
 
 def _rows(stored: dict[str, list[Any]]) -> dict[str, Row]:
     return {name: Row._make(values) for name, values in stored.items()}
+
+
+def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
+    """What to say where the system, or a full disk, refuses the file."""
+    return UsageError(
+        f"{path}: {error}.",
+        code="svc_file_refused",
+        hint="make room, or make the folder writable, and run it again; what was sent is safe in the bucket.",
+    )
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A power cut may cost the last rows, which the bucket knows too.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
+    if version < SCHEMA_VERSION:
+        _migrate(connection)
+
+
+def _set_aside(path: Path) -> None:
+    """Nothing depends on an index; what is left of a damaged one is kept for whoever wants to know."""
+    path.replace(path.with_suffix(".damaged"))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

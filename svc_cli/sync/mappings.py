@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from svc_cli.errors import UsageError
+from svc_cli.uploads.selections import is_utf8
 
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 #: What a `[[map]]` of `svc.toml` may hold, and the kind of each.
 FIELDS: dict[str, type] = {
     "name": str,
@@ -40,6 +43,17 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: None leaves it to flags and settings.
     prune: Prune | None = None
+    #: Somebody chose the name for this folder; else it is the folder's own, which others may have too.
+    is_named: bool = True
+
+    def check_name(self, max_characters: int) -> None:
+        """Raises UsageError for a name that no source could carry."""
+        is_title = self.name.strip() and is_utf8(self.name) and not _CONTROLS.search(self.name)
+        if not is_title or len(self.name) > max_characters:
+            raise UsageError(
+                f"{self.name[:80]!r} can't be the name of a mapping.",
+                hint=f"give it one with --name: up to {max_characters} printable characters.",
+            )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
         """Where its index lies: one a service, bucket, folder and name."""

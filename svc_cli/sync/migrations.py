@@ -12,8 +12,9 @@ def m001_files_batches_facts(db: sqlite_utils.Database) -> None:
         db.execute(statement)
 
 
+# A run may be killed between two of these; the next one makes the rest.
 _FIRST = """\
-CREATE TABLE files (
+CREATE TABLE IF NOT EXISTS files (
   size_bytes INTEGER NOT NULL,
   mtime_ns INTEGER NOT NULL,
   ctime_ns INTEGER NOT NULL,
@@ -29,13 +30,13 @@ CREATE TABLE files (
   reason TEXT
 ) WITHOUT ROWID;
 
-CREATE TABLE batches (
+CREATE TABLE IF NOT EXISTS batches (
   key TEXT PRIMARY KEY,
   body TEXT NOT NULL,
   files TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE facts (
+CREATE TABLE IF NOT EXISTS facts (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
 ) WITHOUT ROWID"""

@@ -24,6 +24,8 @@ class Report:
     #: By path; files that are unchanged and ready are only counted.
     items: dict[str, Item] = field(default_factory=dict)
     unchanged: int = 0
+    #: What went out for batches of a killed run and made no source.
+    recovered_bytes: int = 0
     #: What a reader should know besides, in sentences.
     notes: list[str] = field(default_factory=list)
     batch_ids: Sequence[str] = ()
@@ -35,9 +37,25 @@ class Report:
     #: Ended before everything was done: Ctrl-C, a time-out, a safety stop.
     stopped_by: SvcError | None = None
 
-    def add(self, item: Item) -> Item:
+    def add(self, item: Item) -> None:
+        """Tell what became of a file; one that a killed run's batch brought is not `unchanged` for that."""
+        earlier = self.items.get(item.path)
+        if earlier is not None and item.action == "unchanged":
+            return
+        if earlier is not None and earlier is not item:
+            item.sent_bytes += earlier.sent_bytes
         self.items[item.path] = item
-        return item
+
+    def keep(self, path: str) -> None:
+        """Count a file that is ready and the same."""
+        self.unchanged += path not in self.items
+
+    def recover(self, item: Item) -> None:
+        """Tell what became of a file of a killed run's batch; where it came to nothing, this run says more."""
+        if item.source_id is None or item.error is not None:
+            self.recovered_bytes += item.sent_bytes
+        else:
+            self.add(item)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -49,7 +67,7 @@ class Report:
 
     @property
     def sent_bytes(self) -> int:
-        return sum(item.sent_bytes for item in self.items.values())
+        return self.recovered_bytes + sum(item.sent_bytes for item in self.items.values())
 
     @property
     def has_changes(self) -> bool:

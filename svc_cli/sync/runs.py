@@ -9,6 +9,7 @@
 7. list the bucket once more where something changed, so that the next run need not
 """
 
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from svc_cli.progress import Progress
 from svc_cli.sync import changing, ending, holdings, safety
 from svc_cli.sync.comparing import Change, Comparison, Reading
 from svc_cli.sync.holdings import Holdings
-from svc_cli.sync.index import Index
+from svc_cli.sync.index import Index, unwritable
 from svc_cli.sync.locks import hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.plan import Verb
@@ -46,10 +47,11 @@ def sync(
 ) -> Report:
     """Bring the folder into the bucket; what ended it early stands in the report.
 
-    Raises SyncRunning, and while nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the
-    bucket may not be made.
+    Raises SyncRunning, UsageError for a name that no source can carry or an index that can't be opened, and while
+    nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
     """
     began_s = time.monotonic()
+    mapping.check_name(options.filters.max_path_characters)
     report = Report(
         mapping=mapping.name,
         bucket=mapping.bucket,
@@ -67,16 +69,20 @@ def sync(
             if isinstance(error, ApiError | PathMissing) and not report.items:
                 raise
             report.stopped_by = error
+        except sqlite3.Error as error:
+            report.stopped_by = unwritable(index_path, error)
     report.duration_ms = elapsed_ms(began_s)
     return report
 
 
 def _run(scene: Scene) -> None:
-    bucket = _find_bucket(scene)
     root = identify_root(scene.mapping.folder)
-    known = _know(scene, bucket)
+    bucket = _find_bucket(scene, is_here=root is not None)
+    known = _know(scene, bucket, is_here=root is not None)
     _refuse_missing_root(scene.mapping.folder, root, known)
-    is_moved = bool(known.rows) and scene.index.find_fact(holdings.ROOT) not in (None, root)
+    last = scene.index.find_fact(holdings.ROOT)
+    is_moved = bool(known.rows) and last not in (None, root)
+    is_stranger = bool(known.rows) and last is None and not scene.mapping.is_named
     if is_moved:
         scene.note("the folder is another one than last time: every file is read again, and nothing is pruned.")
     comparison = _compare(scene, known, is_thorough=is_moved)
@@ -91,13 +97,13 @@ def _run(scene: Scene) -> None:
     _report_left_out(scene, comparison)
     if bucket_id is not None and scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
-    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved)
+    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved, is_stranger=is_stranger)
     if bucket_id is not None and root is not None:
         _remember(scene, bucket_id, comparison, root)
 
 
-def _find_bucket(scene: Scene) -> Json | None:
-    """The bucket, made where it is missing and may be made; None where a dry run finds none."""
+def _find_bucket(scene: Scene, *, is_here: bool) -> Json | None:
+    """The bucket, made where it is missing and may be made; None where a dry run, or a missing folder, finds none."""
     name = scene.mapping.bucket
     try:
         return scene.client.bucket(name)
@@ -105,6 +111,8 @@ def _find_bucket(scene: Scene) -> Json | None:
         may_make = scene.options.may_create and "_" not in name  # an id is not made, only a slug
         if error.code != "bucket_not_found" or not may_make:
             raise
+    if not is_here:
+        return None
     if scene.options.is_dry:
         scene.note(f"the bucket {name} would be created.")
         return None
@@ -122,13 +130,17 @@ def identify_root(folder: Path) -> str | None:
     return f"{facts.st_dev}:{facts.st_ino}" if folder.is_dir() else None
 
 
-def _know(scene: Scene, bucket: Json | None) -> Holdings:
-    """What index and bucket know together, once batches that were cut off have come to their end."""
+def _know(scene: Scene, bucket: Json | None, *, is_here: bool) -> Holdings:
+    """What index and bucket know together, once batches that were cut off have come to their end.
+
+    Without the folder these would only be given up, and what arrived of them with it.
+    """
     if bucket is None:
         return Holdings()
     if not scene.options.is_dry:
         holdings.adopt_bucket(scene.index, bucket["id"])
-        _recover(scene, bucket["id"])
+        if is_here:
+            _recover(scene, bucket["id"])
     return holdings.look(
         scene.client,
         scene.index,
@@ -143,9 +155,14 @@ def _recover(scene: Scene, bucket_id: str) -> None:
     if not scene.index.list_batches():
         return
     scene.note("an earlier run was cut off; its batches were brought to their end.")
-    sending = Sending(scene.client, scene.index, bucket_id, scene.options.jobs, lambda _: None)
+    sending = _open_sending(scene, bucket_id, scene.report.recover)
     with sending.dispatch:
         sending.recover(scene.mapping.folder)
+
+
+def _open_sending(scene: Scene, bucket_id: str, on_item: Callable[[Item], None]) -> Sending:
+    jobs = scene.options.jobs
+    return Sending(scene.client, scene.index, bucket_id, jobs, on_item, on_sent=scene.flow.count, on_wait=scene.show)
 
 
 def _refuse_missing_root(folder: Path, root: str | None, known: Holdings) -> None:
@@ -170,7 +187,7 @@ def _foresee(scene: Scene, comparison: Comparison) -> None:
     """Say what would be done."""
     for change in comparison:
         if change.verb is Verb.KEEP:
-            scene.report.unchanged += 1
+            scene.report.keep(change.path)
         else:
             scene.tell(changing.item_of(change))
 
@@ -178,20 +195,20 @@ def _foresee(scene: Scene, comparison: Comparison) -> None:
 def apply(scene: Scene, bucket_id: str, comparison: Comparison) -> None:
     """Do it, while the walk goes on."""
     scene.progress.begin("syncing", None)
-    sending = Sending(scene.client, scene.index, bucket_id, scene.options.jobs, scene.tell)
+    sending = _open_sending(scene, bucket_id, scene.tell)
     scene.report.batch_ids = sending.dispatch.batch_ids
     with sending.dispatch:
         for change in comparison:
             _act(scene, sending, change)
             if len(comparison.refreshed) >= SAVED_AT_ONCE:
                 _save_refreshed(scene, comparison)
-        sending.dispatch.finish()
+        sending.finish()
     _save_refreshed(scene, comparison)
 
 
 def _act(scene: Scene, sending: Sending, change: Change) -> None:
     if change.verb is Verb.KEEP:
-        scene.report.unchanged += 1
+        scene.report.keep(change.path)
     elif change.verb in (Verb.CREATE, Verb.UPDATE):
         changing.send(scene, sending, change)
     elif change.verb is Verb.MOVE:

@@ -51,6 +51,8 @@ class Findings:
     is_complete: bool
     #: The folder is not the one of the last run: another device or inode.
     is_moved: bool
+    #: Never synced from here, and its name is only the folder's: another folder's files may be under it.
+    is_stranger: bool = False
     #: Files that could not be brought into the bucket.
     failed: int
 
@@ -61,6 +63,8 @@ def reason_to_keep(found: Findings) -> str | None:
         return "some folders could not be read, so nobody knows what is gone"
     if found.is_moved:
         return "the folder is another one than last time; run it once more to prune"
+    if found.is_stranger:
+        return "they came from elsewhere under this folder's name; give --name, or run it once more, to prune"
     return f"{found.failed} files failed; mend these first" if found.failed else None
 
 
@@ -79,7 +83,7 @@ def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -
     """Raises SafetyStop where the folder is missing or empty, and was not: it may only be unmounted."""
     if not owned or (exists and not is_empty):
         return
-    what = "is empty" if exists else "is missing"
+    what = "has nothing to sync" if exists else "is missing"
     raise SafetyStop(
         f"{folder} {what}, but {owned} files of it are in the bucket; nothing was changed.",
         hint="mount it or bring it back; to give the files up, `svc watch rm` the mapping and delete them by hand.",

@@ -1,11 +1,11 @@
 """What every step of a sync is given: the service, the mapping, how to sync, what is known, and the report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from svc_cli.client.api import Client
-from svc_cli.progress import Progress
+from svc_cli.progress import Flow, Progress
 from svc_cli.sync.index import Index
 from svc_cli.sync.mappings import Mapping, Prune
 from svc_cli.sync.reports import Report
@@ -47,13 +47,18 @@ class Scene:
     progress: Progress
     report: Report
     on_item: Callable[[Item], None]
+    flow: Flow = field(default_factory=Flow)
 
     def tell(self, item: Item) -> None:
         """Report what became of a file."""
         self.report.add(item)
-        unchanged = self.report.unchanged
-        self.progress.update(len(self.report.items), f"{unchanged} unchanged" if unchanged else "")
+        self.show()
         self.on_item(item)
+
+    def show(self) -> None:
+        """Show how far it is."""
+        report, note = self.report, self.flow.note(self.client.waiting_creates)
+        self.progress.update(len(report.items) + report.unchanged, note)
 
     def note(self, text: str) -> None:
         """Report something besides."""

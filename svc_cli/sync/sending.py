@@ -6,10 +6,13 @@ service says which bytes it has and which sources it made, so nothing is sent or
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from svc_cli.client.api import Client
+from svc_cli.client.storage import OnSent
 from svc_cli.client.uploads import Description
+from svc_cli.errors import ApiError
 from svc_cli.sync.index import Index, Journaled, Row, State
 from svc_cli.sync.mappings import Mapping
 from svc_cli.uploads.deliveries import Parcel
@@ -19,6 +22,8 @@ from svc_cli.uploads.selections import Candidate
 from svc_cli.uploads.shipments import Shipment
 from svc_cli.uploads.summaries import Item
 
+#: A source that was replaced so often while one file was on its way is not followed any further.
+MOST_SUCCESSORS = 20
 #: Refusals that speak of the file itself: sent again, it would be refused again.
 _FINAL = frozenset({"invalid_request", "empty_file", "file_too_large", "metadata_too_large", "too_many_tags"})
 
@@ -27,13 +32,27 @@ class Sending:
     """The way out of one sync. Not thread-safe; `items` hears what became of each file."""
 
     def __init__(
-        self, client: Client, index: Index, bucket_id: str, jobs: int, on_item: Callable[[Item], None]
+        self,
+        client: Client,
+        index: Index,
+        bucket_id: str,
+        jobs: int,
+        on_item: Callable[[Item], None],
+        *,
+        on_sent: OnSent = lambda _: None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        self.dispatch = Dispatch(client, bucket_id, jobs, on_begin=self._begin, on_end=self._end)
+        self.dispatch = Dispatch(
+            client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
+        )
+        self._client = client
         self._index = index
         self._on_item = on_item
         #: What each file's row is to be, by path.
         self._rows: dict[str, Row] = {}
+        #: Files that were to replace a source that has just been replaced itself, with their rows; None once they had
+        #: their second chance.
+        self._displaced: list[tuple[Row, Parcel]] | None = []
 
     def add(self, mapping: Mapping, action: str, row: Row, content: FileContent, place_id: str | None) -> None:
         """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
@@ -49,13 +68,26 @@ class Sending:
         self._rows[row.path] = row
         self.dispatch.add(Parcel(item, content, description))
 
+    def finish(self) -> None:
+        """Send the rest, and once more what met the end of the source it was to replace. Raises SvcError as `add`."""
+        self.dispatch.finish()
+        displaced, self._displaced = self._displaced or [], None
+        for row, parcel in displaced:
+            sent_bytes, action = parcel.item.sent_bytes, "updated" if parcel.description.replaces else "created"
+            item = Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+            item.sent_bytes = sent_bytes
+            place_id = find_successor(self._client, parcel.description.replaces)
+            self._rows[row.path] = row
+            self.dispatch.add(Parcel(item, parcel.content, replace(parcel.description, replaces=place_id)))
+        self.dispatch.finish()
+
     def recover(self, root: Path) -> None:
         """Bring the batches to their end that a run before this one began. Raises SvcError as `add`."""
         for batch in self._index.list_batches():
             parcels = [_parcel(root, row, Description(**batch.body[name])) for name, row in batch.rows.items()]
             self._rows |= {row.path: row for row in batch.rows.values()}
             self.dispatch.ship(Shipment("batch", tuple(parcels)))
-        self.dispatch.finish()
+        self.finish()
 
     def _begin(self, shipment: Shipment) -> None:
         if shipment.kind != "batch":
@@ -66,10 +98,19 @@ class Sending:
         self._index.begin_batch(Journaled(_key(shipment), bodies, rows))
 
     def _end(self, shipment: Shipment, items: list[Item]) -> None:
+        displaced = [parcel for parcel in shipment.parcels if self._is_displaced(parcel)]
+        again = {parcel.item.path: (self._rows[parcel.item.path], parcel) for parcel in displaced}
         rows = [row for parcel in shipment.parcels if (row := self._ended(parcel)) is not None]
         self._index.finish_batch(_key(shipment), rows)
+        if self._displaced is not None:
+            self._displaced += again.values()
         for item in items:
-            self._on_item(item)
+            if item.path not in again:
+                self._on_item(item)
+
+    def _is_displaced(self, parcel: Parcel) -> bool:
+        is_gone = parcel.item.error is not None and parcel.item.error["code"] == "source_not_found"
+        return self._displaced is not None and is_gone and parcel.description.replaces is not None
 
     def _ended(self, parcel: Parcel) -> Row | None:
         """The file's row by now; None where the next run shall try it as if nothing had been."""
@@ -81,6 +122,20 @@ class Sending:
         if item.error is None or item.error["code"] not in _FINAL:
             return None
         return row._replace(place_id=parcel.description.replaces, state=State.REFUSED, reason=reason_of(item))
+
+
+def find_successor(client: Client, source_id: str | None) -> str | None:
+    """The source that stands where this one stood by now; None where nothing does."""
+    for _ in range(MOST_SUCCESSORS):
+        if source_id is None:
+            return None
+        try:
+            return str(client.source(source_id)["id"])
+        except ApiError as error:
+            if error.code != "source_not_found":
+                raise
+            source_id = error.details.get("replaced_by")
+    return None
 
 
 def reason_of(item: Item) -> str | None:

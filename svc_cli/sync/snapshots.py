@@ -6,7 +6,7 @@ A walk tells whether it was complete: where a folder could not be listed, nobody
 import os
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -105,9 +105,7 @@ class Snapshot:
             waiting.extend(reversed(deeper))
 
     def _first_rules(self) -> IgnoreRules:
-        rules = rules_above(self._root)
-        exclude = self._filters.exclude
-        return rules.under(self._root, pathspec.GitIgnoreSpec.from_lines(exclude)) if exclude else rules
+        return first_rules(self._root, self._filters.exclude)
 
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
         """The files of one folder; its folders go to `deeper`."""
@@ -127,7 +125,9 @@ class Snapshot:
             elif is_folder:
                 deeper.append(_Folder(raw + os.sep, rules, linked))
             else:
-                yield from self._take(found, raw)
+                entry = self._take(found, raw)
+                if entry is not None:
+                    yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
         """The entries by name; a folder that can't be listed is told, and that the walk is not complete."""
@@ -163,21 +163,25 @@ class Snapshot:
             return "link in a circle"
         return None if Path(target).exists() else "link leads nowhere"
 
-    def _take(self, found: "os.DirEntry[str]", raw: str) -> Iterator[Entry]:
+    def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
         """The file as an entry, unless its state says otherwise."""
         try:
             facts = found.stat(follow_symlinks=self._filters.follow_links)
         except FileNotFoundError:
-            return  # gone since the folder was listed
+            return None  # gone since the folder was listed
         except OSError as error:
             self._skip(raw, f"can't be read: {error.strerror}")
-            return
+            return None
         path = raw if raw.isascii() else composed(raw)
-        reason = self._reason_by_facts(path, facts) or self._reason_of_clash(path)
-        if reason is None:
-            yield Entry(path, raw, Fingerprint.of(facts))
-        else:
+        if (reason := self._reason_by_facts(path, facts)) is not None:
             self._skip(raw, reason)
+        elif self._is_taken(path):
+            # Shown as they are, both names look the same, and one of them is the path of the other file.
+            spelled = raw.encode("ascii", "backslashreplace").decode()
+            self.skips.append(Skip(spelled, "another file has this name, spelled with other code points"))
+        else:
+            return Entry(path, raw, Fingerprint.of(facts))
+        return None
 
     def _reason_by_facts(self, path: str, facts: os.stat_result) -> str | None:
         if not stat.S_ISREG(facts.st_mode):
@@ -188,17 +192,22 @@ class Snapshot:
             return "too large"
         return "path is too long" if len(path) > self._filters.max_path_characters else None
 
-    def _reason_of_clash(self, path: str) -> str | None:
-        """Two files may have one name, composed and decomposed; the first by name is taken."""
+    def _is_taken(self, path: str) -> bool:
+        """Two files may have one name, composed and decomposed; the first by name has it."""
         if path.isascii():
-            return None
-        if path in self._spelled:
-            return "another file has this name, spelled with other code points"
+            return False
+        is_taken = path in self._spelled
         self._spelled.add(path)
-        return None
+        return is_taken
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
         self.skips.append(Skip(composed(raw) + ("/" if is_folder else ""), reason))
+
+
+def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
+    """The rules that reach a folder from outside; its own ignore files come behind them."""
+    rules = rules_above(root)
+    return rules.under(root, pathspec.GitIgnoreSpec.from_lines(exclude), "exclude") if exclude else rules
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pathspec
 
@@ -10,31 +11,55 @@ import pathspec
 IGNORE_FILES = (".gitignore", ".svcignore")
 
 
+class Layer(NamedTuple):
+    """The rules of one file, or of the command line."""
+
+    #: Length of the path of the folder that they speak of: what is matched stands behind it.
+    behind: int
+    spec: pathspec.GitIgnoreSpec
+    #: The file, or what else gave them.
+    origin: str
+
+
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
     """The rules in force inside one folder: those of the folders above first, its own last."""
 
-    #: Pairs of (length of the path of the folder that holds the file, its rules): what is matched stands behind it.
-    layers: tuple[tuple[int, pathspec.GitIgnoreSpec], ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     def inside(self, folder: Path) -> "IgnoreRules":
         """The rules one folder deeper, with its own ignore files added. `folder` is absolute."""
-        own = tuple(spec for name in IGNORE_FILES if (spec := _read(folder / name)))
-        return self.under(folder, *own) if own else self
+        rules = self
+        for name in IGNORE_FILES:
+            if spec := _read(folder / name):
+                rules = rules.under(folder, spec, str(folder / name))
+        return rules
 
-    def under(self, folder: Path, *specs: pathspec.GitIgnoreSpec) -> "IgnoreRules":
+    def under(self, folder: Path, spec: pathspec.GitIgnoreSpec, origin: str) -> "IgnoreRules":
         """These rules, and others that speak of what is inside `folder`."""
         behind = len(str(folder).rstrip(os.sep)) + 1
-        return IgnoreRules(self.layers + tuple((behind, spec) for spec in specs))
+        return IgnoreRules((*self.layers, Layer(behind, spec, origin)))
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether the last rule that speaks of this absolute path ignores it."""
         verdict = False
-        for behind, spec in self.layers:
-            relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
-            said = spec.check_file(f"{relative}/" if is_folder else relative).include
+        for behind, spec, _ in self.layers:
+            said = spec.check_file(_relative(path, behind, is_folder=is_folder)).include
             verdict = verdict if said is None else said
         return verdict
+
+    def find_rule(self, path: str, *, is_folder: bool) -> tuple[str, str] | None:
+        """Where the last rule that speaks of the path comes from, and its pattern."""
+        for behind, spec, origin in reversed(self.layers):
+            index = spec.check_file(_relative(path, behind, is_folder=is_folder)).index
+            if index is not None:
+                return origin, str(spec.patterns[index].pattern)
+        return None
+
+
+def _relative(path: str, behind: int, *, is_folder: bool) -> str:
+    relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
+    return f"{relative}/" if is_folder else relative
 
 
 def rules_above(folder: Path) -> IgnoreRules:
@@ -54,9 +79,9 @@ def _repository_root(folder: Path) -> Path | None:
 
 
 def _read(path: Path) -> pathspec.GitIgnoreSpec | None:
-    if not path.is_file():  # a pipe of that name would be waited for
-        return None
     try:
+        if not path.is_file():  # a pipe of that name would be waited for
+            return None
         lines = path.read_text("utf-8", errors="replace").splitlines()
     except OSError:
         return None

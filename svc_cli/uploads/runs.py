@@ -11,7 +11,7 @@ from svc_cli.client.api import Client
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError, Interrupted, SvcError
-from svc_cli.progress import Progress
+from svc_cli.progress import Flow, Progress
 from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Holdings, Parcel, Wishes, examine
 from svc_cli.uploads.dispatches import HEARTBEAT_S, Dispatch
@@ -37,7 +37,7 @@ class Run:
     items: dict[str, Item] = field(default_factory=dict)
     stopped_by: SvcError | None = None
     batch_ids: list[str] = field(default_factory=list)
-    _sent_bytes: int = 0
+    _flow: Flow = field(default_factory=Flow)
 
     def deliver_all(self, candidates: Sequence[Candidate], holdings: Holdings, jobs: int, mode: Mode = "auto") -> None:
         """Deliver every file, `jobs` at a time; an error that every file would meet ends it, kept in `stopped_by`."""
@@ -49,7 +49,7 @@ class Run:
             jobs,
             mode,
             on_end=lambda _, items: self._finish(*items),
-            on_sent=self._count,
+            on_sent=self._flow.count,
             on_wait=self._show_progress,
         )
         self.batch_ids = dispatch.batch_ids
@@ -147,11 +147,8 @@ class Run:
             self.on_item(item)
         self._show_progress()
 
-    def _count(self, size_bytes: int) -> None:
-        self._sent_bytes += size_bytes
-
     def _show_progress(self) -> None:
-        self.progress.update(len(self.items), _size(self._sent_bytes))
+        self.progress.update(len(self.items), self._flow.note(self.client.waiting_creates))
 
     def _show(self, watch: Watch) -> None:
         failed = sum(source.get("status") == "failed" for source in watch.seen.values())
@@ -192,7 +189,3 @@ def elapsed_ms(began_s: float) -> int:
 def interrupted() -> Interrupted:
     """What Ctrl-C ends in."""
     return Interrupted("Interrupted.", hint="run the same command again: it goes on where it stopped.")
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 1024**2:.1f} MB" if size_bytes >= 1024**2 else f"{size_bytes / 1024:.0f} KB"

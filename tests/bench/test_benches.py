@@ -15,6 +15,7 @@ from tests.bench.machines import spread_ms
 SMALL_RUNS = [
     ("bench_uploads", ["--seconds", "0.3", "--clients", "2"], {"clients"}),
     ("bench_folders", ["--files", "130", "--size-bytes", "300"], {"shipped_limits", "without_limits", "share_of_bare"}),
+    ("bench_sync", ["--files", "120", "--moved", "5", "--rounds", "1"], {"no_op", "moved", "first_byte_s"}),
     ("bench_sessions", ["--size-bytes", "100000", "--rounds", "1"], {"put_ms", "times_as_long"}),
     ("bench_batches", ["--batches", "3", "--files", "2", "--calls", "5"], {"one", "many", "times_as_long"}),
     ("bench_ready", ["--documents", "2"], {"p50_ms", "p95_ms"}),

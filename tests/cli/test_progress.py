@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_cli.progress import Bar, Plain, Silent, Style, progress_for
+from svc_cli.progress import Bar, Flow, Plain, Silent, Style, progress_for
 from tests.cli.consoles import MakeConsole
 
 
@@ -57,3 +57,13 @@ def test_a_bar_shows_the_phase_and_goes_away(make_console: MakeConsole) -> None:
     assert "indexing" in shown
     assert shown.endswith("\x1b[2K")
     assert made.out.getvalue() == ""
+
+
+def test_a_flow_tells_bytes_rate_and_what_waits() -> None:
+    now_s = [0.0]
+    flow = Flow(lambda: now_s[0])
+    assert flow.note() == "0 KB"
+    flow.count(3 * 1024**2)
+    assert flow.note() == "3.0 MB"
+    now_s[0] = 2.0
+    assert flow.note(2) == "3.0 MB, 1.5 MB/s, 2 waiting for the rate limit"

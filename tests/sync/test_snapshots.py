@@ -78,7 +78,7 @@ def test_odd_names_are_synced_or_told(tmp_path: Path) -> None:
         "latin-\udce9.md": "name is not UTF-8",
         "line\nbreak.md": "name holds an invisible character",
         "zero\u200bwidth.md": "name holds an invisible character",
-        "\u00e9.md": "another file has this name, spelled with other code points",
+        r"\xe9.md": "another file has this name, spelled with other code points",
     }
 
 

@@ -23,6 +23,8 @@ class Session:
     """A connection, and how mappings are synced over it."""
 
     client: Client
+    #: What is remembered of the service is filed under this.
+    service: str
     options_for: Callable[[Mapping], Options]
 
 
@@ -69,4 +71,4 @@ class Engine:
         return replace(self.session().options_for(mapping), wait="ready", timeout_s=WAIT_S)
 
     def _index_path(self, mapping: Mapping) -> Path:
-        return mapping.index_path(self._state_dir, self.session().client.base_url)
+        return mapping.index_path(self._state_dir, self.session().service)

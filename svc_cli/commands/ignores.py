@@ -1,0 +1,62 @@
+"""`svc ignore`: what a sync leaves out, and which rule says so. Asks no service."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.sync import project_mappings
+from svc_cli.errors import PathMissing
+from svc_cli.exits import Exit
+from svc_cli.render import table
+from svc_cli.sync.ignoring import Verdict, explain
+from svc_cli.sync.snapshots import Filters, Snapshot
+
+app = new_app("Show what a sync leaves out, and which rule says so.")
+
+PathArguments = Annotated[list[str], typer.Argument(metavar="PATH…", help="Files or folders; they need not exist.")]
+RootOption = Annotated[str, typer.Option("--root", metavar="DIR", help="The folder that is synced.")]
+
+
+@command(app, "check")
+def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
+    """Tell of each path whether a sync takes it or leaves it out, and by which rule of which file."""
+    exclude = _exclude(call, Path(root))
+    verdicts = [explain(Path(root), path, exclude) for path in paths]
+    call.console.show({"items": [asdict(each) for each in verdicts]}, lambda: _render(call, verdicts))
+    return Exit.DONE
+
+
+@command(app, "list")
+def list_ignored(
+    call: Invocation, folder: Annotated[str, typer.Argument(metavar="[DIR]", help="The folder.")] = "."
+) -> Exit:
+    """List what a sync of a folder leaves out, with the reason. Sizes and types are judged by `svc diff`."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise PathMissing(f"{folder}: there is no such folder.", details={"path": folder})
+    filters = Filters(exclude=_exclude(call, root), max_bytes=sys.maxsize, max_path_characters=sys.maxsize)
+    snapshot = Snapshot(root, filters)
+    taken = sum(1 for _ in snapshot)
+    items = [{"path": skip.path, "reason": skip.reason} for skip in snapshot.skips]
+    rows = [(item["path"], item["reason"]) for item in items]
+    call.console.show({"items": items, "taken": taken}, lambda: table(call.console, ("path", "left out"), rows))
+    return Exit.DONE
+
+
+def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
+    """What `svc.toml` leaves out of this folder besides."""
+    known = next((each for each in project_mappings(call) if each.folder.resolve() == root.resolve()), None)
+    return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))
+
+
+def _render(call: Invocation, verdicts: list[Verdict]) -> str:
+    rows = [(each.path, each.reason or "taken", each.at if each.is_ignored else "", _rule(each)) for each in verdicts]
+    return table(call.console, ("path", "", "at", "rule"), rows)
+
+
+def _rule(verdict: Verdict) -> str:
+    return f"{verdict.origin}: {verdict.pattern}" if verdict.origin else ""

@@ -1,0 +1,109 @@
+"""Folders for tests of sync, and what the bucket has of them."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.calls import list_sources, make_bucket, upload
+from tests.acceptance.installations import Finished, Installation
+
+BUCKET = "handbook"
+Json = dict[str, Any]
+
+
+def write(folder: Path, name: str, text: str | bytes) -> Path:
+    """Write one file, with its folders."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def fill(folder: Path, count: int, size_bytes: int = 60) -> None:
+    """Markdown files in subfolders of 100, each another."""
+    for number in range(count):
+        head = f"# Note {number}\n\nThe word of this note is wren{number}.\n"
+        write(
+            folder, f"{number // 100:03}/{number % 100:02}.md", head + "moss " * (max(0, size_bytes - len(head)) // 5)
+        )
+
+
+def sync(installation: Installation, *words: str, folder: str = "docs", verb: str = "sync") -> Finished:
+    """`svc sync docs -b handbook --json`, or `diff`."""
+    return installation.svc(verb, folder, "-b", BUCKET, "--json", *words)
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def counts(finished: Finished) -> dict[str, int]:
+    """Outcomes that occurred at all."""
+    return {name: number for name, number in finished.json["counts"].items() if number}
+
+
+def items(finished: Finished) -> dict[str, Json]:
+    return {item["path"]: item for item in finished.json["items"]}
+
+
+def held(installation: Installation, bucket: str = BUCKET) -> list[Json]:
+    """Every source of the bucket."""
+    with installation.client() as client:
+        return list_sources(client, bucket)
+
+
+def titles(installation: Installation, bucket: str = BUCKET) -> list[str]:
+    return sorted(source["title"] for source in held(installation, bucket))
+
+
+def put_stranger(installation: Installation, name: str = "stranger.md") -> str:
+    """A document that sync did not create; its id."""
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        answer = upload(client, BUCKET, name, b"# Stranger\n\nNobody of the folder.", title=name)
+        answer.raise_for_status()
+        return str(answer.json()["id"])
+
+
+def forget(installation: Installation) -> None:
+    """Lose all local state, as a fresh machine has none."""
+    shutil.rmtree(installation.root / "state")
+
+
+def assert_equal(installation: Installation, folder: Path) -> None:
+    """The bucket has each file of the folder once, with its bytes, ready, and nothing else."""
+    hashes = {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
+    sources = held(installation)
+    assert sorted(source["title"] for source in sources) == sorted(hashes)
+    assert {source["title"]: source["sha256"] for source in sources} == hashes
+    assert [source["title"] for source in sources if not source["ready"]] == []
+
+
+def count_requests(installation: Installation) -> dict[str, int]:
+    """How often the daemon was asked for each method and route so far, from its log."""
+    counted: dict[str, int] = {}
+    for line in installation.files.log.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        if "method" in entry:
+            name = f"{entry['method']} {entry.get('route') or entry.get('path')}"
+            counted[name] = counted.get(name, 0) + 1
+    return counted
+
+
+@contextmanager
+def moved_away(folder: Path) -> Iterator[None]:
+    """The folder is elsewhere while the block runs, as a disk that is not mounted."""
+    away = folder.with_name(f"{folder.name}-away")
+    folder.rename(away)
+    try:
+        yield
+    finally:
+        if folder.is_dir():
+            folder.rmdir()
+        elif folder.exists():
+            folder.unlink()
+        away.rename(folder)

@@ -1,0 +1,55 @@
+"""The commands of docs/ci.md, as a build runs them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.acceptance.installations import ROOT, Installation
+from tests.acceptance.sync_folders import forget, titles, write
+
+COMMANDS = re.findall(
+    r"^```sh\n(.*?)^```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+)
+
+
+def build(installation: Installation, number: int) -> "subprocess.CompletedProcess[str]":
+    """Run one of the blocks on a machine that has never been there before."""
+    if (installation.root / "state").exists():
+        forget(installation)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{installation.environ['PATH']}"
+    return subprocess.run(
+        ["sh", "-c", COMMANDS[number]],
+        env={**installation.environ, "PATH": path, "CI": "1"},
+        cwd=installation.root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_build_fails_when_a_document_is_not_ready_and_says_which(installation: Installation) -> None:
+    docs = installation.root / "docs"
+    write(docs, "a.md", "Words.")
+    write(docs, "b.md", "More words.")
+    assert build(installation, 0).returncode == 0
+    write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
+    assert build(installation, 0).returncode == 3
+    assert build(installation, 1).stdout.startswith("broken.pdf document_unreadable ")
+    (docs / "broken.pdf").unlink()
+    (docs / "b.md").unlink()
+    assert build(installation, 0).returncode == 0
+    assert titles(installation) == ["a.md"]
+
+
+def test_a_pull_request_is_shown_and_changes_nothing(installation: Installation) -> None:
+    docs = installation.root / "docs"
+    write(docs, "a.md", "Words.")
+    assert build(installation, 0).returncode == 0
+    write(docs, "new.md", "New words.")
+    shown = build(installation, 2)
+    assert (shown.returncode, "new.md" in shown.stdout) == (0, True)
+    assert titles(installation) == ["a.md"]

@@ -1,0 +1,205 @@
+"""`svc sync` in daily use: what is sent, what is not, and that every file gets a true word."""
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.calls import search
+from tests.acceptance.installations import Installation
+from tests.acceptance.sync_folders import (
+    BUCKET,
+    assert_equal,
+    count_requests,
+    counts,
+    fill,
+    forget,
+    held,
+    sync,
+    titles,
+    write,
+)
+
+
+@pytest.fixture
+def docs(installation: Installation) -> Path:
+    folder = installation.root / "docs"
+    fill(folder, 12)
+    assert counts(sync(installation)) == {"created": 12}
+    return folder
+
+
+def _ingest_requests(installation: Installation) -> int:
+    asked = count_requests(installation)
+    return sum(number for name, number in asked.items() if name.split()[0] in {"POST", "PUT", "PATCH", "DELETE"})
+
+
+def test_a_second_run_asks_for_two_things_and_changes_nothing(installation: Installation, docs: Path) -> None:
+    before = count_requests(installation)
+    finished = sync(installation)
+    assert (finished.exit, counts(finished), finished.json["items"]) == (0, {"unchanged": 12}, [])
+    after = count_requests(installation)
+    # The log is written as answers go out.
+    asked = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
+    assert not any(name.split()[0] != "GET" for name in asked), asked
+    assert_equal(installation, docs)
+
+
+def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: Installation, docs: Path) -> None:
+    write(docs, "000/01.md", "Other words altogether.")
+    write(docs, "new/place.md", "New words.")
+    (docs / "000" / "02.md").unlink()
+    finished = sync(installation, "--prune", "detach")
+    assert counts(finished) == {"created": 1, "updated": 1, "detached": 1, "unchanged": 10}
+    assert finished.json["bytes_sent"] == len("Other words altogether.") + len("New words.")
+    assert_equal(installation, docs)
+
+
+def test_moving_files_sends_no_byte(installation: Installation, docs: Path) -> None:
+    ids = {source["id"] for source in held(installation)}
+    (docs / "000").rename(docs / "renamed")
+    (docs / "renamed" / "05.md").rename(docs / "five.md")
+    finished = sync(installation, "--prune", "detach")
+    assert (counts(finished), finished.json["bytes_sent"]) == ({"moved": 12}, 0)
+    assert {source["id"] for source in held(installation)} == ids
+    assert_equal(installation, docs)
+    with installation.client() as client:
+        (hit,) = search(client, "wren5", BUCKET)
+    assert hit["title"] == "five.md"
+    assert counts(sync(installation)) == {"unchanged": 12}
+
+
+def test_files_that_swap_their_names_end_right(installation: Installation, docs: Path) -> None:
+    one, two, aside = docs / "000/01.md", docs / "000/02.md", docs / "aside"
+    one.rename(aside)
+    two.rename(one)
+    aside.rename(two)
+    assert sync(installation, "--prune", "detach").exit == 0
+    assert_equal(installation, docs)
+
+
+def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation, docs: Path) -> None:
+    shutil.copytree(docs, installation.root / "clone")
+    (installation.root / "clone" / "000" / "03.md").unlink()
+    forget(installation)
+    words = ("--name", "docs", "--prune", "detach")
+    finished = sync(installation, *words, folder="clone")
+    assert (finished.exit, counts(finished)) == (0, {"detached": 1, "unchanged": 11})
+    assert finished.json["bytes_sent"] == 0
+    assert_equal(installation, installation.root / "clone")
+
+
+def test_a_lost_or_damaged_index_is_made_again_from_the_bucket(installation: Installation, docs: Path) -> None:
+    forget(installation)
+    lost = sync(installation)
+    assert (lost.exit, counts(lost), lost.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
+    (index,) = (installation.root / "state" / "sync").glob("*.db")
+    index.write_bytes(b"no database at all" * 1000)
+    damaged = sync(installation)
+    assert (damaged.exit, counts(damaged), damaged.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
+    assert index.with_suffix(".damaged").exists()
+
+
+def test_a_daemon_at_another_port_is_the_same_service(installation: Installation, docs: Path) -> None:
+    installation.stop()
+    installation.start()
+    assert counts(sync(installation)) == {"unchanged": 12}
+    assert len(list((installation.root / "state" / "sync").glob("*.db"))) == 1
+
+
+def test_what_was_done_behind_its_back_is_mended(installation: Installation, docs: Path) -> None:
+    by_title = {source["title"]: source["id"] for source in held(installation)}
+    with installation.client() as client:
+        client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
+        client.patch(f"/v1/sources/{by_title['000/02.md']}", json={"title": "renamed.md"}).raise_for_status()
+        client.delete(f"/v1/buckets/{BUCKET}/sources/{by_title['000/03.md']}").raise_for_status()
+    finished = sync(installation, "--verify-remote", "--prune", "detach")
+    assert (finished.exit, counts(finished)) == (0, {"created": 2, "moved": 1, "unchanged": 9})
+    assert_equal(installation, docs)
+
+
+def test_all_takes_each_mapping_and_a_missing_one_stops_only_itself(installation: Installation) -> None:
+    for name in ("one", "three"):
+        write(installation.root, f"{name}/a.md", f"Words of {name}.")
+    tables = "\n".join(f'[[map]]\ndir = "{name}"' for name in ("one", "two", "three"))
+    (installation.root / "svc.toml").write_text(f'bucket = "{BUCKET}"\n{tables}\n')
+    finished = installation.svc("sync", "--all", "--json")
+    assert finished.exit == 5
+    told = {each["mapping"]: (each["counts"]["created"], each["exit_code"]) for each in finished.json["mappings"]}
+    assert told == {"one": (1, 0), "two": (0, 5), "three": (1, 0)}
+    assert len(titles(installation)) == 2
+    (installation.root / "two").mkdir()
+    assert installation.svc("sync", "--all", "--json").exit == 0
+
+
+def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, docs: Path) -> None:
+    for number in range(6):
+        write(docs, "000/01.md", f"# Turn {number}\n\nThe word is plover{number}.")
+        assert sync(installation, "--wait", "accepted").exit == 0
+    assert sync(installation).exit == 0
+    assert_equal(installation, docs)
+    with installation.client() as client:
+        assert [hit["title"] for hit in search(client, "plover5", BUCKET)] == ["000/01.md"]
+        assert search(client, "plover4", BUCKET) == []
+
+
+def test_a_failed_update_leaves_the_old_version_and_a_mended_one_replaces_it(
+    installation: Installation, docs: Path
+) -> None:
+    good = (docs / "000" / "01.md").read_bytes()
+    write(docs, "000/01.md", b"\0\1\2 no text")
+    for sent in (11, 0):
+        failed = sync(installation)
+        assert (failed.exit, failed.json["counts"]["failed"], failed.json["bytes_sent"]) == (3, 1, sent)
+    with installation.client() as client:
+        assert [hit["title"] for hit in search(client, "wren1", BUCKET)] == ["000/01.md"]
+    write(docs, "000/01.md", good + b"More.")
+    assert sync(installation).exit == 0
+    assert_equal(installation, docs)
+
+
+def test_a_replaced_document_is_found_exactly_once_all_the_time(installation: Installation, docs: Path) -> None:
+    write(docs, "turns.md", "# Turns\n\nThe heron stands in turn 0.")
+    assert sync(installation).exit == 0
+    stop, found = threading.Event(), []
+
+    def ask() -> None:
+        with installation.client() as client:
+            while not stop.wait(0.1):
+                hits = search(client, "heron", BUCKET)
+                found.append([(hit["title"], hit["source_id"]) for hit in hits])
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for turn in range(1, 5):
+            write(docs, "turns.md", f"# Turns\n\nThe heron stands in turn {turn}.")
+            assert counts(sync(installation)) == {"updated": 1, "unchanged": 12}
+    finally:
+        stop.set()
+        asking.join()
+    assert len(found) >= 10
+    assert {len(hits) for hits in found} == {1}
+    assert len({hits[0][1] for hits in found}) > 1, "the document was replaced while it was asked for"
+
+
+def test_diff_tells_by_its_exit_code_and_changes_nothing(installation: Installation, docs: Path) -> None:
+    assert sync(installation, verb="diff").exit == 0
+    write(docs, "new.md", "New words.")
+    (docs / "000" / "01.md").rename(docs / "one.md")
+    before = held(installation)
+    planned = sync(installation, verb="diff")
+    assert (planned.exit, counts(planned)) == (10, {"created": 1, "moved": 1, "unchanged": 11})
+    assert held(installation) == before
+    assert counts(sync(installation)) == {"created": 1, "moved": 1, "unchanged": 11}
+
+
+def test_touching_files_reads_them_and_sends_nothing(installation: Installation, docs: Path) -> None:
+    ago_ns = time.time_ns() - 10**10
+    for path in docs.rglob("*.md"):
+        os.utime(path, ns=(ago_ns, ago_ns))
+    finished = sync(installation)
+    assert (counts(finished), finished.json["bytes_sent"]) == ({"unchanged": 12}, 0)

@@ -1,0 +1,234 @@
+"""`svc sync` where something is odd: names, files that are none, a full disk, a key that ends, Ctrl-C."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.holding_proxies import holding
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.sync_folders import (
+    BUCKET,
+    assert_equal,
+    counts,
+    fill,
+    forget,
+    items,
+    sync,
+    titles,
+    write,
+)
+
+#: Names that sync brings into the bucket as they are.
+FINE_NAMES = [
+    "emoji 😀.md",
+    f"{'x' * 252}.md",
+    "Case.md",
+    "case.md",
+    " lead.md",
+    "trail.md ",
+    "two  spaces.md",
+    "back\\slash.md",
+    'q?*<>|".md',
+    "%41.md",
+    "nbsp\u00a0.md",
+    "ﬁ.md",
+    "un\u0378assigned.md",
+    "\u0958.md",
+    "~$lock.md",
+]
+
+
+@pytest.fixture
+def docs(installation: Installation) -> Path:
+    folder = installation.root / "docs"
+    fill(folder, 12)
+    assert counts(sync(installation)) == {"created": 12}
+    return folder
+
+
+def test_odd_names_are_synced_or_listed_with_their_reason(installation: Installation) -> None:
+    folder = installation.root / "docs"
+    for name in FINE_NAMES:
+        write(folder, name, f"Words of {name!r}.")
+    for raw in (b"nfc-\xc3\xa9.md", b"nfc-e\xcc\x81.md", b"latin-\xe9.md", b"new\nline.md", b"zwj-\xe2\x80\x8d.md"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + raw)).write_bytes(b"Words of " + raw.hex().encode())
+    (folder / "loop").symlink_to("..")
+    (folder / "dangling.md").symlink_to("nowhere")
+    os.mkfifo(folder / "fifo.md")
+    (folder / "empty.md").touch()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(folder / "socket.md"))
+    finished = sync(installation)
+    reasons = {path: item["reason"] for path, item in items(finished).items() if item["action"] == "skipped"}
+    assert finished.exit == 0
+    assert reasons == {
+        r"nfc-\xe9.md": "another file has this name, spelled with other code points",
+        "latin-\udce9.md": "name is not UTF-8",
+        "new\nline.md": "name holds an invisible character",
+        "zwj-\u200d.md": "name holds an invisible character",
+        "loop/": "link",
+        "dangling.md": "link",
+        "fifo.md": "not a regular file",
+        "socket.md": "not a regular file",
+        "empty.md": "empty",
+    }
+    assert counts(finished)["created"] == len(FINE_NAMES) + 1
+    forget(installation)
+    again = sync(installation)
+    assert (again.exit, again.json["counts"]["unchanged"], again.json["bytes_sent"]) == (0, len(FINE_NAMES) + 1, 0)
+
+
+def test_links_are_followed_on_request_and_never_in_a_circle(installation: Installation) -> None:
+    folder = installation.root / "docs"
+    write(folder, "real/a.md", "Words.")
+    (folder / "alias").symlink_to("real")
+    (folder / "real" / "loop").symlink_to("..")
+    (folder / "out").symlink_to(installation.root)
+    finished = sync(installation, "--follow-links")
+    assert finished.exit == 0
+    assert titles(installation) == ["alias/a.md", "real/a.md"]
+
+
+def test_a_name_that_no_source_can_carry_is_refused_before_anything_is_done(installation: Installation) -> None:
+    folder = installation.root / "docs"
+    write(folder, "a.md", "Words.")
+    for name in ("a\nb", "x" * 5000, " "):
+        finished = sync(installation, "--name", name)
+        assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_usage")
+    assert sync(installation).exit == 0
+
+
+def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> None:
+    fill(installation.root / "docs", 30, 4000)
+    port = int(installation.base_url.rpartition(":")[2])
+    installation.environ["SVC_API_KEY"] = installation.key
+    with holding(port, 20_000) as proxy:
+        first = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
+        assert proxy.holds.wait(60)
+        second = sync(installation)
+        first.kill()
+        first.communicate()
+    assert (second.exit, second.json["error"]["code"]) == (14, "svc_sync_running")
+    assert sync(installation).exit == 0
+
+
+def test_a_file_that_never_holds_still_is_told_and_comes_when_it_does(installation: Installation) -> None:
+    folder = installation.root / "docs"
+    write(folder, "still.md", "Words that stay.")
+    busy = write(folder, "busy.md", "x" * 200_000)
+    stop = threading.Event()
+
+    def scribble() -> None:
+        with busy.open("r+b") as file:
+            while not stop.is_set():
+                file.seek(0)
+                file.write(os.urandom(8).hex().encode())
+                file.flush()
+
+    scribbling = threading.Thread(target=scribble)
+    scribbling.start()
+    try:
+        finished = sync(installation)
+    finally:
+        stop.set()
+        scribbling.join()
+    assert finished.exit == 3
+    assert items(finished)["busy.md"]["error"]["code"] == "svc_file_unstable"
+    assert titles(installation) == ["still.md"]
+    assert sync(installation).exit == 0
+    assert_equal(installation, folder)
+
+
+def test_a_revoked_key_ends_it_with_its_own_code(installation: Installation, docs: Path) -> None:
+    made = installation.svc("key", "create", "ci", "--preset", "ingest", "--json")
+    assert made.exit == 0, made.stdout
+    installation.environ["SVC_API_KEY"] = made.json["key"]
+    assert sync(installation).exit == 0
+    with installation.client() as client:
+        client.delete(f"/v1/keys/{made.json['id']}").raise_for_status()
+    write(docs, "new.md", "New words.")
+    finished = sync(installation)
+    assert (finished.exit, finished.json["error"]["code"]) == (4, "invalid_project_key")
+    del installation.environ["SVC_API_KEY"]
+    assert counts(sync(installation)) == {"created": 1, "unchanged": 12}
+
+
+def test_a_state_folder_without_room_is_told_and_loses_nothing(installation: Installation) -> None:
+    fill(installation.root / "docs", 300)
+    assert sync(installation, "--dry-run").exit == 0
+    # A limit on the size of files is what a full disk looks like to SQLite.
+    words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
+    full = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 64; exec "$@"', "sh", *words],
+        env=installation.environ,
+        cwd=installation.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert full.returncode == 2, full.stdout + full.stderr
+    assert '"svc_file_refused"' in full.stdout
+    assert "Traceback" not in full.stderr
+    assert sync(installation).exit == 0
+    assert_equal(installation, installation.root / "docs")
+
+
+def test_a_state_folder_that_cannot_be_made_is_a_usage_error(installation: Installation) -> None:
+    write(installation.root / "docs", "a.md", "Words.")
+    (installation.root / "state").write_text("in the way")
+    finished = sync(installation)
+    assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_file_refused")
+
+
+def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
+    count = 10_000 if large else 400
+    fill(installation.root / "docs", count)
+    finished = installation.svc("sync", "docs", "-b", BUCKET)
+    assert finished.exit == 0
+    assert f"{count} files" in finished.stdout
+    assert len(finished.stderr.splitlines()) <= 25
+    assert "\x1b" not in finished.stdout + finished.stderr
+
+
+def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(installation: Installation) -> None:
+    fill(installation.root / "docs", 250, 3000)
+    installation.environ["SVC_API_KEY"] = installation.key
+    port = int(installation.base_url.rpartition(":")[2])
+    with holding(port, 300_000) as proxy:
+        running = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
+        assert proxy.holds.wait(60)
+        running.send_signal(signal.SIGINT)
+        wait_until(lambda: running.poll() is not None or _end(running), "the end of the sync", 90, every_s=2)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert "Traceback" not in err
+    finished = sync(installation)
+    assert finished.exit == 0
+    assert_equal(installation, installation.root / "docs")
+
+
+def _end(running: "subprocess.Popen[Any]") -> bool:
+    """Ctrl-C a second time, as somebody does who does not want to wait for a line that is dead."""
+    running.send_signal(signal.SIGINT)
+    return False
+
+
+def test_a_file_of_mode_zero_is_synced_by_root_and_told_to_others(installation: Installation) -> None:
+    folder = installation.root / "docs"
+    path = write(folder, "secret.md", "Words.")
+    path.chmod(0)
+    finished = sync(installation)
+    if os.geteuid() == 0:
+        assert counts(finished) == {"created": 1}
+    else:
+        assert items(finished)["secret.md"]["error"]["code"] == "svc_file_unreadable"
+    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    assert sync(installation).exit == 0
