@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sync": ("sync", "Bring a folder into a bucket, only what has changed, and wait until it is searchable."),
     "diff": ("diff", "Show what a sync would do."),
     "ignore": ("ignores", "Show what a sync leaves out, and which rule says so."),
+    "watch": ("watch", "Keep buckets equal to their folders while these change."),
     "status": ("status", "Show buckets, one bucket, one source, or one batch."),
     "wait": ("wait", "Wait until sources or batches are ready."),
     "search": ("search", "Search buckets; tells file, page or line of each hit."),

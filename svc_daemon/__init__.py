@@ -15,6 +15,7 @@ and a test holds this table:
           store, provider,           SQL and blobs; the search index; bytes to text; the one door to other hosts.
           extract, fetch             None of the four knows another
             database                 one SQLite file: its readers and its single writer
+            directories              the data directory's folders and its lock
               core                   pure decisions, no I/O, no clock
                 errors               the table of codes
                   wire, paths, settings, logs

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import typer
 
-from svc_daemon.core.times import parse_span_s, to_text
+from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import SettingError, Settings
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,6 +32,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -43,8 +44,18 @@ app.add_typer(keys, name="key")
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"svc-daemon {VERSION}")
+        raise typer.Exit
+
+
 @app.callback()
-def options() -> None:
+def options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the release.")
+    ] = False,
+) -> None:
     """Every setting is an environment variable; docs/settings.md lists them."""
 
 
@@ -70,19 +81,19 @@ def serve(
 def verify(
     read_data: Annotated[bool, typer.Option("--read-data", help="Read every stored byte and every word, too.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without guessing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
-    from svc_daemon.offline import NoDirectory, verify_directory
+    from svc_daemon.directories import DirectoryLocked, NoDirectory
+    from svc_daemon.offline import verify_directory
     from svc_daemon.provider.errors import ProviderError
-    from svc_daemon.server import DirectoryLocked
 
     try:
         verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except DirectoryLocked as error:
-        _refuse("svc_data_dir_locked", f"{error} Stop it first: svc daemon stop.", EXIT_LOCKED, as_json)
+        _refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
     except NoDirectory as error:
-        _refuse("svc_data_dir_not_found", str(error), EXIT_MISSING, as_json)
+        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except (ServiceError, ProviderError, OSError) as error:
         _refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
     print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
@@ -90,9 +101,9 @@ def verify(
 
 
 @app.command()
-def version() -> None:
+def version(as_json: Json = False) -> None:
     """Print the release."""
-    print(VERSION)
+    print(json.dumps({"version": VERSION, "api": API_RANGE}) if as_json else VERSION)
 
 
 @teams.command("create")
@@ -106,7 +117,8 @@ def create_team(
 
     body = _model(TeamCreate, {"name": name}, as_json)
     verb = partial(verbs.create_team, fields=body)
-    made = _perform(Errand(method="POST", path="/admin/teams", body=body, verb=verb), as_json)
+    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_tell_install)
+    made = _perform(errand, as_json)
     _show_key(made, as_json)
 
 
@@ -163,16 +175,23 @@ def create_key(
     from svc_daemon.operators import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
 
-    fields = {"team": team, "name": name, "preset": preset, "capabilities": can, "expires_at": _moment(expires)}
+    fields = {
+        "team": team,
+        "name": name,
+        "preset": preset,
+        "capabilities": can,
+        "expires_at": _moment(expires, as_json),
+    }
     body = _model(OperatorKeyCreate, fields, as_json)
     verb = partial(verbs.create_team_key, fields=body)
     made = _perform(Errand(method="POST", path="/admin/keys", body=body, verb=verb), as_json)
-    _show_key(_saved(made) if save else made, as_json)
+    _show_key(_saved(made, as_json) if save else made, as_json)
 
 
 def _run(settings: Settings) -> None:
     # Loaded here, so that a wrong setting is told at once.
-    from svc_daemon.server import AddressTaken, DirectoryLocked
+    from svc_daemon.directories import DirectoryLocked
+    from svc_daemon.server import AddressTaken
     from svc_daemon.server import serve as run
 
     try:
@@ -193,27 +212,42 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
     try:
         return parse_model(fields, model)
     except ServiceError as error:
-        _refuse(error.code, error.message, EXIT_REFUSED, as_json)
+        _refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
 
 
-def _moment(expires: str | None) -> str | None:
-    span_s = parse_span_s(expires or "")
-    return expires if span_s is None else to_text(datetime.now(UTC) + timedelta(seconds=span_s))
+def _moment(expires: str | None, as_json: bool) -> str | None:
+    """When a key ends that is to end after a span, or at a moment."""
+    if expires is None:
+        return None
+    try:
+        span_s = parse_span_s(expires)
+        moment = from_text(expires) if span_s is None else datetime.now(UTC) + timedelta(seconds=span_s)
+        return to_text(moment)
+    except (ValueError, OverflowError):
+        told = f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
+        _refuse("svc_usage", told, EXIT_USAGE, as_json)
+
+
+def _tell_install(files: DataFiles) -> None:
+    print(f"there was no installation in {files.root}; it is made now, with the team `default`", file=sys.stderr)
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
+    from svc_daemon.directories import NoDirectory
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
     # What is made on the way is for this user alone.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
+    except NoDirectory as error:
+        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except ServiceError as error:
-        _refuse(error.code, error.message, _exit_of(error.rule.status), as_json)
+        _refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
     except Refused as error:
-        _refuse(error.code, str(error), _exit_of(error.status), as_json)
+        _refuse_as(error.error, _exit_of(error.status), as_json)
     except Unreachable as error:
-        _refuse("svc_daemon_unreachable", str(error), EXIT_ADDRESS, as_json)
+        _refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
     except OSError as error:
         _refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
 
@@ -224,12 +258,16 @@ def _exit_of(status: int) -> int:
     return EXIT_MISSING if status == 404 else EXIT_REFUSED
 
 
-def _saved(made: dict[str, Any]) -> dict[str, Any]:
+def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
     """Put the key where `svc` on this machine looks for it, in place of any other."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key
-    write_secret(path, made["key"]["key"])
+    try:
+        write_secret(path, made["key"]["key"])
+    except OSError as error:
+        told = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
+        _refuse("svc_file_refused", told, EXIT_USAGE, as_json, hint="Mend that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
@@ -246,11 +284,19 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
     print(f"{told}; it is not shown again", file=sys.stderr)
 
 
-def _refuse(code: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
+def _refuse(
+    code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
+) -> NoReturn:
+    error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
+    _refuse_as(error, exit_code, as_json)
+
+
+def _refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
+    """Tell an error as `svc` tells its own; for people, the hint stands behind the sentence."""
+    told = {"hint": None} | error
     if as_json:
-        error = {"code": code, "message": message, "retryable": False, "details": {}}
-        print(json.dumps({"error": error, "exit_code": exit_code}, ensure_ascii=False))
-    _fail(message, exit_code)
+        print(json.dumps({"error": told, "exit_code": exit_code}, ensure_ascii=False))
+    _fail(" ".join(filter(None, (told["message"], told["hint"]))), exit_code)
 
 
 def _fail(message: str, code: int) -> NoReturn:

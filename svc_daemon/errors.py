@@ -9,7 +9,7 @@ ServiceError            anything a caller is told, by its code
 from dataclasses import dataclass
 from typing import Any
 
-from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 
 
@@ -90,6 +90,11 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
 }
 
 
+def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: bool) -> dict[str, Any]:
+    """An error as it is stored with a source, a session or a task, and shown with it."""
+    return {"code": str(code), "message": message, "retryable": retryable}
+
+
 class ServiceError(Exception):
     """An answer other than success: a code of the table, a sentence for people, details for programs."""
 
@@ -99,6 +104,10 @@ class ServiceError(Exception):
         self.message = message or self.rule.sentence
         self.details = details
         super().__init__(f"{code}: {self.message}")
+
+    def as_error(self) -> dict[str, Any]:
+        """What is stored of it; the table says whether it is worth another try."""
+        return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 
 class NotFound(ServiceError):

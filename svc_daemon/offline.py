@@ -16,19 +16,17 @@ from typing import Any
 from svc_daemon.core.addresses import AddressPolicy
 from svc_daemon.core.problems import Problem
 from svc_daemon.database import log_bytes, open_unchanging
+from svc_daemon.directories import NoDirectory, lock_directory, make_folders
+from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.mending import mend
 from svc_daemon.operations.verifying import Directory, Findings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
-from svc_daemon.server import lock_directory, make_folders, open_context
+from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
-
-
-class NoDirectory(Exception):
-    """There is no data directory where one was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +72,28 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Look at the directory, and mend it where that is asked for.
 
-    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release.
+    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a repair that would give
+    up every source because the folder of their bytes is not there.
     """
     files = DataFiles(root)
     if not files.state.is_file():
-        raise NoDirectory(f"There is no data directory at {root}: it has no {files.state.name}. SVC_DATA_DIR names it.")
+        raise NoDirectory(files)
     with lock_directory(files):
         findings = _look(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
+        _refuse_lost_volume(files, findings)
         mended = asyncio.run(_mend(files, findings.problems))
         return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
+
+
+def _refuse_lost_volume(files: DataFiles, findings: Findings) -> None:
+    """All bytes gone at once is a volume that isn't mounted, not so many lost files."""
+    if findings.counts["sources"] and not findings.counts["blobs"]:
+        raise StorageError(
+            f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing was"
+            " mended. Is a volume not mounted? Bring it back, or restore a backup."
+        )
 
 
 def _look(files: DataFiles, *, read_data: bool) -> Findings:

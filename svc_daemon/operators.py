@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hmac import compare_digest
@@ -21,10 +21,10 @@ from pydantic import BaseModel
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.database import Database
+from svc_daemon.directories import DirectoryLocked, DirectoryRefused, NoDirectory, lock_directory, make_folders
 from svc_daemon.operations.installations import prepare_installation
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import DirectoryLocked, lock_directory, make_folders
 from svc_daemon.store.migrations import migrate
 from svc_daemon.wire.proofs import parse_secret, prove
 
@@ -37,18 +37,20 @@ ANSWER_TIMEOUT_S = 10.0
 #: More than any list of teams takes.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
+RESTART = "Restart the daemon, which makes that file anew."
 
-class Unreachable(Exception):
+
+class Unreachable(DirectoryRefused):
     """Something holds the data directory, and no daemon of it answers."""
 
 
 class Refused(Exception):
-    """The daemon refused: the API's code and sentence, and HTTP's status."""
+    """The daemon refused: HTTP's status, and the API's `code`, `message`, `retryable` and `details`."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, error: dict[str, Any]) -> None:
+        super().__init__(str(error.get("message")))
         self.status = status
-        self.code = code
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +61,17 @@ class Errand:
     path: str
     body: BaseModel | None
     verb: Verb
+    #: Told of the data directory before an installation is made there; without it, none is made.
+    on_install: Callable[[DataFiles], None] | None = None
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The verb's answer; raises Unreachable, Refused, and ServiceError where it is refused offline."""
-    make_folders(files)
+    """The verb's answer; raises NoDirectory, Unreachable, Refused, and ServiceError where it is refused offline."""
+    if errand.on_install is not None:
+        make_folders(files)
+    elif not files.state.is_file() and not files.lock.is_file():
+        # With a lock alone, a daemon may be about to make it. Nothing is left in a folder that was meant for others.
+        raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
         try:
@@ -75,13 +83,17 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
             return _ask(base_url, files, errand)
         if time.monotonic() > deadline_s:
             raise Unreachable(
-                f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s; "
-                "end it, then try again."
+                f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s.",
+                "End it, then try again.",
             )
         time.sleep(PAUSE_S)
 
 
 def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
+    if not files.state.is_file():
+        if errand.on_install is None:
+            raise NoDirectory(files)
+        errand.on_install(files)
     make_ids = Ids(now=lambda: datetime.now(UTC), random=os.urandom)
     database = Database(files.state, prepare=migrate)
     try:
@@ -116,20 +128,18 @@ def _ask(base_url: str, files: DataFiles, errand: Errand) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError):
         token = ""
     if not token.isascii() or not token.isalnum():
-        raise Unreachable(f"{files.operator_token} is missing or damaged; restart the daemon, which makes it anew.")
+        raise Unreachable(f"{files.operator_token} is missing or damaged.", RESTART)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = None if errand.body is None else errand.body.model_dump_json().encode()
     try:
         status, answer = _exchange(base_url, errand.method, errand.path, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unreachable(f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}.") from error
+        told = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
+        raise Unreachable(told, "`svc daemon logs` tells more.") from error
     if status == http.client.UNAUTHORIZED:
-        raise Unreachable(
-            f"The daemon at {base_url} does not take {files.operator_token}; restart it, which makes it anew."
-        )
+        raise Unreachable(f"The daemon at {base_url} does not take {files.operator_token}.", RESTART)
     if status != http.client.OK:
-        error_body = answer.get("error") or {}
-        raise Refused(status, str(error_body.get("code")), str(error_body.get("message")))
+        raise Refused(status, answer.get("error") or {})
     # A verb that needs no daemon has no request either.
     return {name: value for name, value in answer.items() if name != "request_id"}
 

@@ -8,7 +8,6 @@ Bound before anything is opened, so that a taken address is told at once; who co
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -37,6 +36,7 @@ from svc_daemon.core.addresses import AddressPolicy, AllowedNetwork, parse_allow
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
+from svc_daemon.directories import lock_directory, make_folders
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
@@ -81,10 +81,6 @@ PARK_S = 3
 BACKLOG = 1024
 
 
-class DirectoryLocked(Exception):
-    """Another process owns the data directory."""
-
-
 class AddressTaken(Exception):
     """Something else listens on the address."""
 
@@ -112,36 +108,6 @@ def serve(settings: Settings) -> None:
         asyncio.run(_serve(settings, files, listener, fetcher))
 
 
-def make_folders(files: DataFiles) -> None:
-    """Make what is missing of the data directory; raises StorageError where that can't be."""
-    try:
-        for folder in (
-            files.root,
-            files.blobs,
-            files.staging,
-            files.parts,
-            files.scratch,
-            files.index,
-            files.log.parent,
-        ):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # One that somebody made beforehand may be open to all.
-        files.root.chmod(0o700)
-    except OSError as error:
-        raise StorageError(f"Can't make the folder {error.filename}: {error.strerror}.") from error
-
-
-@contextlib.contextmanager
-def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Hold the data directory; the kernel lets go of the lock however the process ends."""
-    with files.lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DirectoryLocked(f"Another process owns {files.root}.") from error
-        yield
-
-
 @contextlib.contextmanager
 def bind(settings: Settings) -> Iterator[socket.socket]:
     """The listening socket; raises AddressTaken with the address and the way out."""
@@ -166,7 +132,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
     async with contextlib.AsyncExitStack() as stack:
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(_hardening(settings, process.context), _lifespan(process, hear_broken))
+        app = create_app(_hardening(settings, process.context), settings.limits, _lifespan(process, hear_broken))
         server = _Server(
             server_config(
                 app,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.wire.versions import VERSION
+from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Installation, environment
 
 FAILED, USAGE, NOT_FOUND, LOCKED, ADDRESS = 1, 2, 5, 11, 12
@@ -35,6 +35,19 @@ def command_line(*arguments: str) -> list[str]:
 def test_the_release_is_printed(tmp_path: Path) -> None:
     ended = run(tmp_path, "version")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{VERSION}\n", "")
+
+
+def test_the_release_is_told_in_every_form(tmp_path: Path) -> None:
+    assert json.loads(run(tmp_path, "version", "--json").stdout) == {"version": VERSION, "api": API_RANGE}
+    flag = run(tmp_path, "--version")
+    assert (flag.returncode, flag.stdout, flag.stderr) == (0, f"svc-daemon {VERSION}\n", "")
+
+
+@pytest.mark.parametrize("words", [(), ("team", "create")])
+def test_help_has_a_short_flag(tmp_path: Path, words: tuple[str, ...]) -> None:
+    short, long = (run(tmp_path, *words, flag) for flag in ("-h", "--help"))
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
 
 
 WRONG = [
@@ -96,10 +109,12 @@ def test_the_operators_verbs_name_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_data_directory_that_is_a_file_is_one_json_value(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file stands where the folder should be")
-    ended = run(tmp_path, "team", "ls", "--json")
+    ended = run(tmp_path, "team", "create", "blue", "--json")
     told = json.loads(ended.stdout)
     assert (ended.returncode, told["exit_code"], told["error"]["code"]) == (FAILED, FAILED, "storage_full")
     assert str(tmp_path / "data") in told["error"]["message"]
+    # As the table of codes has it.
+    assert told["error"]["retryable"] is True
     assert ended.stderr.count("\n") == 1
 
 
@@ -142,4 +157,7 @@ def test_a_directory_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     ended = run(tmp_path, "verify")
     assert (ended.returncode, ended.stdout) == (NOT_FOUND, "")
     assert str(tmp_path / "data") in ended.stderr
+    error = json.loads(run(tmp_path, "verify", "--json").stdout)["error"]
+    assert ended.stderr == f"error: {error['message']} {error['hint']}\n"
+    assert "SVC_DATA_DIR" in error["hint"]
     assert not (tmp_path / "data").exists()

@@ -4,6 +4,7 @@ import pytest
 
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
+from tests.rules.modules import modules
 
 #: The specification's table, with what the contract adds: code, status, whether a retry can succeed.
 TABLE = """
@@ -95,6 +96,18 @@ def test_a_code_without_a_message_says_its_sentence(code: ErrorCode) -> None:
 def test_an_error_keeps_its_message_and_details() -> None:
     error = ServiceError(ErrorCode.EMPTY_FILE, "a.txt has no bytes.", filename="a.txt")
     assert (error.message, error.details, error.rule.status) == ("a.txt has no bytes.", {"filename": "a.txt"}, 400)
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_what_is_stored_of_an_error_is_as_retryable_as_the_table_says(code: ErrorCode) -> None:
+    stored = ServiceError(code, "Not now.", bytes=3).as_error()
+    assert stored == {"code": str(code), "message": "Not now.", "retryable": ERRORS[code].retryable}
+
+
+def test_nobody_spells_a_stored_error_by_hand() -> None:
+    spelled = [module.name for module in modules("svc_daemon") if '"retryable":' in module.source]
+    # The operator's command has errors that no table knows.
+    assert set(spelled) == {"svc_daemon.errors", "svc_daemon.command"}
 
 
 def test_a_code_that_is_not_in_the_table_cannot_be_raised() -> None:

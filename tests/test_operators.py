@@ -2,6 +2,7 @@
 
 import stat
 import subprocess
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,16 +10,16 @@ import httpx
 import pytest
 
 from svc_daemon.core.api_keys import PRESETS
+from svc_daemon.directories import lock_directory
 from svc_daemon.operations.teams import list_teams
 from svc_daemon.operators import Errand, Unreachable, run_errand
-from svc_daemon.server import lock_directory
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.odd_servers import serving
 from tests.conftest import MakeInstallation
 from tests.test_command import command_line
 
 Json = dict[str, Any]
-REFUSED, MISSING, UNREACHABLE = 3, 5, 12
+USAGE, REFUSED, MISSING, UNREACHABLE = 2, 3, 5, 12
 
 
 def run(installation: Installation, *arguments: str) -> Finished:
@@ -43,13 +44,23 @@ def team_of(installation: Installation, key: str) -> str:
     return str(answer.json().get("team_id") or answer.json()["error"]["code"])
 
 
-@pytest.fixture(params=["offline", "online"])
-def either(request: pytest.FixtureRequest, make_installation: MakeInstallation) -> Installation:
-    """An installation whose daemon runs, and one whose daemon never did."""
+LISTING = Errand(method="GET", path="/admin/teams", body=None, verb=lambda connection, _: list_teams(connection))
+
+
+@pytest.fixture
+def resting(make_installation: MakeInstallation) -> Installation:
+    """An installation whose daemon never ran."""
     installation = make_installation()
-    if request.param == "online":
-        installation.start()
+    run_errand(installation.files, replace(LISTING, on_install=lambda _: None))
     return installation
+
+
+@pytest.fixture(params=["offline", "online"])
+def either(request: pytest.FixtureRequest, resting: Installation) -> Installation:
+    """An installation whose daemon runs, and one whose daemon never did."""
+    if request.param == "online":
+        resting.start()
+    return resting
 
 
 def test_teams_and_keys_are_made_with_and_without_a_daemon(either: Installation) -> None:
@@ -85,17 +96,18 @@ def test_for_people_the_key_stands_alone_on_stdout(either: Installation) -> None
     ],
 )
 def test_a_refusal_is_the_same_with_and_without_a_daemon(
-    shared_installation: Installation, make_installation: MakeInstallation, words: tuple[str, ...], exit: int, code: str
+    shared_installation: Installation, resting: Installation, words: tuple[str, ...], exit: int, code: str
 ) -> None:
-    told = [run(each, *words, "--json") for each in (shared_installation, make_installation())]
+    told = [run(each, *words, "--json") for each in (shared_installation, resting)]
     assert [(each.exit, each.json["error"]["code"]) for each in told] == [(exit, code)] * 2
     assert told[0].json == told[1].json
+    assert told[0].json["error"]["retryable"] is False
+    assert bool(told[0].json["error"]["details"]) == (code == "invalid_request")
     assert all(each.stderr.startswith("error: ") and each.stderr.count("\n") == 1 for each in told)
 
 
 def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     if either.pid is None:
-        made(either, "team", "ls")
         either.files.admin_key.write_text("")
     else:
         either.files.admin_key.unlink()
@@ -108,20 +120,62 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     assert either.svc("bucket", "ls").exit == 0
 
 
-def test_what_is_saved_is_not_told(make_installation: MakeInstallation) -> None:
+def test_a_key_that_cannot_be_saved_is_one_json_value_that_names_it(resting: Installation) -> None:
+    resting.files.admin_key.unlink()
+    resting.files.admin_key.mkdir()
+    ended = run(resting, "key", "create", "--team", "default", "--preset", "admin", "--save", "--json")
+    assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_file_refused")
+    assert f"{resting.files.admin_key} can't be written" in ended.json["error"]["message"]
+    assert "key_" in ended.json["error"]["message"]
+
+
+@pytest.mark.parametrize("expires", ["5", "soon", "2030-01-31", "999999999d"])
+def test_an_expiry_that_is_none_is_told_with_what_is_one(shared_installation: Installation, expires: str) -> None:
+    words = ("key", "create", "--team", "default", "--preset", "read", "--expires", expires)
+    ended = run(shared_installation, *words, "--json")
+    assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_usage")
+    assert "30d" in ended.json["error"]["message"]
+
+
+def test_what_is_saved_is_not_told(resting: Installation) -> None:
+    told = made(resting, "key", "create", "--team", "default", "--preset", "admin", "--save")
+    assert (told["key"]["key"], told["saved_in"]) == (None, str(resting.files.admin_key))
+    assert resting.key.startswith(told["key"]["hint"].removesuffix("…"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("team", "ls"), ("team", "rebuild", "default"), ("key", "create", "--team", "default", "--preset", "read")],
+)
+def test_a_verb_makes_no_installation_where_none_is(
+    make_installation: MakeInstallation, words: tuple[str, ...]
+) -> None:
+    mistyped = make_installation()
+    for folder_is_there in (False, True):
+        if folder_is_there:
+            mistyped.files.root.mkdir(mode=0o750)
+        ended = run(mistyped, *words, "--json")
+        assert (ended.exit, ended.json["error"]["code"]) == (MISSING, "svc_data_dir_not_found")
+        assert str(mistyped.files.root) in ended.stderr
+        assert "SVC_DATA_DIR" in ended.stderr
+        assert mistyped.files.root.exists() == folder_is_there
+    assert list(mistyped.files.root.iterdir()) == []
+    assert stat.S_IMODE(mistyped.files.root.stat().st_mode) == 0o750
+
+
+def test_the_first_team_may_make_the_installation_and_says_so(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
-    told = made(fresh, "key", "create", "--team", "default", "--preset", "admin", "--save")
-    assert (told["key"]["key"], told["saved_in"]) == (None, str(fresh.files.admin_key))
-    assert fresh.key.startswith(told["key"]["hint"].removesuffix("…"))
-
-
-LISTING = Errand(method="GET", path="/admin/teams", body=None, verb=lambda connection, _: list_teams(connection))
+    first = run(fresh, "team", "create", "blue", "--json")
+    assert (first.exit, first.json["team"]["name"]) == (0, "blue")
+    assert first.stderr.count(f"no installation in {fresh.files.root}") == 1
+    assert run(fresh, "team", "create", "green", "--json").stderr == ""
+    assert [team["name"] for team in made(fresh, "team", "ls")["teams"]] == ["default", "blue", "green"]
 
 
 def test_a_damaged_token_is_told_with_the_way_out(installation: Installation) -> None:
     for damage in (b"", b"two words", b"0" * 64, b"\xff"):
         installation.files.operator_token.write_bytes(damage)
-        with pytest.raises(Unreachable, match="restart"):
+        with pytest.raises(Unreachable, match="Restart"):
             run_errand(installation.files, LISTING)
     installation.files.operator_token.unlink()
     finished = run(installation, "team", "ls", "--json")

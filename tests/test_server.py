@@ -1,4 +1,4 @@
-"""The composition root: one owner for a directory and an address, and a start that repairs what a kill left."""
+"""The composition root: one owner for an address, and a start that repairs what a kill left."""
 
 import json
 import os
@@ -8,28 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.paths import DataFiles
-from svc_daemon.server import AddressTaken, DirectoryLocked, base_url_of, bind, lock_directory, make_folders
+from svc_daemon.server import AddressTaken, base_url_of, bind
 from svc_daemon.settings import Settings
 from tests.acceptance.calls import make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-
-
-def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
-    files = DataFiles(tmp_path / "data")
-    make_folders(files)
-    with lock_directory(files), pytest.raises(DirectoryLocked, match="owns"), lock_directory(files):
-        pass
-    with lock_directory(files):
-        pass
-
-
-def test_folders_are_for_their_owner_only(tmp_path: Path) -> None:
-    files = DataFiles(tmp_path / "data")
-    make_folders(files)
-    assert stat.S_IMODE(files.root.stat().st_mode) == 0o700
-    assert {folder.is_dir() for folder in (files.blobs, files.staging, files.index, files.log.parent)} == {True}
 
 
 def test_an_address_that_is_taken_is_told_with_the_way_out(tmp_path: Path) -> None:
@@ -101,6 +84,23 @@ def test_an_index_that_was_removed_is_made_again(installation: Installation) -> 
         wait_until(lambda: client.get(f"/v1/sources/{source_id}?verify=provider").json()["ready"], found)
         hits = wait_until(lambda: _hits(installation, "quay"), found)
     assert hits == [source_id]
+
+
+def test_stored_files_of_a_lost_database_are_kept(installation: Installation) -> None:
+    with installation.client() as client:
+        make_bucket(client, "inbox")
+        source_id = upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"]
+    installation.stop()
+    kept = installation.files.state.rename(installation.files.root / "kept.db")
+    for _ in range(2):
+        refused = installation.spawn_daemon()
+        assert refused.wait(30) == 1
+        assert "restore the database" in installation.printed()
+        assert (installation.files.blobs / source_id).exists()
+    kept.replace(installation.files.state)
+    installation.start()
+    with installation.client() as client:
+        assert wait_ended(client, source_id)["ready"] is True
 
 
 def _hits(installation: Installation, query: str) -> list[str]:

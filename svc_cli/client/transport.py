@@ -98,7 +98,7 @@ class Transport:
                 self.gate.give_back()
             if isinstance(outcome, Answer):
                 return outcome
-            if isinstance(outcome, ApiError) and outcome.code in PACED_CODES and request.is_create:
+            if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
                 self.gate.hold(_wait_s(outcome) or 1.0)
                 attempt -= 1
                 continue
@@ -159,6 +159,13 @@ def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
 def _was_counted(outcome: object) -> bool:
     """Whether the service took a token for this create: replays and refusals cost none. A broken line may have."""
     return isinstance(outcome, NetworkFailed) or (isinstance(outcome, Answer) and not outcome.is_replay)
+
+
+def _has_a_turn(refusal: ApiError) -> bool:
+    """Whether waiting helps: what is larger than a whole minute's quota never gets its turn."""
+    asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
+    is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
+    return refusal.code in PACED_CODES and not is_too_much
 
 
 def _wait_s(outcome: Exception) -> float | None:

@@ -11,9 +11,10 @@ import typer
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import clean
 from svc_cli.daemon_process import Daemon, Installation
-from svc_cli.errors import Unreachable
+from svc_cli.errors import SvcError, Unreachable
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
+from svc_cli.services import Unit, manager_for, services_of
 
 app = new_app("Run, start, stop and look at the local daemon.")
 
@@ -88,6 +89,59 @@ def logs(
         call.console.event({"type": "log", "line": _parsed(line)})
     value = {"object": "logs", "path": str(installation.files.log), "lines": [_parsed(line) for line in last]}
     call.console.show(value, lambda: "\n".join(clean(line) for line in last))
+
+
+@command(app, "install")
+def install(
+    call: Invocation,
+    show: Annotated[bool, typer.Option("--print", help="Show what would be written; change nothing.")] = False,
+) -> None:
+    """Have the daemon and the watcher of all added folders run from each login on, by systemd or launchd.
+
+    They get this environment's SVC_ variables, but no key.
+    """
+    environ = call.settings.environ
+    manager = manager_for(environ)
+    units = [manager.unit(service) for service in services_of(environ)]
+    if not show:
+        Installation(environ).stop()  # a second daemon on the same data would only fail
+        for unit in units:
+            unit.path.parent.mkdir(parents=True, exist_ok=True)
+            unit.path.write_text(unit.text, "utf-8")
+        try:
+            manager.load(units)
+        except SvcError:
+            _remove(units)
+            raise
+    _show_units(call, units, installed=not show, said="" if show else "installed")
+
+
+@command(app, "uninstall")
+def uninstall(call: Invocation) -> None:
+    """Stop the services that `install` made, and remove them."""
+    environ = call.settings.environ
+    manager = manager_for(environ)
+    units = [unit for service in services_of(environ) if (unit := manager.unit(service)).path.exists()]
+    if units:
+        manager.unload(units)
+        _remove(units)
+        manager.reload()
+    _show_units(call, units, installed=False, said="removed" if units else "nothing was installed.")
+
+
+def _remove(units: list[Unit]) -> None:
+    for unit in units:
+        unit.path.unlink(missing_ok=True)
+
+
+def _show_units(call: Invocation, units: list[Unit], *, installed: bool, said: str) -> None:
+    """Names and files; without a word to say, their text."""
+    value = {
+        "installed": installed,
+        "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],
+    }
+    texts = [f"{said} {unit.path}" if said else f"# {unit.path}\n{unit.text}" for unit in units] or [said]
+    call.console.show(value, lambda: "\n".join(texts))
 
 
 def _follow(call: Invocation, installation: Installation, last: list[str]) -> None:

@@ -1,5 +1,6 @@
 """`svc key …`: API keys of the team."""
 
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from svc_cli.commands.options import DryRunOption, Invocation, command, new_app, parse_duration
+from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import ApiError, KeyNotShown, UsageError
 from svc_cli.render import table
 
@@ -16,6 +17,9 @@ app = new_app("Make, list and revoke API keys.")
 Json = dict[str, Any]
 #: A key that has no list of its own reaches all.
 ALL = "all"
+_UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+#: A number alone could be days or seconds.
+_SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,23 +40,45 @@ class Options:
     model: Annotated[
         list[str] | None, typer.Option("--model", metavar="MODEL", help="Use only this model; may be repeated.")
     ] = None
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after this time: 12h, 30d.")] = None
+    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after 12h, 30d; or at a moment.")] = None
     dry_run: DryRunOption = False
 
     def fields(self, now: datetime) -> Json:
         """The body of the create. Raises UsageError."""
         if (self.preset is None) == (not self.can):
             raise UsageError("Say what the key may do.", hint="either --preset admin|ingest|read, or --can CAPABILITY.")
-        life_s = parse_duration(self.expires, "--expires")
         fields = {
             "name": self.name,
             "preset": self.preset,
             "capabilities": self.can,
             "buckets": self.bucket,
             "models": self.model,
-            "expires_at": (now + timedelta(seconds=life_s)).isoformat() if life_s is not None else None,
+            "expires_at": _end(self.expires, now),
         }
         return {name: value for name, value in fields.items() if value}
+
+
+def _end(expires: str | None, now: datetime) -> str | None:
+    """When a key ends that is to end after a span, or at a moment. Raises UsageError."""
+    if expires is None:
+        return None
+    try:
+        moment = _moment(expires, now)
+    except (ValueError, OverflowError):
+        moment = None
+    # Without a zone nobody knows which moment is meant.
+    if moment is None or moment.tzinfo is None:
+        raise UsageError(
+            f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
+        )
+    return moment.isoformat()
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        return datetime.fromisoformat(text)
+    return now + timedelta(seconds=int(span["number"]) * _UNITS_S[span["unit"]])
 
 
 @command(app, "create")

@@ -143,7 +143,10 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def _options(call: Invocation, flags: SyncFlags, limits: dict[str, Any], max_delete: MaxDelete) -> Options:
+def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> Options:
+    """How to sync, as far as it is the same for all mappings; the client is paced as the service allows."""
+    limits = client.limits()
+    client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
     jobs = get("sync.jobs", flags.jobs)
     if not 1 <= jobs <= MOST_JOBS:
@@ -186,28 +189,22 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
     """Sync one mapping by a client of its own: one that was told to stop sends nothing more."""
-    with call.connected() as (client, connection):
-        limits = client.limits()
-        client.pace_creates(limits["limits"]["creates_per_second"]["value"])
-        options = _options(call, flags, limits, max_delete)
-        index_path = mapping.index_path(paths.state_dir(call.settings.environ), connection.service)
-        return _run(call, client, mapping, _for_mapping(call, mapping, options, flags), index_path)
+    with call.client() as client:
+        options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
+        index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
+        with call.progress() as progress:
+            return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
 
 
-def _for_mapping(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
+def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
+    """The same, with what is the mapping's own."""
     get = call.settings.get
     filters = replace(
         options.filters,
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
-    prune = flags.prune or mapping.prune or get("sync.prune")
-    return replace(options, filters=filters, prune=prune)
-
-
-def _run(call: Invocation, client: Client, mapping: Mapping, options: Options, index_path: Path) -> Report:
-    with call.progress() as progress:
-        return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
+    return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
 
 
 def _stream(call: Invocation, item: Item) -> None:

@@ -32,7 +32,7 @@ def wait(scene: Scene, bucket_id: str) -> None:
 
 def _take_over(scene: Scene, pending: dict[str, Item], watch: Watch) -> None:
     """What is known of each source by now, in the report and in the index."""
-    rows = scene.index.load()
+    rows = scene.index.load_within(item.path for item in pending.values())
     changed = []
     for source_id, source in watch.seen.items():
         if not source:

@@ -113,6 +113,16 @@ class Index:
         cursor = self._connection.execute(f"SELECT {_COLUMNS} FROM files")  # noqa: S608 - our own names
         return {row.path: row for row in map(Row._make, cursor)}
 
+    def load_within(self, paths: Iterable[str]) -> dict[str, Row]:
+        """The rows of these paths, and of those below them."""
+        query = f"SELECT {_COLUMNS} FROM files WHERE path = ? OR (path > ? AND path < ?)"  # noqa: S608 - our own names
+        found: dict[str, Row] = {}
+        for path in paths:
+            # "0" sorts right behind "/".
+            cursor = self._connection.execute(query, (path, f"{path}/", f"{path}0"))
+            found |= {row.path: row for row in map(Row._make, cursor)}
+        return found
+
     def save(self, rows: Iterable[Row]) -> None:
         """Insert or replace rows."""
         with self._transaction():

@@ -79,7 +79,7 @@ def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket:
         _read(table, f"{project_file}: [[map]] {number}", project_file.parent, bucket)
         for number, table in enumerate(tables, 1)
     ]
-    _refuse_overlaps(mappings, str(project_file))
+    refuse_overlaps(mappings, str(project_file))
     return mappings
 
 
@@ -114,7 +114,7 @@ def _check(key: str, value: Any, source: str) -> None:
         raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
 
 
-def _refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
+def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
     """Two mappings of one name, or of folders one inside the other, would take each other's files for their own."""
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:

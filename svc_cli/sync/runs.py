@@ -76,7 +76,7 @@ def sync(
 
 
 def _run(scene: Scene) -> None:
-    root = _identify_root(scene.mapping.folder)
+    root = identify_root(scene.mapping.folder)
     bucket = _find_bucket(scene, is_here=root is not None)
     known = _know(scene, bucket, is_here=root is not None)
     _refuse_missing_root(scene.mapping.folder, root, known)
@@ -90,7 +90,7 @@ def _run(scene: Scene) -> None:
     if bucket_id is None:
         _foresee(scene, comparison)
     else:
-        _apply(scene, bucket_id, comparison)
+        apply(scene, bucket_id, comparison)
     # A walk that met nothing has sent nothing either, so this is early enough.
     folder = str(scene.mapping.folder)
     safety.refuse_lost_root(folder, exists=True, is_empty=comparison.met == 0, owned=ending.owned(known))
@@ -121,7 +121,7 @@ def _find_bucket(scene: Scene, *, is_here: bool) -> Json | None:
     return scene.client.bucket(name)
 
 
-def _identify_root(folder: Path) -> str | None:
+def identify_root(folder: Path) -> str | None:
     """Device and inode of the folder; None where there is none."""
     try:
         facts = folder.stat()
@@ -192,7 +192,7 @@ def _foresee(scene: Scene, comparison: Comparison) -> None:
             scene.tell(changing.item_of(change))
 
 
-def _apply(scene: Scene, bucket_id: str, comparison: Comparison) -> None:
+def apply(scene: Scene, bucket_id: str, comparison: Comparison) -> None:
     """Do it, while the walk goes on."""
     scene.progress.begin("syncing", None)
     sending = _open_sending(scene, bucket_id, scene.tell)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pathspec
 
+from svc_cli.sync.scopes import Scope, composed
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
 from svc_cli.uploads.selections import is_utf8
 
@@ -78,13 +79,15 @@ class _Folder(NamedTuple):
 class Snapshot:
     """One walk over a folder, to be iterated once; what was left out stands in `skips` as it is met."""
 
-    def __init__(self, root: Path, filters: Filters) -> None:
+    def __init__(self, root: Path, filters: Filters, scope: Scope | None = None) -> None:
+        """A walk over all of `root`, or over a part of it."""
         self.skips: list[Skip] = []
         #: False once something could not be listed.
         self.is_complete = True
         self._root = root.absolute()
         self._base = f"{str(self._root).rstrip(os.sep)}{os.sep}"
         self._filters = filters
+        self._scope = scope
         self._included = pathspec.GitIgnoreSpec.from_lines(filters.include) if filters.include else None
         #: Paths so far that could be spelled in another way too.
         self._spelled: set[str] = set()
@@ -109,6 +112,8 @@ class Snapshot:
         rules = folder.above.inside(Path(self._base + folder.prefix))
         for found in self._list(folder.prefix):
             raw = folder.prefix + found.name
+            if self._scope is not None and not self._scope.leads_to(composed(raw)):
+                continue
             is_folder = found.is_dir(follow_symlinks=False)
             linked, reason = folder.linked, self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
             if reason is None and found.is_symlink():
@@ -167,7 +172,7 @@ class Snapshot:
         except OSError as error:
             self._skip(raw, f"can't be read: {error.strerror}")
             return None
-        path = raw if raw.isascii() else _composed(raw)
+        path = raw if raw.isascii() else composed(raw)
         if (reason := self._reason_by_facts(path, facts)) is not None:
             self._skip(raw, reason)
         elif self._is_taken(path):
@@ -196,7 +201,7 @@ class Snapshot:
         return is_taken
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
-        self.skips.append(Skip(_composed(raw) + ("/" if is_folder else ""), reason))
+        self.skips.append(Skip(composed(raw) + ("/" if is_folder else ""), reason))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
@@ -207,11 +212,6 @@ def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
 
 def _is_within(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
-
-
-def _composed(raw: str) -> str:
-    """A path below the root as a title: `/`-separated and composed."""
-    return unicodedata.normalize("NFC", raw if os.sep == "/" else raw.replace(os.sep, "/"))
 
 
 def _unspeakable(name: str) -> str | None:

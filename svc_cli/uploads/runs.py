@@ -121,7 +121,11 @@ class Run:
 
     def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
         """Wait until every accepted source is ready or has failed; what ends the wait early is kept in `stopped_by`."""
-        pending = {item.source_id: item for item in self.items.values() if item.is_pending and item.source_id}
+        pending: defaultdict[str, list[Item]] = defaultdict(list)
+        for item in self.items.values():
+            if item.is_pending and item.source_id:
+                # Two spellings of one page are one source.
+                pending[item.source_id].append(item)
         if not pending or self.stopped_by:
             return
         self.progress.begin("indexing", len(pending))
@@ -133,9 +137,9 @@ class Run:
         except KeyboardInterrupt:
             self.stopped_by = interrupted()
         for source_id, source in watch.seen.items():
-            if source:
-                pending[source_id].follow(source)
-                self.on_item(pending[source_id])
+            for item in pending[source_id] if source else ():
+                item.follow(source)
+                self.on_item(item)
 
     def _finish(self, *items: Item) -> None:
         for item in items:

@@ -27,6 +27,7 @@ from svc_daemon.api.cross_origins import STORAGE_PREFIX
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
+from svc_daemon.settings import Limits
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
@@ -43,7 +44,10 @@ from svc_daemon.wire.codes import ErrorCode as E
 
 Lifespan = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
-PAGE = {"limit": "Rows of a page, 1 to 1000; without it, everything.", "after": "The last id of the page before."}
+PAGE = {
+    "limit": "Rows of a page, 1 to {page_rows}; without it, everything.",
+    "after": "The last id of the page before.",
+}
 MEMBERS = PAGE | {
     "status": "all, queued, indexing, active or failed; without it, active members.",
     "type": "file, page or qa.",
@@ -64,7 +68,12 @@ FORM = {
     "mapping": "The name of the sync mapping that owns the source.",
     "dry_run": "true: only validate.",
 }
-FIND = {"q": "The query.", "buckets": "Ids or slugs.", "max_num_results": "1 to 50.", "mode": "keyword or hybrid."}
+FIND = {
+    "q": "The query.",
+    "buckets": "Ids or slugs.",
+    "max_num_results": "1 to {search_results}.",
+    "mode": "hybrid, keyword or semantic.",
+}
 VERIFY = {"verify": "provider: ask the index itself too."}
 PART = {
     "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
@@ -79,6 +88,8 @@ BYTES = (*SIZES, E.CHECKSUM_MISMATCH)
 NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
 WEB = (*NO_SOURCE, *FIELDS, *GATES, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 URL = (*NO_BUCKET, *WEB)
+#: A page without bytes is one that can't be analysed.
+PAGED = (E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)
 REFETCH = (*SIZES, E.QUOTA_EXCEEDED, E.STORAGE_FULL, E.REQUEST_IN_PROGRESS, E.URL_FETCH_BLOCKED, E.URL_FETCH_FAILED)
 NO_SESSION, ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
 MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
@@ -129,8 +140,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=importing.UrlImport, query=DRY, repeatable=True, errors=(*URL, *BYTES, E.URL_IS_WEB_PAGE)),
     Endpoint("POST", B + "/pages", imports.add_page, "Take in a web page", S_ANY,
              body=importing.UrlImport, query=DRY, repeatable=True,
-             errors=(*URL, E.FILE_TOO_LARGE, E.CHECKSUM_MISMATCH, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS,
-                     E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*URL, *PAGED)),
     Endpoint("POST", B + "/qa", qa.create, "Add a question and its answer", S_ANY,
              body=question.QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
     Endpoint("POST", B + "/uploads", uploads.create, "Open an upload session", U_ANY,
@@ -166,7 +176,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              errors=(*NAMED, *GATES)),
     Endpoint("POST", K + "/websites", legacy.add_page, "Take in a web page (alias)", S_ANY,
              body=old.LegacyUrlImport, query=DRY, repeatable=True, successor=B + "/pages",
-             errors=(*NAMED, *WEB, *BYTES, E.URL_IS_FILE, E.WEBSITE_URL_EXISTS, E.WEBSITE_ANALYSIS_FAILED)),
+             errors=(*NAMED, *WEB, *PAGED)),
 
     Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
              query=MEMBERS, errors=NO_BUCKET),
@@ -216,7 +226,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 # fmt: on
 
 
-def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
+def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Starlette:
     """The application; `lifespan` sets `context`, `installation_id`, `operator_token` and `started_s` in its state."""
     app = Starlette(
         routes=[
@@ -229,5 +239,5 @@ def create_app(hardening: Hardening, lifespan: Lifespan) -> Starlette:
     )
     # A redirect would have an empty body; an unknown path gets the envelope instead.
     app.router.redirect_slashes = False
-    app.state.openapi = describe(ENDPOINTS)
+    app.state.openapi = describe(ENDPOINTS, limits)
     return app

@@ -15,9 +15,12 @@ from svc_daemon.api.presenting import (
     context_of,
     flag,
     idempotency_key,
+    is_dry_run,
+    mark_replayed,
     optional_body_of,
     path_destination,
     respond,
+    would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.api.uploads import new_upload, url_of
@@ -38,11 +41,9 @@ from svc_daemon.store.batches import Batch
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire import batches as wire
-from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.legacy import DestinationFields
-from svc_daemon.wire.sources import DryRun
 from svc_daemon.wire.uploads import UploadCreate
 
 ROUTE = "POST /v1/buckets/{bucket}/batches"
@@ -72,7 +73,7 @@ async def open_batch(
     repeat_key = creating.repeat_key or check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+    if is_dry_run(request, body.dry_run):
         verbs.refuse_empty(opening)
         return _dry(request, destinations, opening)
     told = fingerprint(_identity(by_id), body.model_dump(exclude=_DESTINATIONS))
@@ -219,15 +220,13 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
     )
     response = respond(request, told, 200 if replayed else 201)
     response.headers["Cache-Control"] = "no-store"
-    if replayed:
-        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
-    return response
+    return mark_replayed(response) if replayed else response
 
 
 def _dry(request: Request, destinations: Sequence[Destination], opening: verbs.Opening) -> Response:
     would = {"object": "batch", **told_of(*destinations), "files": len(opening.wanted)}
     errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
-    return respond(request, DryRun(would_create=would, errors=errors, request_id=request_id_of(request.scope)))
+    return would_create(request, would, errors)
 
 
 def _client_id(upload: Upload) -> str:

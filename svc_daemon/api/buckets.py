@@ -13,9 +13,11 @@ from svc_daemon.api.presenting import (
     created,
     flag,
     idempotency_key,
+    is_dry_run,
     optional_body_of,
     page_limit,
     respond,
+    would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys
@@ -27,7 +29,6 @@ from svc_daemon.operations.cascades import delete_bucket
 from svc_daemon.operations.replays import Repeatable
 from svc_daemon.operations.views import view_deletion
 from svc_daemon.wire import buckets as wire
-from svc_daemon.wire.sources import DryRun
 
 
 async def list_all(request: Request) -> Response:
@@ -55,7 +56,7 @@ async def put(request: Request) -> Response:
     if not re.fullmatch(wire.SLUG_PATTERN, slug):
         raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
     fields = _checked(request, await optional_body_of(request, wire.BucketFields))
-    if _is_dry(request, fields):
+    if is_dry_run(request, fields.dry_run):
         context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
         return _dry(request, slug, fields)
     bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
@@ -69,7 +70,7 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     fields = await body_of(request, wire.BucketCreate)
     _checked(request, fields)
-    if _is_dry(request, fields):
+    if is_dry_run(request, fields.dry_run):
         context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
         return _dry(request, fields.slug, fields)
     claim = Claim(route="POST /v1/buckets", fingerprint=fingerprint(fields.model_dump()))
@@ -107,10 +108,6 @@ def _checked(request: Request, fields: wire.BucketFields) -> wire.BucketFields:
     return fields
 
 
-def _is_dry(request: Request, fields: wire.BucketFields) -> bool:
-    return fields.dry_run or flag("dry_run", request.query_params.get("dry_run"))
-
-
 def _dry(request: Request, slug: str, fields: wire.BucketFields) -> Response:
     wanted = fields.model_dump(exclude={"dry_run"}) | {"object": "bucket", "slug": slug}
-    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))
+    return would_create(request, wanted)

@@ -134,13 +134,7 @@ def _allowed_methods(scope: Scope) -> list[str]:
 
 
 def _document(error: ServiceError, request_id: str) -> dict[str, Any]:
-    body = {
-        "code": error.code,
-        "message": error.message,
-        "retryable": error.rule.retryable,
-        "details": error.details,
-    }
-    return {"error": body, "request_id": request_id}
+    return {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
 
 
 def _openai_document(error: ServiceError) -> dict[str, Any]:

@@ -6,9 +6,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import refuse_team
+from svc_daemon.api.creating import told_of
 from svc_daemon.api.forms import Form, FormLimits, receive_form
-from svc_daemon.api.presenting import caller, context_of, created, flag, idempotency_key, path_destination, respond
-from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.api.presenting import (
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    is_dry_run,
+    path_destination,
+    would_create,
+)
 from svc_daemon.core import api_keys, media_types, source_fields
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.json_documents import parse_object
@@ -19,7 +28,7 @@ from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.keys import Key
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.sources import SourceAnswer
 
 
 async def upload(request: Request) -> Response:
@@ -31,7 +40,7 @@ async def upload(request: Request) -> Response:
     staged = form.file.sink
     try:
         file = _read_fields(form, context.limits)
-        if flag("dry_run", form.fields.get("dry_run") or request.query_params.get("dry_run")):
+        if is_dry_run(request, flag("dry_run", form.fields.get("dry_run"))):
             return _dry(request, key, destination, file, staged)
         outcome = await create_file(context, key, destination, file, staged, repeat_key)
     finally:
@@ -69,10 +78,11 @@ def _dry(request: Request, key: Key, destination: Destination, file: FileUpload,
     wanted = {
         "object": "knowledge_file",
         "bucket_id": destination.ids[0],
+        **told_of(destination),
         "filename": file.filename,
         "title": file.title,
         "content_type": file.content_type,
         "size_bytes": staged.size_bytes,
         "sha256": staged.sha256,
     }
-    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))
+    return would_create(request, wanted)

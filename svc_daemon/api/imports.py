@@ -11,19 +11,18 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     created,
-    flag,
     idempotency_key,
+    is_dry_run,
     path_destination,
-    respond,
+    would_create,
 )
-from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, readiness, source_fields
 from svc_daemon.core.urls import parse_url
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.imports import UrlImport, check_import, create_from_url
 from svc_daemon.settings import Limits
 from svc_daemon.wire import imports as wire
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.sources import SourceAnswer
 
 FILE_ROUTE = "POST /v1/buckets/{bucket}/files/import"
 PAGE_ROUTE = "POST /v1/buckets/{bucket}/pages"
@@ -49,9 +48,9 @@ async def take_url(
     """The source of the URL that the body names, in the buckets that some door has found."""
     context = context_of(request)
     wanted = _checked(body, kind, context.limits)
-    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+    if is_dry_run(request, body.dry_run):
         await check_import(context, creating.key, destination, wanted)
-        return _dry(request, destination, wanted)
+        return would_create(request, _told(destination, wanted))
     # URLs replay by their key alone (specification, Upload, rule 5).
     outcome = await create_from_url(context, creating.claiming(None), destination, wanted)
     return created(request, SourceAnswer, outcome)
@@ -77,8 +76,8 @@ def _webhook(webhook: wire.Webhook, limits: Limits) -> dict[str, Any]:
     return {"url": str(url), "metadata": source_fields.check_metadata(webhook.metadata, limits)}
 
 
-def _dry(request: Request, destination: Destination, wanted: UrlImport) -> Response:
-    told = {
+def _told(destination: Destination, wanted: UrlImport) -> dict[str, Any]:
+    return {
         "object": "knowledge_file",
         "type": wanted.kind,
         "bucket_id": next(iter(destination.ids), None),
@@ -86,4 +85,3 @@ def _dry(request: Request, destination: Destination, wanted: UrlImport) -> Respo
         "source_url": str(wanted.url),
         "title": wanted.title,
     }
-    return respond(request, DryRun(would_create=told, request_id=request_id_of(request.scope)))

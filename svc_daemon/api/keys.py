@@ -9,10 +9,11 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     created,
-    flag,
     idempotency_key,
+    is_dry_run,
     page_limit,
     respond,
+    would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys
@@ -21,7 +22,6 @@ from svc_daemon.operations import granting as verbs
 from svc_daemon.operations.granting import plan_key, view_key
 from svc_daemon.operations.replays import Repeatable
 from svc_daemon.wire import keys as wire
-from svc_daemon.wire.sources import DryRun
 
 
 async def create(request: Request) -> Response:
@@ -29,10 +29,10 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     fields = await body_of(request, wire.KeyCreate)
     context = context_of(request)
-    if fields.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+    if is_dry_run(request, fields.dry_run):
         planned = context.read(lambda connection: plan_key(connection, context.ids, key, fields))
         wanted = view_key(planned.key).model_dump(exclude={"id", "hint", "created_at", "revoked_at"})
-        return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))
+        return would_create(request, wanted)
     claim = Claim(route="POST /v1/keys", fingerprint=fingerprint(fields.model_dump()))
     outcome = await verbs.create_new_key(context, Repeatable(key, repeat_key, claim), fields)
     response = created(request, wire.KeyCreated, outcome)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from types import UnionType
 from typing import Any, get_args
 
@@ -10,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.errors import ERRORS
+from svc_daemon.settings import Limits
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.errors import ErrorEnvelope
@@ -37,11 +39,14 @@ _WRITING = (E.STORAGE_FULL,)
 _WITHOUT_BODY = (204, 308)
 
 
-def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """An OpenAPI 3.1 document; every status that can happen on a path stands there with its codes."""
+def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
+    """An OpenAPI 3.1 document; every status that can happen on a path stands there with its codes.
+
+    The meaning of a query parameter may name a limit, such as `{page_rows}`.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, limits)
     return {
         "openapi": "3.1.0",
         "info": {"title": "svc", "version": VERSION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
@@ -64,11 +69,11 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     return list(dict.fromkeys(codes))
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{re.sub(r'[^a-z0-9]+', '_', endpoint.path)}",
         "summary": endpoint.summary,
-        "parameters": list(_parameters(endpoint)),
+        "parameters": list(_parameters(endpoint, limits)),
         "responses": _answers(endpoint) | _refusals(codes_of(endpoint)),
     }
     if endpoint.successor is not None:
@@ -85,15 +90,17 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     return operation
 
 
-def _parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+def _parameters(endpoint: Endpoint, limits: Limits) -> Iterable[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", endpoint.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
     for name, meaning in endpoint.query.items():
-        yield {"name": name, "in": "query", "description": meaning, "schema": {"type": "string"}}
+        told = meaning.format_map(asdict(limits))
+        yield {"name": name, "in": "query", "description": told, "schema": {"type": "string"}}
     for name, meaning in endpoint.headers.items():
         yield {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
     if endpoint.repeatable:
-        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+        most = limits.idempotency_key_characters
+        schema = {"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[!-~]+$"}
         yield {"name": headers.IDEMPOTENCY_KEY, "in": "header", "schema": schema}
 
 

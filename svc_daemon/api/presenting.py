@@ -1,7 +1,7 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, check_key
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import headers
+from svc_daemon.wire.sources import DryRun
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -75,9 +76,23 @@ def created(request: Request, model: type[BaseModel], outcome: Outcome, status: 
     told = model(**outcome.body, request_id=request_id_of(request.scope))
     if not outcome.replayed:
         return respond(request, told, status)
-    response = respond(request, told)
+    return mark_replayed(respond(request, told))
+
+
+def mark_replayed(response: Response) -> Response:
+    """Say that this answer was given before."""
     response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
     return response
+
+
+def is_dry_run(request: Request, in_body: bool = False) -> bool:
+    """Whether a create is only to be judged, by its body or its query; raises `invalid_request`."""
+    return in_body or flag("dry_run", request.query_params.get("dry_run"))
+
+
+def would_create(request: Request, wanted: dict[str, Any], errors: Iterable[dict[str, str]] = ()) -> Response:
+    """The answer to a create that is only judged."""
+    return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
 def respond(request: Request, model: BaseModel, status: int = 200, *, without: Collection[str] = ()) -> Response:

@@ -1,26 +1,28 @@
 """Handlers of questions and answers."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc_daemon.api.creating import told_of
 from svc_daemon.api.presenting import (
     body_of,
     caller,
     context_of,
     created,
-    flag,
     idempotency_key,
+    is_dry_run,
     path_destination,
-    respond,
+    would_create,
 )
-from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, questions, source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.qa import Question, create_question
 from svc_daemon.settings import Limits
 from svc_daemon.wire.qa import QaCreate
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.sources import SourceAnswer
 
 
 async def create(request: Request) -> Response:
@@ -30,9 +32,9 @@ async def create(request: Request) -> Response:
     destination = path_destination(request, key)
     body = await body_of(request, QaCreate)
     question = _checked(body, context.limits)
-    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+    if is_dry_run(request, body.dry_run):
         context.read(lambda connection: check_replaces(connection, key, destination.ids, question.replaces))
-        return _dry(request, destination, question)
+        return would_create(request, _told(destination, question))
     return created(request, SourceAnswer, await create_question(context, key, destination, question, repeat_key))
 
 
@@ -53,12 +55,12 @@ def _checked(body: QaCreate, limits: Limits) -> Question:
     )
 
 
-def _dry(request: Request, destination: Destination, question: Question) -> Response:
-    told = {
+def _told(destination: Destination, question: Question) -> dict[str, Any]:
+    return {
         "object": "knowledge_file",
         "type": "qa",
         "bucket_id": destination.ids[0],
+        **told_of(destination),
         "title": question.question,
         "size_bytes": len(question.text.encode()),
     }
-    return respond(request, DryRun(would_create=told, request_id=request_id_of(request.scope)))

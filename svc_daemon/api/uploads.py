@@ -1,5 +1,7 @@
 """Handlers of upload sessions."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -9,11 +11,13 @@ from svc_daemon.api.presenting import (
     body_of,
     caller,
     context_of,
-    flag,
     idempotency_key,
+    is_dry_run,
+    mark_replayed,
     optional_body_of,
     path_destination,
     respond,
+    would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids, source_fields
@@ -30,10 +34,9 @@ from svc_daemon.operations.views import view_source
 from svc_daemon.settings import Limits
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload
-from svc_daemon.wire import headers
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.sources import SourceAnswer
 
 ROUTE = "POST /v1/buckets/{bucket}/uploads"
 
@@ -50,9 +53,9 @@ async def open_session(
     """The session that the body asks for, into the buckets that some door has found."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body)
-    if body.dry_run or flag("dry_run", request.query_params.get("dry_run")):
+    if is_dry_run(request, body.dry_run):
         context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
-        return _dry(request, destination, wanted)
+        return would_create(request, _told(destination, wanted))
     told = body.model_dump(include=set(wire.UploadCreate.model_fields))
     repeatable = creating.claiming(fingerprint(destination.identity, told))
     upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
@@ -78,8 +81,7 @@ async def finalize(request: Request) -> Response:
         raise ServiceError(ErrorCode.INTERNAL_ERROR)
     response = answer(request, SourceAnswer, view_source(outcome.source))
     if outcome.replayed:
-        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
-        return response
+        return mark_replayed(response)
     response.status_code = 201
     return response
 
@@ -155,9 +157,7 @@ def _created(request: Request, upload: Upload, *, replayed: bool) -> Response:
     # Google's resumable clients take the address from here.
     response.headers["Location"] = url
     response.headers["Cache-Control"] = "no-store"
-    if replayed:
-        response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
-    return response
+    return mark_replayed(response) if replayed else response
 
 
 def _status(request: Request, progress: verbs.Progress) -> Response:
@@ -179,12 +179,11 @@ def _status(request: Request, progress: verbs.Progress) -> Response:
     )
 
 
-def _dry(request: Request, destination: Destination, upload: Upload) -> Response:
-    wanted = {
+def _told(destination: Destination, upload: Upload) -> dict[str, Any]:
+    return {
         "object": "upload_session",
         **told_of(destination),
         "filename": upload.filename,
         "title": upload.title,
         "size_bytes": upload.size_bytes,
     }
-    return respond(request, DryRun(would_create=wanted, request_id=request_id_of(request.scope)))

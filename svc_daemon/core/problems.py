@@ -16,7 +16,7 @@ class Mend(StrEnum):
     REMOVE_FILE = "remove_file"
     #: The source ends as failed and says why; wrong bytes are set aside.
     FAIL_SOURCE = "fail_source"
-    #: The team's index is removed, and made again from the stored bytes.
+    #: The team's index is made anew from the stored bytes, by a rebuild.
     REBUILD_INDEX = "rebuild_index"
     #: A document without a source leaves the index.
     REMOVE_DOCUMENT = "remove_document"

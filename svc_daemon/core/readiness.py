@@ -12,6 +12,7 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
+#: A bucket that is none of these is ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 

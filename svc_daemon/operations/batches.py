@@ -220,7 +220,7 @@ def _item(member: BatchMember, now: str) -> Item:
     if member.upload_status != uploads.FINALIZED:
         return _unfinished(member, is_over=now >= member.expires_at)
     if member.source_status is None:
-        return Item(member, rules.DELETED, ready=False, error=_told(ErrorCode.SOURCE_NOT_FOUND))
+        return Item(member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error())
     places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
     ready = readiness.is_ready(member.source_status, places)
     is_detached = member.source_status == rules.ACTIVE and not places
@@ -232,18 +232,13 @@ def _unfinished(member: BatchMember, *, is_over: bool) -> Item:
     if member.upload_status == uploads.FAILED:
         return Item(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:
-        return Item(member, rules.GIVEN_UP, ready=False, error=_told(ErrorCode.SESSION_CANCELED))
+        return Item(member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error())
     if member.upload_status == uploads.EXPIRED or is_over:
         return Item(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
     return Item(member, rules.PENDING, ready=False, error=None)
 
 
-def _told(code: ErrorCode) -> dict[str, Any]:
-    error = ServiceError(code)
-    return {"code": str(code), "message": error.message, "retryable": error.rule.retryable}
-
-
-_EXPIRED = _told(ErrorCode.SESSION_EXPIRED)
+_EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
 
 
 def _parsed(error: str | None) -> dict[str, Any] | None:

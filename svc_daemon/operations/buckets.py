@@ -3,7 +3,7 @@
 from dataclasses import replace
 from sqlite3 import Connection
 
-from svc_daemon.core import ids
+from svc_daemon.core import ids, readiness
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket
@@ -43,7 +43,7 @@ def check_put(connection: Connection, key: Key, slug: str) -> Bucket | None:
     existing = find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
         raise _limited()
-    if existing is not None and existing.status != "active":
+    if existing is not None and existing.status != readiness.ACTIVE:
         raise _slug_taken(existing)
     return existing
 
@@ -76,7 +76,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 
 async def list_reachable_buckets(context: Context, key: Key, *, include_archived: bool) -> list[wire.Bucket]:
     """Every bucket that the key may reach, oldest first; archived ones only when asked for, deleting ones never."""
-    statuses = ("active", "archived") if include_archived else ("active",)
+    statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
         found = list_buckets(connection, key.team_id, statuses)
@@ -102,7 +102,7 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
-        if found.status == "deleting":
+        if found.status == readiness.DELETING:
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))

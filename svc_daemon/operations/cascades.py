@@ -12,9 +12,11 @@ kill costs nothing but the step that it hit. No member can join a bucket that is
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
+from typing import Any
 
 from svc_daemon.core import ids, retries
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.keys import get_reachable_bucket
@@ -28,14 +30,12 @@ from svc_daemon.store.tasks import (
     claim_task,
     create_task,
     extend_lease,
-    find_waiting,
     finish_task,
     is_held,
     park_task,
     retry_task,
     update_progress,
 )
-from svc_daemon.store.teams import list_team_ids
 from svc_daemon.store.uploads import Upload
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import CASCADE
@@ -90,21 +90,13 @@ def queue_cascade(connection: Connection, context: Context, bucket: Bucket) -> C
 
 async def claim_cascade(context: Context) -> CascadeClaim | None:
     """Claim the oldest waiting cascade of the first team that has one."""
-    now = context.clock.timestamp()
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
 
-    def find(connection: Connection) -> str | None:
-        waiting = (find_waiting(connection, team_id, CASCADE, now) for team_id in list_team_ids(connection))
-        return next((task_id for task_id in waiting if task_id), None)
-
-    def claim(connection: Connection) -> CascadeClaim | None:
-        task_id = find(connection)
-        task = claim_task(connection, task_id, now, lease_until_s, STAGE) if task_id else None
+    def take(connection: Connection, task_id: str) -> CascadeClaim | None:
+        task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context), STAGE)
         cascade = find_cascade(connection, task.id) if task else None
         return CascadeClaim(task, cascade) if task and cascade else None
 
-    # A look costs no commit, a claim does.
-    return await context.write(claim) if context.read(find) else None
+    return await claim_next(context, CASCADE, take)
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
@@ -175,7 +167,7 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
             return
         if not retries.is_last(claim.task.attempt, claim.task.max_attempts, retryable=True):
             pause_s = retries.pause_s(claim.task.attempt, jitter)
-            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _as_error(reason))
+            retry_task(connection, claim.task, context.clock.timestamp(pause_s), _failed(reason))
             return
         _end(connection, context, claim, replace(now, reason=reason))
 
@@ -227,7 +219,7 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
     update_cascade(connection, claim.task, cascade)
     done = cascade.deleted + cascade.detached + cascade.failed
     update_progress(connection, claim.task, STAGE, done, cascade.total)
-    extend_lease(connection, claim.task, context.clock.monotonic() + context.limits.lease_seconds)
+    extend_lease(connection, claim.task, lease_end_s(context))
 
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
@@ -247,11 +239,11 @@ def _restore(connection: Connection, context: Context, task: Task, cascade: Casc
     told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
     buckets.restore_bucket(connection, cascade.bucket_id, told, now)
     memberships.renew_syncs(connection, cascade.bucket_id, now)
-    finish_task(connection, task, "failed", now, _as_error(told))
+    finish_task(connection, task, "failed", now, _failed(told))
 
 
-def _as_error(message: str) -> dict[str, object]:
-    return {"code": str(ErrorCode.INTERNAL_ERROR), "message": message, "retryable": True}
+def _failed(message: str) -> dict[str, Any]:
+    return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
 async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
@@ -259,7 +251,7 @@ async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
     if others:
         await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
         return
-    told = {"code": str(ErrorCode.BUCKET_NOT_FOUND), "message": "The bucket was deleted.", "retryable": False}
+    told = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     try:
         async with context.writers.hold(upload.id, lets_go=False):
             if await context.write(

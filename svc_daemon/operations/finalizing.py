@@ -138,8 +138,7 @@ def _commit(connection: Connection, context: Context, made: Finalized) -> Finali
     try:
         _check_places(connection, made.source)
     except ServiceError as error:
-        told = {"code": str(error.code), "message": error.message, "retryable": error.rule.retryable}
-        store.finish_upload(connection, now.id, store.FAILED, error=told)
+        store.finish_upload(connection, now.id, store.FAILED, error=error.as_error())
         return Finalized(now, error=error)
     store.finish_upload(connection, now.id, store.FINALIZED, source_id=made.source.id)
     add_source(connection, context, made.source)
@@ -163,7 +162,7 @@ def _check_places(connection: Connection, source: Source) -> None:
     """The buckets and the source to replace may have gone since the session was opened."""
     for bucket_id in source.places:
         bucket = get_bucket(connection, source.team_id, bucket_id)
-        if bucket.status != "active":
+        if bucket.status != readiness.ACTIVE:
             raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket.slug!r} is {bucket.status}.")
     if source.replaces is None:
         return

@@ -12,6 +12,8 @@ from typing import Any
 
 from svc_daemon.core import readiness, retries
 from svc_daemon.core.documents import Extraction
+from svc_daemon.errors import stored_error
+from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store.buckets import find_bucket, touch_buckets_of
@@ -21,8 +23,6 @@ from svc_daemon.store.sources import Source, find_source, update_state
 from svc_daemon.store.tasks import (
     Task,
     claim_task,
-    extend_lease,
-    find_waiting,
     finish_task,
     is_held,
     list_expired,
@@ -64,37 +64,21 @@ class Failure:
     retryable: bool
 
     def as_error(self) -> dict[str, Any]:
-        return {"code": str(self.code), "message": self.message, "retryable": self.retryable}
+        return stored_error(self.code, self.message, retryable=self.retryable)
 
 
 async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingClaim | None:
     """Claim the oldest waiting task of the first team in `team_ids` that has one."""
-    now = context.clock.timestamp()
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
 
-    def find(connection: Connection) -> str | None:
-        waiting = (find_waiting(connection, team_id, INDEXING, now) for team_id in team_ids)
-        return next((task_id for task_id in waiting if task_id), None)
-
-    def claim(connection: Connection) -> IndexingClaim | None:
-        task_id = find(connection)
-        task = claim_task(connection, task_id, now, lease_until_s) if task_id else None
+    def take(connection: Connection, task_id: str) -> IndexingClaim | None:
+        task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context))
         return _begin(connection, context, task) if task else None
 
-    # A look costs no commit, a claim does.
-    if context.read(find) is None:
-        return None
-    return await context.write(claim)
+    return await claim_next(context, INDEXING, take, team_ids)
 
 
 async def note_progress(context: Context, claim: IndexingClaim, stage: str, chunks: int) -> None:
     await context.write(lambda connection: update_progress(connection, claim.task, stage, 0, chunks))
-
-
-async def extend_claim(context: Context, claim: IndexingClaim) -> None:
-    """The worker is alive: the lease runs from now."""
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
-    await context.write(lambda connection: extend_lease(connection, claim.task, lease_until_s))
 
 
 async def complete_indexing(context: Context, claim: IndexingClaim, extraction: Extraction) -> bool:

@@ -26,11 +26,13 @@ INSTALLATION_ID = "installation_id"
 def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) -> str:
     """The installation's id; made at first start, with the team and the key in `admin.key`.
 
+    Raises StorageError where the database is lost and its files are not.
     The key's file is written before the commit: killed in between, the next start writes another key over it.
     """
     existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
     if existing is not None:
         return existing
+    _refuse_lost_state(files)
     team_id, installation_id = make_ids.make(ids.TEAM), make_ids.make(ids.INSTALLATION)
     minted = mint_key(make_ids, team_id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     write_secret(files.admin_key, minted.text)
@@ -42,6 +44,15 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
 
     database.write(work)
     return installation_id
+
+
+def _refuse_lost_state(files: DataFiles) -> None:
+    """Raises StorageError where stored files are left: to a new installation they would be nobody's, and go."""
+    if next(files.blobs.glob(f"{ids.SOURCE}_*"), None) is not None:
+        raise StorageError(
+            f"{files.state} is new, and {files.blobs} holds the files of another: restore the database from a backup,"
+            f" or move {files.blobs.name} away to begin anew."
+        )
 
 
 def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from sqlite3 import Connection
 
-from svc_daemon.core import api_keys
+from svc_daemon.core import api_keys, readiness
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
@@ -52,7 +52,7 @@ def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucke
 def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     """An active bucket; an archived or deleting one counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
-    if found.status != "active":
+    if found.status != readiness.ACTIVE:
         raise _not_usable(found, bucket)
     return found
 
@@ -60,7 +60,7 @@ def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
 def get_lasting_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     """An active or archived bucket; one that is being deleted counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
-    if found.status == "deleting":
+    if found.status == readiness.DELETING:
         raise _not_usable(found, bucket)
     return found
 
@@ -70,6 +70,13 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
+    return source
+
+
+def get_changeable_source(connection: Connection, key: Key, source_id: str) -> Source:
+    """One that a change may be made to, which all of its buckets see; raises also as `refuse_out_of_reach`."""
+    source = get_reachable_source(connection, key, source_id)
+    refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
 
 

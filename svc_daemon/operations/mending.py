@@ -6,13 +6,14 @@ The workers do the rest once the service runs: they read again what was queued, 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.errors import stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store import tasks
@@ -21,14 +22,14 @@ from svc_daemon.store.cascades import find_running_cascade
 from svc_daemon.store.deliveries import resend_delivery
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
-from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
+from svc_daemon.store.sources import Source, find_source, update_state
 from svc_daemon.wire.codes import SourceErrorCode
 
-LOST = {
-    "code": str(SourceErrorCode.STORED_BYTES_LOST),
-    "message": "The stored bytes are gone or were damaged; upload the file again.",
-    "retryable": False,
-}
+LOST = stored_error(
+    SourceErrorCode.STORED_BYTES_LOST,
+    "The stored bytes are gone or were damaged; upload the file again.",
+    retryable=False,
+)
 
 
 async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
@@ -74,9 +75,7 @@ async def _fail_source(context: Context, problem: Problem) -> None:
 
 async def _rebuild_index(context: Context, problem: Problem) -> None:
     team_id = problem.about["team_id"]
-    await asyncio.to_thread(context.provider.delete_team, team_id)
-    for source_id in context.read(partial(list_active_generations, team_id=team_id)):
-        await _queue_source(context, replace(problem, about={"source_id": source_id, "team_id": team_id}))
+    await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id))
 
 
 async def _remove_document(context: Context, problem: Problem) -> None:

@@ -28,7 +28,8 @@ from svc_daemon.core import ids, readiness, retries
 from svc_daemon.core.documents import Extraction
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading, find_reading, indexed, put_back
 from svc_daemon.operations.sources import requeue
@@ -37,7 +38,7 @@ from svc_daemon.store.buckets import touch_buckets_of_team
 from svc_daemon.store.rebuilds import find_last_rebuild, find_open_rebuild
 from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
 from svc_daemon.store.tasks import Task
-from svc_daemon.store.teams import find_team, list_team_ids
+from svc_daemon.store.teams import find_team
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
@@ -105,25 +106,11 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 async def claim_rebuild(context: Context) -> Task | None:
     """Claim a rebuild whose turn has come, at the stage that it had reached."""
-    now = context.clock.timestamp()
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
 
-    def find(connection: Connection) -> str | None:
-        waiting = (tasks.find_waiting(connection, team_id, REBUILD, now) for team_id in list_team_ids(connection))
-        return next((task_id for task_id in waiting if task_id), None)
+    def take(connection: Connection, task_id: str) -> Task | None:
+        return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
 
-    def claim(connection: Connection) -> Task | None:
-        task_id = find(connection)
-        return tasks.claim_again(connection, task_id, now, lease_until_s, CLEAR) if task_id else None
-
-    # A look costs no commit, a claim does.
-    return await context.write(claim) if context.read(find) else None
-
-
-async def extend_rebuild(context: Context, task: Task) -> None:
-    """The worker is alive: the lease runs from now."""
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
-    await context.write(lambda connection: tasks.extend_lease(connection, task, lease_until_s))
+    return await claim_next(context, REBUILD, take)
 
 
 async def note_cleared(context: Context, task: Task) -> None:
@@ -195,7 +182,7 @@ async def finish_rebuild(context: Context, task: Task) -> None:
 async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:
     """The attempt went wrong: once more after a pause; from the beginning, where the new file is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
-    error = {"code": str(ErrorCode.SEARCH_FAILED), "message": reason, "retryable": True}
+    error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
     def work(connection: Connection) -> None:
         if is_damaged:

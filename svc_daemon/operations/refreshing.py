@@ -16,8 +16,8 @@ from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.fetching import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.ingest import check_room, keep_source
-from svc_daemon.operations.keys import get_reachable_source
-from svc_daemon.operations.sources import requeue, show_source
+from svc_daemon.operations.keys import get_changeable_source
+from svc_daemon.operations.sources import requeue
 from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, get_source, update_content
@@ -28,9 +28,10 @@ async def refresh_source(context: Context, key: Key, source_id: str, *, force: b
     """Fetch the source's URL again. Returns the source, and whether its content was another.
 
     Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
-    being indexed, `quota_exceeded`, and, without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
+    being indexed, `forbidden_project_key` where buckets that the key doesn't reach have it too, `quota_exceeded`, and,
+    without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
     """
-    source = show_source(context, key, source_id)
+    source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     url = _url_of(source)
     _refuse_unsettled(source)
     staged = context.blobs.stage()
@@ -76,7 +77,7 @@ async def _note_fetch(context: Context, key: Key, source: Source, got: Fetched |
     """Nothing has changed but the host's last word."""
 
     def work(connection: Connection) -> Source:
-        found = get_reachable_source(connection, key, source.id)
+        found = get_changeable_source(connection, key, source.id)
         if found.generation != source.generation:
             return found
         update_content(connection, replace(found, fetched=facts_of(context, got, found.fetched)))
@@ -104,7 +105,7 @@ async def _take_over(context: Context, key: Key, source: Source, taken: tuple[St
 
 def _commit(connection: Connection, context: Context, key: Key, fresh: Source) -> Source:
     """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
-    found = get_reachable_source(connection, key, fresh.id)
+    found = get_changeable_source(connection, key, fresh.id)
     _refuse_unsettled(found)
     if found.generation != fresh.generation:
         raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from sqlite3 import Connection
 
+from svc_daemon.core import readiness
 from svc_daemon.core.filters import check_filter, passes
 from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of, is_allowed
 from svc_daemon.core.refusals import refusal
@@ -143,7 +144,7 @@ def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[
     """The buckets that were named, else every active one that the key may reach."""
     if named is not None:
         return [get_usable_bucket(connection, key, bucket) for bucket in named]
-    active = list_buckets(connection, key.team_id, ("active",))
+    active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
     return [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
 
 
@@ -226,7 +227,7 @@ def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Res
 def _keep(hit: Hit, source: Source | None, scope: Scope) -> Found | None:
     if source is None or source.generation != hit.generation:
         return None
-    active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == "active")
+    active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == readiness.ACTIVE)
     return Found(hit, source, active) if active else None
 
 

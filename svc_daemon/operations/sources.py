@@ -13,7 +13,12 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import new_indexing_task
-from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, get_usable_bucket
+from svc_daemon.operations.keys import (
+    get_changeable_source,
+    get_lasting_bucket,
+    get_reachable_source,
+    get_usable_bucket,
+)
 from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
@@ -68,8 +73,9 @@ async def describe_source(context: Context, key: Key, source_id: str, change: di
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
 
     The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
+    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
     """
-    source = show_source(context, key, source_id)
+    source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
     if not change:
         return source
     has_new_title = change.get("title", source.title) != source.title
@@ -78,7 +84,7 @@ async def describe_source(context: Context, key: Key, source_id: str, change: di
         await _retitle(context, source, change["title"])
 
     def work(connection: Connection) -> Source:
-        found = get_reachable_source(connection, key, source_id)
+        found = get_changeable_source(connection, key, source_id)
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
         touch_buckets_of(connection, source_id)

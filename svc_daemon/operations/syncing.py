@@ -13,6 +13,7 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
+from svc_daemon.operations.claims import lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
@@ -44,7 +45,7 @@ class Sync:
 async def claim_syncs(context: Context) -> list[Sync]:
     """Take the memberships whose turn has come."""
     now = context.clock.timestamp()
-    lease_until_s = context.clock.monotonic() + context.limits.lease_seconds
+    lease_until_s = lease_end_s(context)
 
     def work(connection: Connection) -> list[Sync]:
         claims = memberships.claim_syncs(connection, now, lease_until_s, CLAIM_LIMIT)

@@ -55,6 +55,8 @@ def verify(directory: Directory, *, read_data: bool) -> Findings:
         # Nothing else can be told, and nothing be mended: a backup is the way out.
         return Findings(damage)
     check_current(directory.state)
+    if unreadable := checks.check_words(directory.state):
+        return Findings(unreadable)
     findings = Findings([*_check_log(directory), *checks.check_references(directory.state)])
     findings.problems.extend(checks.check_rows(directory.state))
     _check_blobs(directory, findings, read_data=read_data)

@@ -79,20 +79,30 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
-    """The batch's files in the order of its manifest, each with its source as it stands now."""
-    rows = connection.execute(
-        "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
-        " u.error AS upload_error, u.source_id, s.task_id, s.status AS source_status, s.error AS source_error,"
-        " s.places, EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = u.team_id) AS in_maintenance"
-        " FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id"
-        " WHERE u.batch_id = :batch_id ORDER BY u.position",
+    """The batch's files in the order of its manifest, each with its source as it stands now; in one transaction.
+
+    Two statements: joined to uploads from the outside, the view of sources would be made of every source there is.
+    """
+    sources = connection.execute(
+        "SELECT id, task_id, status AS source_status, error AS source_error, places FROM source_views"
+        " WHERE id IN (SELECT source_id FROM uploads WHERE batch_id = :batch_id)",
         {"batch_id": batch_id},
     ).fetchall()
-    return [_member(row) for row in rows]
+    uploads = connection.execute(
+        "SELECT u.id AS upload_id, u.client_file_id, u.bucket_ids, u.status AS upload_status, u.expires_at,"
+        " u.error AS upload_error, u.source_id,"
+        " EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = u.team_id) AS in_maintenance"
+        " FROM uploads u WHERE u.batch_id = :batch_id ORDER BY u.position",
+        {"batch_id": batch_id},
+    ).fetchall()
+    by_id = {row["id"]: row for row in sources}
+    return [_member(row, by_id.get(row["source_id"])) for row in uploads]
 
 
-def _member(row: Row) -> BatchMember:
-    values = dict(row)
-    values["bucket_ids"] = tuple(json.loads(row["bucket_ids"]))
-    values["in_maintenance"] = bool(row["in_maintenance"])
+def _member(upload: Row, source: Row | None) -> BatchMember:
+    values = dict(upload)
+    values["bucket_ids"] = tuple(json.loads(upload["bucket_ids"]))
+    values["in_maintenance"] = bool(upload["in_maintenance"])
+    for name in ("task_id", "source_status", "source_error", "places"):
+        values[name] = source[name] if source else None
     return BatchMember(**values)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection, Row
 from typing import Any
 
+from svc_daemon.core import readiness
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -20,7 +21,7 @@ class Bucket:
     name: str
     description: str = ""
     #: `active`, `archived` or `deleting`.
-    status: str = "active"
+    status: str = readiness.ACTIVE
     metadata: dict[str, Any]
     #: Options of the chunker; None is the default's.
     chunking: dict[str, Any] | None = None
@@ -180,12 +181,12 @@ def take_census(connection: Connection, bucket_id: str) -> Census:
     for group in groups:
         members = group["members"]
         types[group["type"]] = types.get(group["type"], 0) + members
-        if group["status"] == "active" and group["sync_status"] == "active":
+        if group["status"] == readiness.ACTIVE and group["sync_status"] == readiness.ACTIVE:
             indexed += members
-            retrievable += members if group["type"] != "qa" else 0
-        elif group["status"] != "failed":
+            retrievable += members if group["type"] != readiness.QA else 0
+        elif group["status"] != readiness.FAILED:
             pending += members
-            failed_syncs += members if group["sync_status"] == "failed" else 0
+            failed_syncs += members if group["sync_status"] == readiness.FAILED else 0
     return Census(
         active_ids=_active_ids(connection, bucket_id),
         types=types,

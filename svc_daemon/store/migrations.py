@@ -41,7 +41,7 @@ def m004_cascades(db: sqlite_utils.Database) -> None:
 
 @state()
 def m005_rebuilds(db: sqlite_utils.Database) -> None:
-    for statement in _SEVENTH.split(";\n\n"):
+    for statement in _FIFTH.split(";\n\n"):
         db.execute(statement)
 
 
@@ -340,7 +340,7 @@ SELECT s.*, t.type AS task_type, t.status AS task_status,
 FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
 
 #: A team has one rebuild at a time; while it has one, its sources are not ready, whatever their rows say.
-_SEVENTH = """\
+_FIFTH = """\
 CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
 
 CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';

@@ -61,7 +61,7 @@ class CascadingWorker:
             raise
         except Exception as error:
             log.exception("deleting the bucket %s went wrong", claim.cascade.bucket_id)
-            jitter = random.random()  # noqa: S311 - spreads retries only
+            jitter = random.SystemRandom().random()
             await give_back_cascade(self._context, claim, str(error), jitter)
         return True
 

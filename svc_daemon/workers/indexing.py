@@ -20,7 +20,6 @@ from svc_daemon.operations.indexing import (
     IndexingClaim,
     claim_indexing,
     complete_indexing,
-    extend_claim,
     fail_indexing,
     note_progress,
     park_claimed,
@@ -32,12 +31,11 @@ from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
 from svc_daemon.workers import documents
+from svc_daemon.workers.leases import keep_lease
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
 
-#: A lease is extended three times before it would run out.
-BEATS_PER_LEASE = 3
 #: After an error of ours the loop waits this long, so that it can't spin.
 PAUSE_AFTER_ERROR_S = 1.0
 
@@ -101,7 +99,7 @@ class IndexingWorker:
         self._turns.append(team_id)
 
     async def _index_in_slot(self, claim: IndexingClaim) -> None:
-        beat = asyncio.create_task(self._keep_lease(claim))
+        beat = asyncio.create_task(keep_lease(self._context, claim.task))
         try:
             await self._index(claim)
         except asyncio.CancelledError:
@@ -131,12 +129,7 @@ class IndexingWorker:
 
     async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
         log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)
-        await fail_indexing(self._context, claim, failure, jitter=random.random())  # noqa: S311 - spreads retries only
-
-    async def _keep_lease(self, claim: IndexingClaim) -> None:
-        while True:
-            await asyncio.sleep(self._context.limits.lease_seconds / BEATS_PER_LEASE)
-            await extend_claim(self._context, claim)
+        await fail_indexing(self._context, claim, failure, jitter=random.SystemRandom().random())
 
     async def _park_all(self) -> None:
         for running in self._running:

@@ -19,7 +19,6 @@ from svc_daemon.operations.indexing import Reading
 from svc_daemon.operations.rebuilding import (
     INDEX,
     claim_rebuild,
-    extend_rebuild,
     find_active,
     find_missing,
     finish_rebuild,
@@ -34,12 +33,11 @@ from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import Task, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
 from svc_daemon.workers import documents
+from svc_daemon.workers.leases import keep_lease
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
 
-#: A lease is extended three times before it would run out.
-BEATS_PER_LEASE = 3
 #: After an error of ours the loop waits this long, so that it can't spin.
 PAUSE_AFTER_ERROR_S = 1.0
 #: How often one document is read before it is left to the indexing worker.
@@ -72,7 +70,7 @@ class RebuildingWorker:
         task = await claim_rebuild(self._context)
         if task is None:
             return False
-        beat = asyncio.create_task(self._keep_lease(task))
+        beat = asyncio.create_task(keep_lease(self._context, task))
         try:
             await self._rebuild(task)
         except asyncio.CancelledError:
@@ -129,14 +127,9 @@ class RebuildingWorker:
     async def _give_back(self, task: Task, error: Exception) -> None:
         unexpected = None if isinstance(error, ProviderError) else error
         log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=unexpected)
-        jitter = random.random()  # noqa: S311 - spreads retries only
+        jitter = random.SystemRandom().random()
         is_damaged = isinstance(error, IndexDamaged)
         await give_back_rebuild(self._context, task, str(error), jitter, is_damaged=is_damaged)
-
-    async def _keep_lease(self, task: Task) -> None:
-        while True:
-            await asyncio.sleep(self._context.limits.lease_seconds / BEATS_PER_LEASE)
-            await extend_rebuild(self._context, task)
 
 
 def _first(error: Exception) -> Exception:

@@ -64,7 +64,7 @@ class SyncingWorker:
             return False
         except ProviderError as error:
             log.warning("bucket sync of %s was refused: %s", sync.source.id, error)
-            await fail_sync(self._context, sync, jitter=random.random())  # noqa: S311 - spreads retries only
+            await fail_sync(self._context, sync, jitter=random.SystemRandom().random())
             return False
         return True
 

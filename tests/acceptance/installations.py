@@ -114,10 +114,10 @@ class Installation:
 
     @property
     def announced(self) -> dict[str, Any]:
-        """daemon.json; empty while there is none."""
+        """daemon.json; empty while there is none, and where there can be none."""
         try:
             facts: dict[str, Any] = json.loads(self.files.daemon.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
+        except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
             return {}
         return facts
 

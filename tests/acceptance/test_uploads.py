@@ -139,7 +139,7 @@ def test_a_dead_writer_is_taken_over_within_two_seconds(shared_installation: Ins
 
 
 def test_kills_between_chunks_lose_no_acknowledged_byte(installation: Installation, large: bool) -> None:
-    data = random.Random(3).randbytes(3_000_000)
+    data = random.Random(3).randbytes(10_000_000 if large else 3_000_000)
     moments = random.Random(5)
     with prepared(installation) as client:
         session = open_session(client, data)

@@ -155,7 +155,7 @@ class Daemon:
 
     async def _serve(self, make_ids: Ids) -> None:
         hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules(exempt=is_storage_path))
-        self.app = create_app(hardening, self._lifespan)
+        self.app = create_app(hardening, self.limits, self._lifespan)
         await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")

@@ -3,13 +3,15 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from tests.api import aliases
 from tests.api.daemons import NOTES
+from tests.api.sessions import batch_body, session_body
 from tests.api.stages import FINALIZE, Call, Stage
 
 Example = Callable[[Stage], Call]
 Route = tuple[str, str]
 
-B, S, W = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks"
+B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/keys"
 U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
 
 #: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
@@ -78,6 +80,22 @@ example(
     "/v1/knowledge/batches/{batch_id}",
     lambda stage, call: call.at(**stage.batch()).asking(include_items="true"),
 )
+
+
+example("GET", aliases.BUCKETS)
+example("GET", aliases.BUCKETS, lambda _, call: call.asking(limit="1"))
+creating("POST", aliases.SESSION, lambda stage, call: call.but(json=session_body(bucket=stage.bucket())))
+creating(
+    "POST",
+    aliases.BATCH,
+    lambda stage, call: call.but(json=batch_body([("a", NOTES)], bucket=stage.bucket())),
+)
+creating("POST", aliases.PAGE, lambda stage, call: call.sending(url=stage.page_url(), bucket=stage.bucket()))
+
+creating("POST", K, lambda stage, call: call.sending(name=stage.name("key"), preset="read"))
+example("GET", K)
+example("GET", K, lambda _, call: call.asking(limit="1"))
+example("DELETE", K + "/{key_id}", lambda stage, call: call.at(key_id=stage.made_key()))
 
 
 def _member(stage: Stage, call: Call) -> Call:

@@ -12,17 +12,21 @@ import httpx
 from svc_daemon.api.forms import OVERHEAD_BYTES
 from svc_daemon.core import api_keys
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
+from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.daemons import NOTES
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
+from tests.workers.rebuilds import begin
 
 Spoiler = Callable[[Stage, Call], httpx.Response]
 
 BLOCKED = "http://10.0.0.1/a.md"
 UNRESOLVED = "http://nowhere.invalid/hook"
 TOO_LARGE = b"x" * (26_214_400 + 1)
+#: How the paths end of both doors for sessions, and for pages.
+SESSIONS, PAGES = ("/uploads", "/upload-session"), ("/pages", "/websites")
 SPOILERS: dict[ErrorCode, Spoiler] = {}
 
 
@@ -56,8 +60,10 @@ changed(E.BATCH_NOT_FOUND, lambda call: call.at(batch_id="bat_missing"))
 changed(E.SESSION_NOT_FOUND, lambda call: call.at(session_id="upl_missing"))
 changed(E.TOO_MANY_TAGS, lambda call: call.sending(tags=_tags(call)))
 changed(E.METADATA_TOO_LARGE, lambda call: call.sending(metadata=_metadata(call)))
+changed(E.KEY_NOT_FOUND, lambda call: call.at(key_id="key_missing"))
+changed(E.BUCKET_REQUIRED, lambda call: _going_to(call, ""))
+changed(E.BUCKET_ASSIGNMENT_FAILED, lambda call: _going_to(call, "nowhere"))
 changed(E.FORCE_REQUIRED, lambda call: call.but(params={}))
-changed(E.MODEL_NOT_FOUND, lambda call: call.sending(agent="another-model"))
 changed(E.AGENT_NOT_FOUND, lambda call: call.sending(agent="svc-agent:nobody"))
 changed(E.METADATA_FILTER_TOO_LARGE, lambda call: call.sending(source_ids=[f"src_{n}" for n in range(201)]))
 changed(E.OFFSET_MISMATCH, lambda call: call.but(content=b"x").naming(Content_Range=f"bytes 5-5/{len(NOTES)}"))
@@ -71,6 +77,44 @@ def _tags(call: Call) -> str | list[str]:
 
 def _metadata(call: Call) -> str | dict[str, str]:
     return f'{{"a": "{"x" * 8200}"}}' if "files" in call.options else {"a": "x" * 8200}
+
+
+def _going_to(call: Call, bucket: str) -> Call:
+    """The call of a legacy door with this bucket in its body; an empty one names none."""
+    manifest = call.options["json"].get("manifest")
+    return call.sending(manifest=manifest | {"bucket": bucket}) if manifest else call.sending(bucket=bucket)
+
+
+@spoils(E.MODEL_NOT_FOUND)
+def _no_model(stage: Stage, call: Call) -> httpx.Response:
+    return stage.send(_using(call, "another-model"))
+
+
+@spoils(E.MODEL_NOT_ALLOWED)
+def _other_model(stage: Stage, call: Call) -> httpx.Response:
+    """The key is kept to an agent that isn't the default one."""
+    key = stage.daemon.add_key(models=("svc-agent:other",))
+    return stage.send(_using(call, "svc-agent").but(key=key))
+
+
+def _using(call: Call, model: str) -> Call:
+    """The call about this model; a search in the query string can name none, and means the default one."""
+    if call.method == "GET":
+        return call.but(params={"q": "umber quay"})
+    return call.sending(models=[model]) if is_to(call, "/keys") else call.sending(agent=model)
+
+
+@spoils(E.TEAM_STORE_MAINTENANCE)
+def _in_maintenance(stage: Stage, call: Call) -> httpx.Response:
+    """Queued, and nobody has begun: what needs the index and can't have it is told why."""
+    with stage.resting():
+        task_id = begin(stage.daemon)
+        try:
+            with _failing(stage):
+                return stage.send(call)
+        finally:
+            now = stage.daemon.context.clock.timestamp()
+            stage.daemon.write(lambda connection: cancel_task(connection, task_id, now))
 
 
 @spoils(E.FORBIDDEN_PROJECT_KEY)
@@ -191,7 +235,7 @@ def _other_hash(stage: Stage, call: Call) -> httpx.Response:
 def _empty(stage: Stage, call: Call) -> httpx.Response:
     if is_to(call, "/files"):
         return stage.send(call.but(files={"file": ("a.md", b"")}))
-    if is_to(call, "/uploads"):
+    if is_to(call, *SESSIONS):
         return stage.send(call.sending(size_bytes=0))
     return _fetching(stage, call, b"", "text/plain")
 
@@ -201,7 +245,7 @@ def _large(stage: Stage, call: Call) -> httpx.Response:
     if is_to(call, "/files"):
         with stage.limited(file_bytes=8):
             return stage.send(call)
-    if is_to(call, "/uploads"):
+    if is_to(call, *SESSIONS):
         return stage.send(call.sending(size_bytes=len(TOO_LARGE)))
     return _fetching(stage, call, TOO_LARGE, "text/plain")
 
@@ -210,7 +254,7 @@ def _fetching(
     stage: Stage, call: Call, body: bytes, content_type: str, status: int = 200, door: str = "", **headers: str
 ) -> httpx.Response:
     """The call about a URL whose host answers with this; a refresh, after it had answered well."""
-    door = door or ("pages" if is_to(call, "/pages") else "files/import")
+    door = door or ("pages" if is_to(call, *PAGES) else "files/import")
     url = stage.page_url() if door == "pages" else stage.file_url()
     is_again = is_to(call, "/refresh")
     call = call.at(source_id=stage.fetched(url, door)) if is_again else call.sending(url=url)
@@ -225,7 +269,7 @@ def _blocked(stage: Stage, call: Call) -> httpx.Response:
 
 @spoils(E.URL_FETCH_FAILED)
 def _fetch_failed(stage: Stage, call: Call) -> httpx.Response:
-    if is_to(call, "/pages"):
+    if is_to(call, *PAGES):
         return stage.send(call.sending(webhook={"url": UNRESOLVED}))
     return _fetching(stage, call, b"", "text/plain", 500)
 

@@ -140,6 +140,10 @@ class Stage:
     def batch_body(self) -> dict[str, Any]:
         return batch_body([("a", NOTES)])
 
+    def made_key(self) -> str:
+        """The id of an API key that nobody uses."""
+        return _id_of(self.daemon.add_key())
+
     def delivery(self) -> str:
         """The id of a call of a webhook that arrived."""
         source_id = self.fetched(self.file_url(), webhook={"url": self.receiver.url})
@@ -155,9 +159,7 @@ class Stage:
 
     @property
     def key_id(self) -> str:
-        parts = api_keys.parse(self.daemon.key)
-        assert parts is not None
-        return parts.key_id
+        return _id_of(self.daemon.key)
 
     @contextmanager
     def limited(self, **limits: int) -> Iterator[Gates]:
@@ -179,6 +181,12 @@ class Stage:
             yield
         finally:
             self.daemon.start()
+
+
+def _id_of(key: str) -> str:
+    parts = api_keys.parse(key)
+    assert parts is not None
+    return parts.key_id
 
 
 @contextmanager

@@ -27,11 +27,6 @@ from tests.rules.raised import codes_raised
 
 #: Codes that nothing raises yet, each with what will.
 NOT_YET = {
-    E.BUCKET_REQUIRED: "the legacy doors, which take their bucket from the body",
-    E.BUCKET_ASSIGNMENT_FAILED: "the legacy doors, which take their bucket from the body",
-    E.TEAM_STORE_MAINTENANCE: "a rebuild of a team's index",
-    E.KEY_NOT_FOUND: "the routes of API keys",
-    E.MODEL_NOT_ALLOWED: "keys that are kept to some models",
     E.DELETE_BLOCKED: "agents: nothing else is a dependent",
     E.SEARCH_DISABLED: "search as agents use it",
     E.RAG_QUOTA_EXCEEDED: "answers, and a plan's limit of them",
@@ -40,6 +35,18 @@ NOT_YET = {
     E.NO_UPDATES: "agents",
     E.INVALID_AGENT_PROFILE: "agents",
     E.AGENT_REPLAY_CHECK_UNAVAILABLE: "agents",
+}
+#: What a client goes on with, where the specification or `contract.md` promises it.
+PROMISED = {
+    E.FORBIDDEN_PROJECT_KEY: {"required_capability"},
+    E.FILE_TOO_LARGE: {"max_bytes"},
+    E.URL_IS_WEB_PAGE: {"suggested_endpoint"},
+    E.URL_IS_FILE: {"suggested_endpoint"},
+    E.WEBSITE_URL_EXISTS: {"source_id"},
+    E.TEAM_STORE_MAINTENANCE: {"retry_after_seconds"},
+    E.UPLOAD_RATE_LIMITED: {"retry_after_seconds"},
+    E.BUCKET_ASSIGNMENT_FAILED: {"buckets"},
+    E.QUOTA_EXCEEDED: {"limit_bytes", "used_bytes", "requested_bytes", "window_seconds", "retry_after_seconds"},
 }
 
 
@@ -116,6 +123,7 @@ def test_a_code_is_provoked_over_http(
     answer = PROVOKED[code](Scene(stage, make_daemon, make_installation))
     assert answer.status_code == ERRORS[code].status
     details = details_of(answer, code)
+    assert PROMISED.get(code, set()) <= set(details)
     if "retry_after_seconds" in details:
         assert ERRORS[code].retryable
         assert answer.headers["Retry-After"] == str(max(1, math.ceil(details["retry_after_seconds"])))

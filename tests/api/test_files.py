@@ -337,6 +337,7 @@ def test_a_dry_run_validates_and_stores_nothing(daemon: Daemon) -> None:
         assert (answer["dry_run"], answer["valid"], answer["errors"]) == (True, True, [])
         wanted = answer["would_create"]
         assert (wanted["filename"], wanted["title"], wanted["size_bytes"]) == ("notes.md", "T", len(NOTES))
+        assert wanted["bucket_ids"] == [wanted["bucket_id"]]
     in_query = daemon.ask("POST", "/v1/buckets/inbox/files?dry_run=true", files={"file": ("a.md", NOTES)})
     assert body_of(in_query)["valid"] is True
     assert stored(daemon) == before

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -14,9 +15,10 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from svc_daemon.extract.cages import Extractor
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import UNLIMITED, Daemon, Loop
 from tests.api.documents import models_met, references
 from tests.api.examples import EXAMPLES
+from tests.api.fixtures import MakeDaemon
 from tests.api.stages import Stage, staging
 
 
@@ -133,3 +135,32 @@ def test_a_body_may_be_missing_only_where_that_is_described(
     answer = stage.send(call.but(json=None))
     required = document["paths"][row.path][row.method.lower()]["requestBody"]["required"]
     assert (answer.status_code == 415) is required
+
+
+def parameter(document: dict[str, Any], method: str, path: str, name: str) -> dict[str, Any]:
+    (found,) = (each for each in document["paths"][path][method]["parameters"] if each["name"] == name)
+    return dict(found)
+
+
+def test_the_document_tells_the_limits_in_force(make_daemon: MakeDaemon) -> None:
+    limits = replace(UNLIMITED, page_rows=7, search_results=8, idempotency_key_characters=9)
+    document = make_daemon(limits=limits).ask("GET", "/openapi.json", key="").json()
+    assert "1 to 7;" in parameter(document, "get", "/v1/buckets", "limit")["description"]
+    assert parameter(document, "get", "/v1/search", "max_num_results")["description"] == "1 to 8."
+    assert parameter(document, "post", "/v1/buckets", "Idempotency-Key")["schema"]["maxLength"] == 9
+
+
+def test_the_document_names_every_mode_of_search(document: dict[str, Any]) -> None:
+    modes = document["components"]["schemas"]["SearchRequest"]["properties"]["mode"]["anyOf"][0]["enum"]
+    told = parameter(document, "get", "/v1/search", "mode")["description"]
+    assert set(re.findall(r"[a-z]{3,}", told)) == set(modes)
+
+
+def test_the_document_says_null_of_what_need_not_be_sent(document: dict[str, Any], shared: Daemon) -> None:
+    schemas = document["components"]["schemas"]
+    session, null = schemas["UploadCreate"], {"type": "null"}
+    optional = session["properties"].keys() - session["required"] - {"webhook"}  # which may be none of a session's
+    assert all(null in session["properties"][name]["anyOf"] for name in optional)
+    assert not any("anyOf" in session["properties"][name] for name in session["required"])
+    body = {"filename": "a.md", "size_bytes": 9} | dict.fromkeys(optional)
+    assert shared.ask("POST", "/v1/buckets/inbox/uploads", json=body).status_code == 201

@@ -82,5 +82,6 @@ def test_a_field_that_says_nothing_is_refused_by_name(shared: Daemon, fields: di
 def test_a_dry_run_leaves_nothing(daemon: Daemon) -> None:
     told = body_of(ask(daemon, "k1", dry_run=True))
     assert told["would_create"]["title"] == "When are refunds paid?"
+    assert told["would_create"]["bucket_ids"] == [told["would_create"]["bucket_id"]]
     assert (daemon.count("sources"), daemon.count("idempotency")) == (0, 0)
     assert list(daemon.files.blobs.iterdir()) == []

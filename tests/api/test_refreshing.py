@@ -110,7 +110,7 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     assert blobs(again) == [NEWER]
     again.start()
     body_of(again.ask("DELETE", f"/v1/sources/{source_id}"))
-    wait_until(lambda: not blobs(again), "the bytes are gone", PATIENCE_S)
+    wait_until(lambda: not any(again.files.blobs.iterdir()), "the bytes are gone", PATIENCE_S)
 
 
 async def repair(daemon: Daemon) -> int:

@@ -18,6 +18,7 @@ from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of, describe
 from svc_daemon.extract.cages import Extractor
+from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 from tests.api.answers import details_of
 from tests.api.daemons import Loop
@@ -41,7 +42,7 @@ BASE_URL = "http://127.0.0.1"
 
 def _operations() -> dict[str, Any]:
     """By method and path; without the key, which each request has: who may ask is shown elsewhere."""
-    document = describe(ENDPOINTS)
+    document = describe(ENDPOINTS, Limits())
     for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
         operation.pop("security", None)
     schema = schemathesis.openapi.from_dict(document)

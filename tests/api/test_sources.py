@@ -137,6 +137,20 @@ def test_a_limited_key_may_not_delete_from_buckets_it_does_not_reach(shared: Dae
     body_of(shared.ask("DELETE", f"/v1/buckets/mine/sources/{source_id}", key=limited))
 
 
+def test_a_limited_key_may_not_change_what_buckets_it_does_not_reach_show(shared: Daemon) -> None:
+    limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
+    source_id = shared.add_source()
+    body_of(attach(shared, "mine", source_id))
+    before = shared.source(source_id)
+    for method, path, body in (("PATCH", "", {"title": "mine"}), ("PATCH", "", {}), ("POST", "/refresh", {})):
+        answer = shared.ask(method, f"/v1/sources/{source_id}{path}", key=limited, json=body)
+        assert details_of(answer, "forbidden_project_key") == {"required_capability": api_keys.FILE_CREATE}
+    assert {**shared.source(source_id), "request_id": ""} == {**before, "request_id": ""}
+    body_of(shared.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
+    answer = shared.ask("PATCH", f"/v1/sources/{source_id}", key=limited, json={"title": "mine"})
+    assert body_of(answer)["title"] == "mine"
+
+
 NEEDED = [
     ("PATCH", "/v1/sources/{}", api_keys.FILE_CREATE),
     ("DELETE", "/v1/sources/{}", api_keys.SOURCE_DELETE),

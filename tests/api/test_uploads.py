@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.operations import writers
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
     ask_session,
     finalize,
@@ -91,11 +93,18 @@ def test_finalize_twice_gives_the_same_source(daemon: Daemon) -> None:
     assert daemon.count("sources") == 1
 
 
-def test_finalizing_at_once_makes_one_source(daemon: Daemon) -> None:
+@pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])
+def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float) -> None:
+    """Whoever can't wait for the others is told to ask again, and then hears of the same source."""
+    monkeypatch.setattr(writers, "TAKEOVER_S", wait_s)
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     ask = daemon.asking("POST", f"{session_path(session)}/finalize")
     answers = daemon.ask_together(*[ask] * 20)
+    late = [answer for answer in answers if answer.status_code == 409]
+    assert all(details_of(answer, "request_in_progress")["retry_after_seconds"] for answer in late)
+    assert bool(late) is (wait_s == 0)
+    answers = [answer for answer in answers if answer not in late] + [finalize(daemon, session) for _ in late]
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)

@@ -24,6 +24,7 @@ SMALL_RUNS = [
     ("bench_starts", ["--rounds", "1"], {"first_ms", "later"}),
     ("bench_deletions", ["--members", "4", "--shared", "1"], {"answer_ms", "first_search_ms", "cascade_s"}),
     ("bench_idle", ["--documents", "3", "--seconds", "0.2"], {"fresh", "after_documents"}),
+    ("bench_watch", ["--files", "5", "--saves", "2", "--seconds", "0.2"], {"save_to_searchable", "idle"}),
 ]
 
 

@@ -82,3 +82,12 @@ def test_a_create_is_held_back_as_often_as_the_service_says(odd: OddServer) -> N
     with Client(odd.url, "sk-test", policy=RetryPolicy(attempts=1)) as client:
         assert client.upload("b", Upload(filename="a", data=b"x", title="a"))["id"] == "src_1"
     assert len(odd.requests) == 13
+
+
+def test_what_is_over_a_whole_quota_is_not_waited_for(odd: OddServer) -> None:
+    details = {"retry_after_seconds": 60, "requested_bytes": 2_000, "limit_bytes": 1_000}
+    error = {"code": "quota_exceeded", "message": "Too many bytes.", "retryable": True, "details": details}
+    odd.answers["POST /v1/buckets/b/files"] = (429, {"error": error}, {"Retry-After": "60"})
+    with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as told:
+        client.upload("b", Upload(filename="a", data=b"x" * 2_000, title="a"))
+    assert (told.value.code, len(odd.requests)) == ("quota_exceeded", 1)

@@ -62,6 +62,14 @@ def test_a_file_and_a_page_are_told_apart_and_become_ready(take_in: Run, odd: Od
     ]
 
 
+def test_two_spellings_of_one_page_are_one_source_and_both_become_ready(take_in: Run, odd: OddServer) -> None:
+    finished = take_in(f"{odd.url}/news", f"{odd.url}/news#tickets")
+    assert finished.exit == 0, finished.stderr
+    assert len({item["source_id"] for item in finished.json["items"]}) == 1
+    assert [item["ready"] for item in finished.json["items"]] == [True, True]
+    assert finished.json["counts"]["pending"] == 0
+
+
 def test_the_same_command_again_fetches_nothing(take_in: Run, odd: OddServer) -> None:
     first, second = take_in(f"{odd.url}/ferries.md"), take_in(f"{odd.url}/ferries.md")
     assert [each.json["items"][0]["action"] for each in (first, second)] == ["created", "unchanged"]
@@ -182,7 +190,15 @@ def test_an_old_call_is_refused_unless_its_age_does_not_count(svc: RunSvc, monke
     assert svc("webhook", "verify", "-", *given, stdin=body).exit == 3
     kept = svc("webhook", "verify", "-", *given, "--any-age", "--json", stdin=body)
     assert (kept.exit, kept.json["verdict"]) == (0, "expired")
-    assert svc("webhook", "verify", "-", *given, "--any-age", stdin=b"{}").exit == 3
+    changed = svc("webhook", "verify", "-", *given, "--any-age", "--json", stdin=b"{}")
+    assert (changed.exit, "matching signature" in changed.json["error"]["message"]) == (3, True)
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_!!!!"])
+def test_a_secret_of_no_bytes_is_a_usage_error(svc: RunSvc, monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
+    monkeypatch.setenv("SVC_WEBHOOK_SECRET", secret)
+    finished = svc("webhook", "verify", "-", "-H", "webhook-id: msg_1", "--json", stdin=b"{}")
+    assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_usage")
 
 
 @pytest.mark.parametrize("words", [("-H", "webhook-id"), (), ("--secret-file", "none")])

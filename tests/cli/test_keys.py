@@ -51,6 +51,12 @@ def test_json_has_the_key_and_everything_about_it(here: RunSvc) -> None:
     assert listed(here)["robot"]["capabilities"] == ["knowledge:search", "knowledge:read"]
 
 
+def test_a_key_ends_at_the_moment_that_is_named(here: RunSvc) -> None:
+    words = ("key", "create", "guest", "--preset", "read", "--json", "--expires")
+    assert here(*words, "2040-01-31T12:00:00+02:00").json["expires_at"] == "2040-01-31T10:00:00.000Z"
+    assert here(*words, "2000d").json["expires_at"] > "2030"
+
+
 def test_a_revoked_key_is_refused_at_once(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     made = here("key", "create", "lost", "--preset", "ingest", "--json").json
     would = here("key", "revoke", made["id"], "--dry-run", "--json").json
@@ -78,6 +84,9 @@ def test_a_dry_run_makes_nothing(here: RunSvc) -> None:
         (("create", "x", "--preset", "read", "--can", "knowledge:read"), 2, "svc_usage"),
         (("create", "x", "--preset", "root"), 2, "svc_usage"),
         (("create", "x", "--preset", "read", "--expires", "soon"), 2, "svc_usage"),
+        (("create", "x", "--preset", "read", "--expires", "5"), 2, "svc_usage"),
+        (("create", "x", "--preset", "read", "--expires", "2040-01-31"), 2, "svc_usage"),
+        (("create", "x", "--preset", "read", "--expires", "999999999d"), 2, "svc_usage"),
         (("create", "x", "--can", "everything"), 3, "invalid_request"),
         (("create", "x", "--preset", "read", "-b", "nowhere"), 5, "bucket_not_found"),
         (("create", "x", "--preset", "read", "--model", "gpt"), 5, "model_not_found"),

@@ -4,7 +4,8 @@ from itertools import combinations_with_replacement, permutations, product
 
 import pytest
 
-from svc_daemon.core.readiness import is_ready, store_status, sync_status
+from svc_daemon.core.readiness import ACTIVE, ARCHIVED, DELETING, is_ready, store_status, sync_status
+from tests.rules.modules import modules
 
 STATUSES = ("queued", "indexing", "active", "failed")
 SYNCS = ("queued", "syncing", "active", "failed")
@@ -45,3 +46,11 @@ def test_a_store_has_a_status_for_each_combination_of_counts() -> None:
 @pytest.mark.parametrize("counts", STORE)
 def test_a_store_that_is_made_anew_is_in_maintenance_whatever_it_holds(counts: tuple[int, int, int]) -> None:
     assert store_status(*counts, in_maintenance=True) == "maintenance"
+
+
+def test_operations_take_the_statuses_of_buckets_by_their_names() -> None:
+    operations = [module for module in modules("svc_daemon") if module.name.startswith("svc_daemon.operations.")]
+    spelled = [
+        (each.name, word) for each in operations for word in (ACTIVE, ARCHIVED, DELETING) if f'"{word}"' in each.source
+    ]
+    assert spelled == []

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.errors import ERRORS
 from svc_daemon.operations import cascades
 from svc_daemon.operations.cascades import CascadeClaim
 from svc_daemon.operations.indexing import release_expired
+from svc_daemon.wire.codes import ErrorCode
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
@@ -82,6 +84,7 @@ def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_buck
     for _ in range(3):
         held = claim(daemon)
         daemon.loop.run(cascades.give_back_cascade(daemon.context, held, "the disk is full", 0.0))
+        assert task(daemon, task_id)["error"]["retryable"] is ERRORS[ErrorCode.INTERNAL_ERROR].retryable
         daemon.advance(100)
     ended = task(daemon, task_id)
     assert (ended["status"], ended["attempt"]) == ("failed", 3)

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from svc_daemon.database import Database
+from svc_daemon.operations import writers
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.sweeping import remove_orphans
 from svc_daemon.store.uploads import Upload, list_uploads
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
+from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
     batch_status,
     finalize,
@@ -93,7 +95,8 @@ def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> Non
     assert daemon.count("sources") == len(names(daemon.files.blobs)) == len(FILES)
 
 
-def test_racing_finalizes_make_each_source_once(daemon: Daemon) -> None:
+def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
 

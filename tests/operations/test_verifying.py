@@ -1,17 +1,21 @@
 """`verify` tells each broken promise of a data directory, and `--repair` mends what is no guess."""
 
 import os
+import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from svc_daemon.directories import DirectoryLocked, NoDirectory, lock_directory
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.offline import NoDirectory, verify_directory
+from svc_daemon.offline import verify_directory
 from svc_daemon.paths import DataFiles
-from svc_daemon.server import DirectoryLocked, lock_directory
+from svc_daemon.store import checks
 from tests.api.daemons import Daemon, Loop
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, overwrite
@@ -57,6 +61,16 @@ def test_what_can_be_mended_is_whole_after_a_repair_and_the_rest_still_told(whol
     assert whole.verify(read_data=True).is_whole == mendable
 
 
+def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) -> None:
+    shutil.rmtree(whole.files.blobs)
+    with pytest.raises(StorageError, match="Is a volume not mounted"):
+        whole.verify(repair=True)
+    whole.files.blobs.mkdir()
+    with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was mended"):
+        whole.verify(repair=True)
+    assert len([problem for problem in whole.verify().findings.problems if problem.invariant == "I3"]) == 7
+
+
 def test_an_index_that_is_being_made_anew_is_not_looked_at(whole: Whole) -> None:
     for index in whole.files.index.glob("*.db*"):
         index.unlink()
@@ -95,6 +109,33 @@ def test_damage_of_the_state_is_told_and_nothing_is_mended(whole: Whole) -> None
     assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
     assert verdict.mended == []
     assert (whole.files.staging / "half").exists()
+
+
+FLIPPED = {
+    "sources have tags that is no JSON": "UPDATE sources SET tags = '[1'",
+    "idempotency have answer that is no JSON": "UPDATE idempotency SET answer = '{'",
+    "sources have a status that there is not": "UPDATE sources SET status = 'activd'",
+    "uploads have a status that there is not": "UPDATE uploads SET status = 'opem'",
+}
+
+
+@pytest.mark.parametrize("told", FLIPPED)
+def test_a_word_that_nobody_can_read_is_told_and_nothing_is_mended(whole: Whole, told: str) -> None:
+    whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[told])
+    (whole.files.staging / "half").touch()
+    verdict = whole.verify(repair=True)
+    assert [problem.invariant for problem in verdict.findings.problems] == ["I10"]
+    assert told in verdict.findings.problems[0].message
+    assert (verdict.mended, (whole.files.staging / "half").exists()) == ([], True)
+
+
+def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
+    with closing(sqlite3.connect(whole.files.state)) as state:
+        tables = state.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+        checked = {(name, column) for name, sql in tables for column in re.findall(r"(\w*status) TEXT[^,]* CHECK", sql)}
+        for table, columns in checks.JSON_COLUMNS.items():
+            assert set(columns) <= {row[1] for row in state.execute(f"PRAGMA table_info({table})")}
+    assert set(checks.STATES) == checked
 
 
 def _snapshot(root: Path) -> dict[Path, bytes]:
@@ -151,11 +192,22 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
     overwrite(whole.index)
     assert whole.verify(repair=True).is_whole
     daemon = make_daemon("data")
+    first_task = daemon.source(whole.source)["task"]
+    assert daemon.source(whole.source)["status"] == "active"
     daemon.start()
     daemon.wait_ready(whole.source, whole.shared, whole.imported, whole.question, whole.queued)
+    assert daemon.source(whole.source)["task"] == first_task
     assert whole.source in daemon.found("umber quay paragraph")
     daemon.close()
     assert whole.told(read_data=True) == []
+
+
+def test_a_copy_that_somebody_put_beside_an_index_is_none_of_ours(whole: Whole) -> None:
+    kept = whole.index.with_name(f"{whole.team} (copy).db")
+    shutil.copy(whole.index, kept)
+    (whole.files.staging / "half").touch()
+    assert whole.verify(repair=True).is_whole
+    assert kept.exists()
 
 
 def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon) -> None:

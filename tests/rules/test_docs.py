@@ -1,12 +1,17 @@
 """Whatever a user can type or meet is told in docs/."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
+from typer.main import get_command
+
 from svc_cli.app import build
 from svc_cli.errors import SvcError
 from svc_cli.exits import Exit
+from svc_daemon.command import app as daemon_app
 from svc_daemon.settings import Limits, variable
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 from tests.rules.modules import ROOT, Module, modules
@@ -23,7 +28,7 @@ def _settings() -> set[str]:
 
 
 def test_every_command_is_in_the_docs() -> None:
-    commands = list(_commands(build(), "svc"))
+    commands = [*_commands(build(), "svc"), *_commands(get_command(daemon_app), "svc-daemon")]
     assert len(commands) > 10
     assert missing(commands, _page("commands.md")) == []
 
@@ -54,9 +59,15 @@ def test_every_error_code_is_in_the_docs() -> None:
 
 
 def test_every_code_of_the_command_line_is_in_the_docs() -> None:
-    codes = codes_in(modules("svc_cli")) - {SvcError.code}  # the root of the tree, which is never raised itself
+    codes = codes_in(modules()) - {SvcError.code}  # the root of the tree, which is never raised itself
     assert {"svc_usage", "svc_bug"} <= codes
     assert missing(codes, _page("errors.md")) == []
+
+
+def test_a_code_is_explained_once() -> None:
+    told = re.findall(r"^\| (?:\d+ \| )?`(\w+)` \|", _page("errors.md"), re.MULTILINE)
+    assert set(ErrorCode) <= set(told)
+    assert [code for code, times in Counter(told).items() if times > 1] == []
 
 
 def test_every_exit_code_is_in_the_docs() -> None:

@@ -17,7 +17,7 @@ from svc_daemon.provider.embedded.writing import remove_left_overs
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 
 #: A team's id becomes a file name, so nothing else gets through.
-_FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+FILE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 #: SQLite's files of one database.
 _SUFFIXES = (".db", ".db-wal", ".db-shm")
 
@@ -116,7 +116,7 @@ class IndexFiles:
             self._on_broken(failure)
 
     def _path(self, team_id: str, suffix: str) -> Path:
-        if not _FILE_NAME.fullmatch(team_id):
+        if not FILE_NAME.fullmatch(team_id):
             raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
         return self._folder / f"{team_id}{suffix}"
 

@@ -1,0 +1,341 @@
+"""`svc watch …`: keep buckets equal to their folders while these change."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from svc_cli.commands.options import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+)
+from svc_cli.commands.sync import (
+    ExcludeOption,
+    IncludeOption,
+    LinksOption,
+    NameOption,
+    PruneOption,
+    SyncFlags,
+    options_for,
+    options_of,
+    project_mappings,
+)
+from svc_cli.commands.watch_screens import Display, render_line, render_mappings, render_states
+from svc_cli.errors import PathMissing, UsageError, WaitTimedOut
+from svc_cli.exits import Exit
+from svc_cli.sync.mappings import Mapping, name_of, refuse_overlaps
+from svc_cli.sync.safety import MaxDelete
+from svc_cli.sync.watch.lists import Added
+from svc_cli.sync.watch.records import Record
+from svc_daemon import paths
+
+app = new_app("Keep buckets equal to their folders while these change.")
+
+Json = dict[str, Any]
+FolderArgument = Annotated[str | None, typer.Argument(metavar="[DIR]", help="The folder.  [default: all mappings]")]
+NamesArgument = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The mapping.  [default: all]")]
+#: Between two looks at a watcher's state.
+LOOK_S = 0.05
+FLUSH_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What stands on the command line of `watch run`."""
+
+    folder: FolderArgument = None
+    bucket: BucketOption = None
+    name: NameOption = None
+    prune: PruneOption = None
+    include: IncludeOption = None
+    exclude: ExcludeOption = None
+    follow_links: LinksOption = False
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for mappings where there are none yet.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddFlags:
+    """What stands on the command line of `watch add`."""
+
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder.")]
+    bucket: BucketOption = None
+    name: NameOption = None
+    prune: PruneOption = None
+    include: IncludeOption = None
+    exclude: ExcludeOption = None
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="On each source; repeatable.")] = None
+    dry_run: DryRunOption = False
+
+
+@command(app, "run")
+def run(call: Invocation, flags: RunFlags) -> Exit:
+    """Sync a folder, or all mappings, and go on with each change until Ctrl-C.
+
+    A saved file is searchable a moment later. Files that are gone here stay in the bucket unless --prune says
+    otherwise; then they have 5 seconds to come back.
+    """
+    from svc_cli.sync.watch.engines import Engine
+
+    shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
+    engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
+    display = Display(call.console)
+    with _ended_by_signals() as ending, display:
+        try:
+            _watch(call, flags, engine, display)
+        except KeyboardInterrupt:
+            ending.said = True
+        finally:
+            engine.renew()
+    code = Exit.DONE if ending.is_asked else Exit.INTERRUPTED
+    summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
+    call.console.show(summary, lambda: "")
+    call.console.note("stopped; what changes from now on is sent by the next `svc watch run` or `svc sync`.")
+    return code
+
+
+def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
+    """Watch; anew whenever mappings were added or removed."""
+    from svc_cli.sync.watch import loops
+    from svc_cli.sync.watch.watchers import Telling, Watcher
+
+    added = Added.of(paths.config_dir(call.settings.environ))
+    while True:
+        stamp = added.stamp()
+        mappings = _mappings(call, flags)
+        engine.session()  # what keeps us from beginning ends the command
+        bell: SimpleQueue[None] = SimpleQueue()
+        watchers: list[Watcher] = []
+        telling = Telling(display.tell_item, display.tell_word, lambda told=watchers: display.show(told))  # type: ignore[misc]
+        watchers += [Watcher(each, engine, _record(call, each), telling, bell) for each in mappings]
+        loops.run(watchers, bell, lambda seen=stamp: flags.folder is None and added.stamp() != seen)  # type: ignore[misc]
+
+
+@contextmanager
+def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
+    from svc_cli.sync.watch.engines import Session
+
+    max_delete = MaxDelete.parse(call.settings.get("sync.max_delete"))
+    with call.client() as client:
+        options = options_of(call, client, flags, max_delete)
+        yield Session(client, lambda mapping: options_for(call, mapping, options, flags))
+
+
+@command(app, "add")
+def add(call: Invocation, flags: AddFlags) -> None:
+    """Have a folder watched by every `svc watch run` from now on, a running one included."""
+    folder = _folder(flags.folder)
+    mapping = Mapping(
+        name=flags.name or name_of(folder),
+        folder=folder,
+        bucket=call.bucket(flags.bucket),
+        include=tuple(flags.include or ()),
+        exclude=tuple(flags.exclude or ()),
+        tags=tuple(flags.tag or ()),
+        prune=flags.prune,
+    )
+    added = Added.of(paths.config_dir(call.settings.environ))
+    known = added.read()
+    if mapping.name in {each.name for each in known}:
+        raise UsageError(
+            f"A mapping named {mapping.name!r} is there already.", hint="`svc watch ls` shows it; --name gives another."
+        )
+    refuse_overlaps([*project_mappings(call), *known, mapping], "svc watch add")
+    if not flags.dry_run:
+        added.write([*known, mapping])
+    value = {**_as_json(mapping, str(added.path)), "dry_run": flags.dry_run}
+    said = f"{'would watch' if flags.dry_run else 'watched from now on:'} {folder} into {mapping.bucket}"
+    call.console.show(value, lambda: f"{said}, as {mapping.name}")
+    call.console.next_step("svc watch run")
+
+
+@command(app, "rm")
+def remove(
+    call: Invocation,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
+    dry_run: DryRunOption = False,
+) -> None:
+    """Have a folder watched no more; folder and bucket stay as they are."""
+    added = Added.of(paths.config_dir(call.settings.environ))
+    known = added.read()
+    mapping = next((each for each in known if each.name == name), None)
+    if mapping is None:
+        _find(call, name)  # a mapping of svc.toml is removed there
+        raise UsageError(f"{name} stands in {call.settings.project_file}.", hint="remove its [[map]] there.")
+    if not dry_run:
+        added.write([each for each in known if each is not mapping])
+        if not _record(call, mapping).is_held:
+            _record(call, mapping).forget()
+    said = f"{'would be ' if dry_run else ''}watched no more: {mapping.folder}; bucket {mapping.bucket} stays as it is"
+    call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: said)
+
+
+@command(app, "ls")
+def list_(call: Invocation) -> None:
+    """List the mappings that `svc watch run` takes here."""
+    found = [_as_json(mapping, source) for mapping, source in _known(call)]
+    call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
+
+
+@command(app, "status")
+def status(call: Invocation, name: NamesArgument = None) -> None:
+    """Show which mappings are watched, what is on the way, and how often each had to look at everything."""
+    states = [_state(record, mapping) for record, mapping in _watched(call, name)]
+    call.console.show({"mappings": states}, lambda: render_states(call.console, states))
+
+
+@command(app, "flush")
+def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
+    """Have the running watcher sync its whole folder now, and wait until it has."""
+    held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
+    if not held:
+        raise PathMissing(
+            f"No watcher runs{f' for {name}' if name else ' here'}.",
+            code="svc_not_watched",
+            hint="`svc watch run` starts one, `svc sync` syncs once.",
+        )
+    timeout_s = parse_duration(timeout)
+    deadline_s = time.monotonic() + (FLUSH_TIMEOUT_S if timeout_s is None else timeout_s)
+    for record, token in [(record, record.ask()) for record, _ in held]:
+        _await(record, token, deadline_s)
+    states = [_state(record, mapping) for record, mapping in held]
+    call.console.show({"mappings": states}, lambda: render_states(call.console, states))
+    return Exit.FAILED if any(state.get("error") for state in states) else Exit.DONE
+
+
+@command(app, "log")
+def log(
+    call: Invocation,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="So many of the last ones.")] = 50,
+) -> None:
+    """Show what the watcher of a mapping did."""
+    found = _watched(call, name)[0][0].read_log(lines)
+    for line in found:
+        call.console.event(line)
+    value = {"object": "watch.log", "mapping": name, "lines": found}
+    call.console.show(value, lambda: "\n".join(render_line(line) for line in found))
+
+
+def _await(record: Record, token: str, deadline_s: float) -> None:
+    while record.read_state().get("flushed") != token:
+        if not record.is_held:
+            raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
+        if time.monotonic() > deadline_s:
+            raise WaitTimedOut(
+                "The watcher is not done yet; it goes on.", hint="`svc watch status` shows how far it is."
+            )
+        time.sleep(LOOK_S)
+
+
+def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
+    """What `watch run` is to watch. Raises UsageError where two would take each other's files, or there is none."""
+    if flags.folder is not None:
+        folder = _folder(flags.folder)
+        named = [each for each, _ in _known(call) if each.folder.resolve() == folder]
+        if named and flags.bucket in (None, named[0].bucket) and flags.name in (None, named[0].name):
+            return named[:1]
+        name, bucket = flags.name or name_of(folder), call.bucket(flags.bucket)
+        return [Mapping(name=name, folder=folder, bucket=bucket, is_named=flags.name is not None)]
+    if flags.bucket or flags.name:
+        raise UsageError(
+            "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
+        )
+    known = [mapping for mapping, _ in _known(call)]
+    if not known and not flags.stay:
+        raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
+    refuse_overlaps(known, "svc watch run")
+    return known
+
+
+def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
+    """The mappings of the project and those that were added, with the file each stands in. Raises PathMissing."""
+    added = Added.of(paths.config_dir(call.settings.environ))
+    found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
+    found += [(each, str(added.path)) for each in added.read()]
+    named = [pair for pair in found if name in (None, pair[0].name)]
+    if name is not None and not named:
+        raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch ls` shows them.")
+    return named
+
+
+def _find(call: Invocation, name: str) -> Mapping:
+    return _known(call, name)[0][0]
+
+
+def _folder(text: str) -> Path:
+    folder = Path(text).resolve()
+    if not folder.is_dir():
+        raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
+    return folder
+
+
+def _record(call: Invocation, mapping: Mapping) -> Record:
+    service = call.settings.get("base_url", call.flags.base_url) or ""
+    return Record.of(mapping, paths.state_dir(call.settings.environ), service)
+
+
+def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
+    """The mappings that are known here, and those that are watched besides. Raises PathMissing."""
+    found = {_record(call, mapping): _as_json(mapping) for mapping, _ in _known(call)}
+    for record in Record.all(paths.state_dir(call.settings.environ)):
+        if record not in found and (record.is_held or name is not None):
+            found[record] = {}
+    pairs = [(record, value | record.read_state()) for record, value in found.items()]
+    named = [(record, value) for record, value in pairs if name in (None, value.get("mapping"))]
+    if name is not None and not named:
+        raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch status` shows them.")
+    return named
+
+
+def _state(record: Record, value: Json) -> Json:
+    """What the watcher says of itself; that it runs is told by its lock alone."""
+    state, running = {**value, **record.read_state()}, record.is_held
+    return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
+
+
+def _as_json(mapping: Mapping, source: str | None = None) -> Json:
+    value = {
+        "mapping": mapping.name,
+        "dir": str(mapping.folder),
+        "bucket": mapping.bucket,
+        "include": list(mapping.include),
+        "exclude": list(mapping.exclude),
+        "tags": list(mapping.tags),
+        "prune": mapping.prune,
+    }
+    return value if source is None else {**value, "source": source}
+
+
+@dataclass(slots=True)
+class _Ending:
+    #: SIGTERM: whoever runs us wants an end.
+    is_asked: bool = False
+    said: bool = False
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[_Ending]:
+    """SIGTERM ends as Ctrl-C does, and counts as done."""
+    ending = _Ending()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.is_asked = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield ending
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,129 @@
+"""How watching reads: a live table on a terminal, a line for each thing that happens elsewhere."""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from svc_cli.commands.status_screens import Screen
+from svc_cli.console import Console, clean, is_terminal
+from svc_cli.render import duration, fields, table
+from svc_cli.sync.mappings import Mapping
+from svc_cli.uploads.summaries import Item
+
+Json = dict[str, Any]
+#: What happened last, below the live table.
+LAST_LINES = 10
+
+
+class Display:
+    """Shows what the watchers of this process do."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._is_live = console.is_text and is_terminal(console.err) and console.environ.get("TERM") != "dumb"
+        self._screen = Screen(console)
+        self._lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._said: dict[str, str] = {}
+        #: The last state of each mapping.
+        self.states: list[Json] = []
+
+    def __enter__(self) -> Self:
+        if self._is_live:
+            self._screen.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_live:
+            self._screen.__exit__(kind, error, trace)
+
+    def tell_item(self, mapping: Mapping, item: Item) -> None:
+        """What became of a file."""
+        self._console.event({"type": "watch.item", "mapping": mapping.name, **item.as_json()})
+        self._tell(f"{mapping.name}: {_item_line(item.as_json())}")
+
+    def tell_word(self, mapping: Mapping, text: str, is_warning: bool) -> None:
+        """Something worth a line."""
+        self._console.event({"type": "watch.note", "mapping": mapping.name, "message": text, "warning": is_warning})
+        if is_warning and not self._is_live:
+            self._console.warn(f"{mapping.name}: {text}")
+            self._console.err.flush()
+        else:
+            self._tell(f"{mapping.name}: {text}")
+
+    def show(self, watchers: Sequence[Any]) -> None:
+        """The states, wherever one has changed."""
+        self.states = [watcher.facts() for watcher in watchers]
+        for state in self.states:
+            if self._said.get(state["mapping"]) != state["state"]:
+                self._say_state(state)
+        if self._is_live:
+            self._screen.update("\n".join([render_states(self._console, self.states), "", *self._lines]))
+
+    def _say_state(self, state: Json) -> None:
+        self._said[state["mapping"]] = state["state"]
+        self._console.event({"type": "watch.state", **state})
+        if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
+            self._console.say(f"{state['mapping']}: {state['state']} {state['dir']}")
+
+    def _tell(self, line: str) -> None:
+        if self._is_live:
+            self._lines.append(f"{time.strftime('%H:%M:%S')}  {clean(line)}")
+        elif self._console.is_text:
+            self._console.print(clean(line))
+            self._console.out.flush()
+
+
+def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
+    """The table of `watch ls`."""
+    rows = [(each["mapping"], each["bucket"], each["prune"] or "", each["dir"]) for each in mappings]
+    return table(console, ("mapping", "bucket", "prune", "folder"), rows) if rows else "nothing is mapped."
+
+
+def render_states(console: Console, states: Sequence[Json]) -> str:
+    """The table of `watch status`, and what needs a sentence."""
+    heads = ("mapping", "bucket", "state", "on the way", "last", "folder")
+    rows = [
+        (each["mapping"], each["bucket"], each["state"], each.get("pending") or "", _last(each), each["dir"])
+        for each in states
+    ]
+    return "\n".join([table(console, heads, rows), *_sentences(console, states)]) if rows else "nothing is mapped."
+
+
+def render_line(line: Json) -> str:
+    """A line of the log."""
+    at = clean(str(line.get("at", "")))
+    if line["type"] == "watch.item":
+        return f"{at}  {clean(_item_line(line))}"
+    if line["type"] == "watch.sync":
+        counts = ", ".join(f"{count} {action}" for action, count in line["counts"].items())
+        return f"{at}  synced ({line['reason']}, {line['duration_ms']} ms): {counts or 'nothing'}"
+    return f"{at}  {clean(str(line.get('error', {}).get('message', line['type'])))}"
+
+
+def _item_line(item: Json) -> str:
+    why = item["error"]["message"] if item["error"] else item["reason"]
+    return f"{item['action']} {item['path']}{f' ({why})' if why else ''}"
+
+
+def _last(state: Json) -> str:
+    last = state.get("last")
+    return f"{duration(max(0.0, time.time() - last['at']))} ago" if last else ""
+
+
+def _sentences(console: Console, states: Sequence[Json]) -> list[str]:
+    found = []
+    for state in states:
+        syncs = ", ".join(f"{count} {reason}" for reason, count in (state.get("syncs") or {}).items())
+        pairs = [
+            ("busy", state.get("busy")),
+            ("whole syncs", syncs),
+            ("polling", state.get("polling")),
+            ("trouble", (state.get("error") or {}).get("message")),
+        ]
+        if any(value for _, value in pairs):
+            found += ["", console.paint(clean(state["mapping"]), "bold"), fields(console, pairs)]
+    return found

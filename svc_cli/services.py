@@ -1,0 +1,181 @@
+"""Daemon and watcher as services of this user: units of systemd, agents of launchd.
+
+What is written is text made of this environment; nothing is done here but write, load and remove it.
+"""
+
+import hashlib
+import os
+import plistlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from svc_cli.errors import UsageError
+from svc_daemon import paths
+
+#: Of our variables these stay out of files: keys, and what only counts for one command.
+LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
+#: A service that ended with a failure is started again after this time.
+RESTART_S = 2
+#: Longer than the daemon gives itself to stop.
+STOP_S = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One program that runs as long as the user's session."""
+
+    name: str
+    description: str
+    command: tuple[str, ...]
+    environ: Mapping[str, str]
+    #: The service that this one needs.
+    needs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A service as a file of the system's service manager."""
+
+    name: str
+    path: Path
+    text: str
+
+
+def services_of(environ: Mapping[str, str]) -> list[Service]:
+    """The daemon, and the watcher over all mappings, in this environment."""
+    name, carried = _name(environ), _carried(environ)
+    python = (sys.executable, "-P", "-m")
+    return [
+        Service(name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried),
+        Service(
+            f"{name}-watch",
+            "svc watch, which keeps buckets equal to their folders",
+            (*python, "svc_cli", "watch", "run", "--stay", "--no-autostart", "--no-input"),
+            carried,
+            needs=name,
+        ),
+    ]
+
+
+class Systemd:
+    """The service manager of a Linux user."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        config = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
+        self._folder = Path(config) / "systemd" / "user"
+
+    def unit(self, service: Service) -> Unit:
+        """The file of a service. Raises UsageError for a variable that can't stand in one."""
+        needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
+        lines = [
+            "[Unit]",
+            f"Description={service.description}",
+            *needs,
+            "StartLimitIntervalSec=0",
+            "",
+            "[Service]",
+            "Type=exec",
+            f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in service.command)}",
+            *[f"Environment={_quoted(f'{name}={value}')}" for name, value in sorted(service.environ.items())],
+            "Restart=on-failure",
+            f"RestartSec={RESTART_S}",
+            f"TimeoutStopSec={STOP_S}",
+            "",
+            "[Install]",
+            "WantedBy=default.target",
+        ]
+        name = f"{service.name}.service"
+        return Unit(name, self._folder / name, "\n".join(lines) + "\n")
+
+    def load(self, units: Sequence[Unit]) -> None:
+        """Have the services run, now and from each login on."""
+        _call("systemctl", "--user", "daemon-reload")
+        _call("systemctl", "--user", "enable", "--now", *(unit.name for unit in units))
+
+    def unload(self, units: Sequence[Unit]) -> None:
+        """Stop the services."""
+        _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units))
+
+    def reload(self) -> None:
+        """Forget what is not there any more."""
+        _call("systemctl", "--user", "daemon-reload")
+
+
+class Launchd:
+    """The service manager of a macOS user."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._folder = Path(environ.get("HOME", "~")).expanduser() / "Library" / "LaunchAgents"
+
+    def unit(self, service: Service) -> Unit:
+        """The file of a service."""
+        label = f"local.{service.name}"
+        agent = {
+            "Label": label,
+            "ProgramArguments": list(service.command),
+            "EnvironmentVariables": dict(sorted(service.environ.items())),
+            "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False},
+            "ThrottleInterval": RESTART_S,
+            "ExitTimeOut": STOP_S,
+        }
+        return Unit(label, self._folder / f"{label}.plist", plistlib.dumps(agent).decode())
+
+    def load(self, units: Sequence[Unit]) -> None:
+        """Have the services run, now and from each login on."""
+        for unit in units:
+            _call("launchctl", "bootstrap", f"gui/{os.getuid()}", str(unit.path))
+
+    def unload(self, units: Sequence[Unit]) -> None:
+        """Stop the services."""
+        for unit in units:
+            _call("launchctl", "bootout", f"gui/{os.getuid()}/{unit.name}")
+
+    def reload(self) -> None:
+        """Nothing is left to forget."""
+
+
+def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
+    """The service manager of this system."""
+    return Launchd(environ) if platform == "darwin" else Systemd(environ)
+
+
+def _name(environ: Mapping[str, str]) -> str:
+    """`svc`; another one for an installation with folders of its own, so that two can live side by side."""
+    if not environ.get("SVC_DATA_DIR"):
+        return "svc"
+    return f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
+
+
+def _carried(environ: Mapping[str, str]) -> dict[str, str]:
+    """Our variables, with folders made absolute: services run elsewhere."""
+    ours = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
+    is_path = {name for name in ours if name.endswith(("_DIR", "_FILE"))}
+    return {name: str(Path(value).absolute()) if name in is_path else value for name, value in ours.items()}
+
+
+def _quoted(word: str) -> str:
+    """A word for a unit's file, where `%` and quotes mean something."""
+    if any(ord(character) < 32 for character in word):
+        raise UsageError(f"{word!r} can't stand in a unit of systemd.", hint="unset or change that variable.")
+    text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return text if text and not set(text) & set(" \"'\\;") else f'"{text}"'
+
+
+def _call(program: str, *arguments: str) -> None:
+    """Raises UsageError where the program is missing or refuses."""
+    found = shutil.which(program)
+    if found is None:
+        raise UsageError(
+            f"{program} is not here, so nothing can be installed.", hint="`--print` shows what would be written."
+        )
+    ended = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    if ended.returncode:
+        said = ended.stderr.strip() or ended.stdout.strip() or f"exit {ended.returncode}"
+        raise UsageError(
+            f"{program} {' '.join(arguments)}: {said}", code="svc_service_refused", hint="is a user session running?"
+        )

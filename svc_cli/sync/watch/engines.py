@@ -1,0 +1,72 @@
+"""What watchers have done: syncs of all and of what was touched, over a connection that is renewed after trouble."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from svc_cli.client.api import Client
+from svc_cli.progress import Progress
+from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.reports import Report
+from svc_cli.sync.runs import sync
+from svc_cli.sync.scenes import Options
+from svc_cli.sync.touching import Touched, touch
+from svc_cli.uploads.summaries import Item
+
+#: What was sent is waited for so long; what takes longer is seen to its end by a later sync.
+WAIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection, and how mappings are synced over it."""
+
+    client: Client
+    options_for: Callable[[Mapping], Options]
+
+
+Connect = Callable[[], AbstractContextManager[Session]]
+
+
+class Engine:
+    """Opened when something is to be done, and anew after `renew`: the daemon may have moved to another port."""
+
+    def __init__(self, connect: Connect, state_dir: Path) -> None:
+        self._connect = connect
+        self._state_dir = state_dir
+        self._open = ExitStack()
+        self._session: Session | None = None
+
+    def session(self) -> Session:
+        """Raises what connecting raises: Unreachable, NotAuthenticated, …"""
+        if self._session is None:
+            self._session = self._open.enter_context(self._connect())
+        return self._session
+
+    def renew(self) -> None:
+        """Connect again before the next sync."""
+        self._session = None
+        self._open.close()
+
+    def prunes(self, mapping: Mapping) -> bool:
+        """Whether what is gone from the folder leaves the bucket."""
+        return self.session().options_for(mapping).prune != "none"
+
+    def sync(self, mapping: Mapping, progress: Progress, on_item: Callable[[Item], None], *, may_prune: bool) -> Report:
+        """Sync the whole folder. Raises SvcError."""
+        session, options = self.session(), self._options(mapping)
+        if not may_prune:
+            options = replace(options, prune="none")
+        return sync(session.client, mapping, options, self._index_path(mapping), progress, on_item)
+
+    def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[Item], None]) -> Touched:
+        """Sync what was touched. Raises SvcError."""
+        options = self._options(mapping)
+        return touch(self.session().client, mapping, options, self._index_path(mapping), paths, on_item)
+
+    def _options(self, mapping: Mapping) -> Options:
+        return replace(self.session().options_for(mapping), wait="ready", timeout_s=WAIT_S)
+
+    def _index_path(self, mapping: Mapping) -> Path:
+        return mapping.index_path(self._state_dir, self.session().client.service)

@@ -1,0 +1,41 @@
+"""All watchers of one process, one after the other in one thread."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
+
+from svc_cli.sync.watch.naps import Naps
+from svc_cli.sync.watch.watchers import Watcher
+
+#: Folders, requests and clocks are looked at this often.
+PULSE_S = 1.0
+
+
+def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
+    """Watch until `has_ended`, which is asked with every pulse. Raises SyncRunning, KeyboardInterrupt."""
+    naps = Naps()
+    with ExitStack() as held:
+        for watcher in watchers:
+            held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
+            held.callback(watcher.close)
+        while not has_ended():
+            has_slept = naps.has_slept(time.monotonic(), _clock_of_sleepers())
+            for watcher in watchers:
+                watcher.look_after(time.monotonic(), has_slept=has_slept)
+            _rest(watchers, bell)
+
+
+def _rest(watchers: Sequence[Watcher], bell: SimpleQueue[None]) -> None:
+    """Wait until something is due or heard."""
+    due_s = min((watcher.due_s() for watcher in watchers), default=float("inf"))
+    with suppress(Empty):
+        bell.get(timeout=min(PULSE_S, max(0.0, due_s - time.monotonic())))
+        while True:
+            bell.get_nowait()
+
+
+def _clock_of_sleepers() -> float:
+    """A clock that goes on while the machine sleeps."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() if boot is None else time.clock_gettime(boot)

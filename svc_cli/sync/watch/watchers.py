@@ -1,0 +1,290 @@
+"""One mapping, from hint to sync: it arms, looks at everything, and from then on at what has settled."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut
+from svc_cli.progress import Silent
+from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.reports import Report
+from svc_cli.sync.runs import identify_root
+from svc_cli.sync.watch import places
+from svc_cli.sync.watch.agendas import Agenda
+from svc_cli.sync.watch.engines import Engine
+from svc_cli.sync.watch.hints import EVERYTHING, Event, hints_of
+from svc_cli.sync.watch.records import Record
+from svc_cli.sync.watch.settling import Facts, Settler
+from svc_cli.uploads.summaries import Item
+
+if TYPE_CHECKING:
+    from svc_cli.sync.watch.observers import Observer
+
+Json = dict[str, Any]
+#: Somebody else syncs the folder; it is tried again after this time.
+BUSY_PAUSE_S = 1.0
+#: What has settled while the machine was busy may be waited for by a flush as long.
+CALM_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Who hears what a watcher does. All are called in the thread of the loop."""
+
+    #: What became of a file.
+    item: Callable[[Mapping, Item], None]
+    #: Something worth a line, and whether it is a warning.
+    word: Callable[[Mapping, str, bool], None]
+    #: The state may have changed.
+    state: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Watcher:
+    """One mapping that is watched. Used from one thread; `wake` alone is called from others."""
+
+    mapping: Mapping
+    engine: Engine
+    record: Record
+    telling: Telling
+    #: Gets something whenever there is something to do.
+    bell: SimpleQueue[None]
+    settler: Settler = field(default_factory=Settler)
+    agenda: Agenda = field(default_factory=Agenda)
+    state: str = "starting"
+    error: Json | None = None
+    #: Why the folder is asked again and again instead of listened to.
+    polling: str | None = None
+    last: Json | None = None
+    flushed: str | None = None
+    _events: deque[Event] = field(default_factory=deque)
+    _losses: deque[str] = field(default_factory=deque)
+    _observer: "Observer | None" = None
+    #: Device and inode of the folder that is listened to.
+    _root: str | None = None
+    _is_missing: bool = False
+    _written: Json = field(default_factory=dict)
+
+    def look_after(self, now_s: float, *, has_slept: bool) -> None:
+        """Do what is due."""
+        self._check_root(now_s)
+        if has_slept:
+            self.agenda.call("resume", now_s)
+        while self._losses:
+            self._make_good(self._losses.popleft(), now_s)
+        self._hear(now_s)
+        settled = self.settler.take(now_s, self._look)
+        if EVERYTHING in settled:
+            self.agenda.call("burst", now_s)
+        elif settled and self.error is not None:
+            self.agenda.call("change", now_s)  # after trouble only a look at everything will do
+        elif settled and self.agenda.due_s > now_s:
+            self._touch(settled, now_s)
+        token = self.record.find_ask()
+        if token is not None:
+            self.agenda.call("flush", now_s)
+        if (reason := self.agenda.take(now_s)) is not None:
+            self._sync(reason, now_s)
+        if token is not None and self.agenda.reason != "flush":
+            self.flushed = token
+            self._rest()
+            self.record.end_ask(token)
+        self._rest()
+
+    def due_s(self) -> float:
+        """When there is something to do next."""
+        settles_s = self.settler.due_s()
+        return self.agenda.due_s if settles_s is None else min(self.agenda.due_s, settles_s)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._disarm()
+        self.state = "stopped"
+        self._save()
+
+    def facts(self) -> Json:
+        """The state as others read it."""
+        return {
+            "mapping": self.mapping.name,
+            "bucket": self.mapping.bucket,
+            "dir": str(self.mapping.folder),
+            "pid": os.getpid(),
+            "state": self.state,
+            "polling": self.polling,
+            "pending": "many" if self.settler.burst else len(self.settler.waiting) + len(self._events),
+            "busy": self.settler.busy(time.monotonic()),
+            "syncs": dict(self.agenda.counts),
+            "last": self.last,
+            "error": self.error,
+            "flushed": self.flushed,
+        }
+
+    def _check_root(self, now_s: float) -> None:
+        """Listen to the folder that is there now: one that was replaced is listened to in vain."""
+        root = identify_root(self.mapping.folder)
+        if self._observer is not None and root == self._root and self._observer.is_alive:
+            return
+        if self._observer is not None:
+            self.agenda.call("replaced" if root != self._root else "dead", now_s)
+            self._disarm()
+        self._is_missing = root is None
+        if root is not None and self._arm(now_s):
+            self._root = root
+            self.agenda.call("armed", now_s)
+
+    def _arm(self, now_s: float) -> bool:
+        """Begin to listen, before anything is looked at. False where even asking again and again fails."""
+        from svc_cli.sync.watch.observers import LimitReached, Observer
+
+        silence = places.find_silence(self.mapping.folder)
+        if silence is not None and self.polling is None:
+            self._poll_because(f"{silence} tells of no changes")
+        polls = self.polling is not None
+        try:
+            self._observer = Observer(self.mapping.folder, self._wake, self._lose, polls=polls)
+        except LimitReached:
+            self._make_good("limit", now_s)
+            return self._arm(now_s) if not polls else False
+        except OSError:
+            return False  # gone again; the next look at the root tells
+        return True
+
+    def _disarm(self) -> None:
+        if self._observer is not None:
+            self._observer.close()
+        self._observer, self._root = None, None
+
+    def _wake(self, event: Event) -> None:
+        self._events.append(event)
+        self.bell.put(None)
+
+    def _lose(self, reason: str) -> None:
+        self._losses.append(reason)
+        self.bell.put(None)
+
+    def _make_good(self, loss: str, now_s: float) -> None:
+        """Events were lost: look at everything; where the system gives too few watches, ask again and again."""
+        self.agenda.call(loss, now_s)
+        if loss != "limit" or self.polling is not None:
+            return
+        count = places.count_folders(self.mapping.folder)
+        self._poll_because(
+            f"the system gives too few watches; this needs {count}: "
+            f"`sudo sysctl fs.inotify.max_user_watches={max(2 * count, 524_288)}`, then start the watcher again"
+        )
+        self._disarm()
+
+    def _poll_because(self, reason: str) -> None:
+        self.polling = reason
+        self.telling.word(self.mapping, f"asks every 5 s what has changed: {reason}.", True)
+
+    def _hear(self, now_s: float) -> None:
+        root = str(self.mapping.folder)
+        while self._events:
+            for hint in hints_of(self._events.popleft(), root, self.settler.is_fresh):
+                self.settler.hear(hint, now_s, self._look)
+
+    def _look(self, path: str) -> Facts:
+        try:
+            facts = os.lstat(self.mapping.folder / path)
+        except OSError:
+            return None
+        return facts.st_size, facts.st_mtime_ns, facts.st_ino
+
+    def _touch(self, paths: set[str], now_s: float) -> None:
+        def work() -> Report:
+            touched = self.engine.touch(self.mapping, paths, self._tell_item)
+            if touched.needs_sync:
+                self.agenda.call("doubt", now_s)
+            return touched.report
+
+        self._run("change", now_s, work)
+
+    def _sync(self, reason: str, now_s: float) -> None:
+        """Look at everything. What may yet come back is not taken out of the bucket; a later sync does that."""
+        self._change_state("syncing")
+
+        def work() -> Report:
+            is_calm = self.settler.is_calm(now_s)
+            if not is_calm and self.engine.prunes(self.mapping):
+                self.agenda.call("calm", now_s, CALM_S)
+            return self.engine.sync(self.mapping, Silent(), self._tell_item, may_prune=is_calm)
+
+        self._run(reason, now_s, work)
+
+    def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> None:
+        try:
+            report = work()
+            error = report.stopped_by
+        except SvcError as raised:
+            report, error = None, raised
+        if isinstance(error, Interrupted):
+            raise KeyboardInterrupt
+        if report is not None:
+            self._remember(reason, report)
+        if error is None:
+            self._end_well(report)
+        elif isinstance(error, SyncRunning):
+            self.agenda.call(reason if reason != "change" else "busy", now_s, BUSY_PAUSE_S)
+        else:
+            self._end_in_trouble(error)
+
+    def _end_well(self, report: Report | None) -> None:
+        if self.error is not None:
+            self.telling.word(self.mapping, "is in order again.", False)
+        self.error = None
+        failed = (
+            [item for item in report.items.values() if item.error and item.error.get("retryable")] if report else []
+        )
+        if failed:
+            self.agenda.end_in_trouble(time.monotonic())
+        else:
+            self.agenda.end_well()
+
+    def _end_in_trouble(self, error: SvcError) -> None:
+        """Say what is wrong, once, and try again later over a new connection."""
+        body = error.body()
+        if self.error is None or self.error["message"] != body["message"]:
+            hint = f" {error.hint}" if error.hint else ""
+            self.telling.word(self.mapping, f"{error.message}{hint}", True)
+            self.record.log({"type": "watch.error", "error": body})
+        self.error = body
+        if not isinstance(error, PathMissing | WaitTimedOut):
+            self.engine.renew()
+        self.agenda.end_in_trouble(time.monotonic())
+
+    def _tell_item(self, item: Item) -> None:
+        if item.is_pending:
+            return  # it is told when it is searchable
+        if item.action != "unchanged":
+            self.record.log({"type": "watch.item", **item.as_json()})
+            self.telling.item(self.mapping, item)
+
+    def _remember(self, reason: str, report: Report) -> None:
+        counts = {action: count for action, count in report.counts.items() if count}
+        self.last = {"reason": reason, "at": time.time(), "duration_ms": report.duration_ms, "counts": counts}
+        if report.has_changes or reason != "change":
+            self.record.log({"type": "watch.sync", **{k: v for k, v in self.last.items() if k != "at"}})
+
+    def _rest(self) -> None:
+        if self._observer is None:
+            self._change_state("missing" if self._is_missing else "starting")
+        elif self.error is not None:
+            self._change_state("troubled")
+        else:
+            self._change_state("watching")
+
+    def _change_state(self, state: str) -> None:
+        self.state = state
+        self._save()
+
+    def _save(self) -> None:
+        facts = self.facts()
+        if facts != self._written:
+            self._written = facts
+            self.record.write_state(facts)
+            self.telling.state()

@@ -1,0 +1,48 @@
+"""Claims: how a worker takes the next task of its type, and says that it is alive."""
+
+from collections.abc import Callable, Sequence
+from sqlite3 import Connection
+from typing import TypeVar
+
+from svc_daemon.operations.contexts import Context
+from svc_daemon.store import tasks
+from svc_daemon.store.tasks import Task
+from svc_daemon.store.teams import list_team_ids
+
+T = TypeVar("T")
+
+
+async def claim_next(
+    context: Context,
+    task_type: str,
+    take: Callable[[Connection, str], T | None],
+    team_ids: Sequence[str] | None = None,
+) -> T | None:
+    """Have `take` claim the oldest waiting task, which it gets by its id, of the first team that has one.
+
+    Teams are asked in the order of `team_ids`; the oldest first where it is None.
+    """
+    now = context.clock.timestamp()
+
+    def find(connection: Connection) -> str | None:
+        teams = list_team_ids(connection) if team_ids is None else team_ids
+        waiting = (tasks.find_waiting(connection, team_id, task_type, now) for team_id in teams)
+        return next((task_id for task_id in waiting if task_id), None)
+
+    def claim(connection: Connection) -> T | None:
+        task_id = find(connection)
+        return take(connection, task_id) if task_id else None
+
+    # A look costs no commit, a claim does.
+    return await context.write(claim) if context.read(find) else None
+
+
+def lease_end_s(context: Context) -> float:
+    """Until when whoever claims now may go without a sign of life, on the steady clock."""
+    return context.clock.monotonic() + context.limits.lease_seconds
+
+
+async def extend_claim(context: Context, task: Task) -> None:
+    """The worker is alive: the lease runs from now."""
+    until_s = lease_end_s(context)
+    await context.write(lambda connection: tasks.extend_lease(connection, task, until_s))

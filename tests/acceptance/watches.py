@@ -1,0 +1,87 @@
+"""A real `svc watch run`, and what it says."""
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.installations import Installation, wait_until
+
+#: A watcher that was told to end does so at once.
+END_TIMEOUT_S = 20.0
+
+
+class Watch:
+    """One watcher process over a folder; its lines of NDJSON as they come."""
+
+    def __init__(self, installation: Installation, *arguments: str) -> None:
+        self.process = installation.spawn_svc("watch", "run", *arguments, "--ndjson")
+        self.lines: list[dict[str, Any]] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        if self.process.stdout is None:
+            raise AssertionError("its output is a pipe")
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    @property
+    def states(self) -> list[str]:
+        return [line["state"] for line in self.lines if line["type"] == "watch.state"]
+
+    def items(self, path: str | None = None) -> list[tuple[str, str]]:
+        """Actions and paths, in the order they were told."""
+        told = [line for line in self.lines if line["type"] == "watch.item"]
+        return [(line["action"], line["path"]) for line in told if path in (None, line["path"])]
+
+    def wait_for_state(self, state: str, times: int = 1) -> None:
+        wait_until(lambda: self.states.count(state) >= times, f"state {state} {times} times; {self.lines[-3:]}")
+
+    def wait_for_item(self, action: str, path: str, times: int = 1) -> None:
+        wait_until(lambda: self.items().count((action, path)) >= times, f"{action} {path}; {self.lines[-3:]}")
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(END_TIMEOUT_S)
+        self._reader.join(END_TIMEOUT_S)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code
+
+
+@contextmanager
+def watching(installation: Installation, *arguments: str) -> Iterator[Watch]:
+    """A watcher that has looked at everything and listens; it is ended with the block."""
+    watch = Watch(installation, *arguments)
+    try:
+        watch.wait_for_state("watching")
+        yield watch
+    finally:
+        if watch.process.poll() is None:
+            watch.end(signal.SIGKILL)
+
+
+def fill(folder: Path, **texts: str) -> Path:
+    """Make a folder of Markdown files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name}.md").write_text(f"{text}\n")
+    return folder
+
+
+def run_state(installation: Installation, name: str) -> dict[str, Any]:
+    """What `svc watch status` says of one mapping."""
+    state: dict[str, Any] = installation.svc("watch", "status", name, "--json").json["mappings"][0]
+    return state
+
+
+def end(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.communicate()

@@ -1,0 +1,107 @@
+"""Units of systemd and agents of launchd: what stands in them, and that they are loaded and removed."""
+
+import plistlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc_cli.errors import UsageError
+from svc_cli.services import Launchd, Systemd, manager_for, services_of
+from tests.acceptance.installations import Installation
+
+ENVIRON = {"HOME": "/users/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000", "SVC_API_KEY": "sk-secret"}
+
+
+def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None:
+    daemon, watch = (Systemd(ENVIRON).unit(service) for service in services_of(ENVIRON))
+    assert daemon.path == Path("/users/ann/.config/systemd/user/svc.service")
+    assert f"ExecStart={sys.executable} -P -m svc_daemon serve\n" in daemon.text
+    assert "Environment=SVC_LISTEN=127.0.0.1:9000\n" in daemon.text
+    assert "sk-secret" not in daemon.text + watch.text
+    assert "watch run --stay" in watch.text
+    assert "After=svc.service" in watch.text
+
+
+def test_folders_of_their_own_give_another_name_and_stand_absolute() -> None:
+    environ = {**ENVIRON, "SVC_DATA_DIR": "data"}
+    daemon = services_of(environ)[0]
+    assert daemon.name.startswith("svc-")
+    assert daemon.environ["SVC_DATA_DIR"] == str(Path("data").absolute())
+
+
+def test_what_means_something_to_systemd_is_escaped() -> None:
+    environ = {**ENVIRON, "SVC_LISTEN": 'a b"c%d$e\\f'}
+    text = Systemd(environ).unit(services_of(environ)[0]).text
+    assert 'Environment="SVC_LISTEN=a b\\"c%%d$e\\\\f"\n' in text
+    with pytest.raises(UsageError):
+        Systemd(ENVIRON).unit(services_of({**ENVIRON, "SVC_LISTEN": "a\nExecStart=b"})[0])
+
+
+def test_systemd_itself_finds_no_fault(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd here")
+    for service in services_of(ENVIRON):
+        unit = Systemd(ENVIRON).unit(service)
+        (tmp_path / unit.name).write_text(unit.text)
+    command = ["systemd-analyze", "--user", "verify", *map(str, tmp_path.glob("*.service"))]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert str(tmp_path) not in ended.stderr
+
+
+def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
+    manager = manager_for(ENVIRON, "darwin")
+    assert isinstance(manager, Launchd)
+    unit = manager.unit(services_of(ENVIRON)[0])
+    agent = plistlib.loads(unit.text.encode())
+    assert unit.path == Path("/users/ann/Library/LaunchAgents/local.svc.plist")
+    assert agent["ProgramArguments"] == list(services_of(ENVIRON)[0].command)
+    assert agent["EnvironmentVariables"] == {"SVC_LISTEN": "127.0.0.1:9000"}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
+def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: Path) -> None:
+    installation = _with_systemctl(tmp_path, "exit 0")
+    assert installation.svc("daemon", "install").exit == 0
+    units = sorted((tmp_path / "home/.config/systemd/user").glob("*.service"))
+    assert len(units) == 2
+    assert installation.svc("daemon", "uninstall").exit == 0
+    assert not any(unit.exists() for unit in units)
+    names = f"{units[1].name} {units[0].name}"
+    assert (tmp_path / "calls").read_text().splitlines() == [
+        "--user daemon-reload",
+        f"--user enable --now {names}",
+        f"--user disable --now {names}",
+        "--user daemon-reload",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
+def test_what_could_not_be_loaded_is_not_left_behind(tmp_path: Path) -> None:
+    refused = _with_systemctl(tmp_path, "echo no bus >&2; exit 1").svc("daemon", "install", "--json")
+    assert (refused.exit, refused.json["error"]["code"]) == (2, "svc_service_refused")
+    assert "no bus" in refused.json["error"]["message"]
+    assert list((tmp_path / "home/.config/systemd/user").iterdir()) == []
+
+
+def test_printing_writes_nothing(tmp_path: Path) -> None:
+    installation = _with_systemctl(tmp_path, "exit 0")
+    shown = installation.svc("daemon", "install", "--print")
+    assert shown.exit == 0
+    assert "svc_daemon" in shown.stdout
+    assert not (tmp_path / "home").exists()
+    assert not (tmp_path / "calls").exists()
+
+
+def _with_systemctl(folder: Path, answer: str) -> Installation:
+    """An installation whose service manager writes down how it is called."""
+    program = folder / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\n{answer}\n')
+    program.chmod(0o755)
+    installation = Installation(folder / "one", HOME=str(folder / "home"), XDG_CONFIG_HOME="")
+    installation.environ["PATH"] = f"{program.parent}:{installation.environ['PATH']}"
+    installation.root.mkdir()
+    return installation

@@ -1,0 +1,39 @@
+"""Which file system holds a folder, by the kernel's table."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_cli.sync.watch.places import count_folders, kind_of
+
+MOUNTS = [
+    "/dev/sda1 / ext4 rw 0 0",
+    "server:/users /users nfs4 rw 0 0",
+    "/dev/sdb1 /users/ann/local xfs rw 0 0",
+    "//server/share /mnt/two\\040words cifs rw 0 0",
+    "tmpfs /over tmpfs rw 0 0",
+    "me@host: /over fuse.sshfs rw 0 0",
+    "broken",
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/etc", "ext4"),
+        ("/", "ext4"),
+        ("/users/ann", "nfs4"),
+        ("/usersly", "ext4"),
+        ("/users/ann/local/docs", "xfs"),
+        ("/mnt/two words/docs", "cifs"),
+        ("/over", "fuse.sshfs"),
+    ],
+)
+def test_the_deepest_and_latest_mount_counts(path: str, kind: str) -> None:
+    assert kind_of(path, MOUNTS) == kind
+
+
+def test_each_folder_needs_a_watch_and_the_root_needs_one(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "c.md").touch()
+    assert count_folders(tmp_path) == 3

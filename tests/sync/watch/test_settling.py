@@ -1,0 +1,123 @@
+"""When paths come to rest: steps of (seconds, what happens), against the seconds at which each path is settled."""
+
+import pytest
+
+from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
+from svc_cli.sync.watch.settling import BUSY_S, MANY, Facts, Settler
+
+#: Something happened at a second: a hint about a path, and what the path looks like from then on.
+Step = tuple[float, str, Kind, int | None]
+TICK_S = 0.05
+
+
+class Folder:
+    """Files that change by steps, with a clock that moves in ticks."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = list(steps)
+        self.sizes: dict[str, int | None] = {}
+        self.settler = Settler()
+        self.settled: list[tuple[float, str]] = []
+
+    def run(self, until_s: float) -> list[tuple[float, str]]:
+        """The times at which paths settled, rounded."""
+        for tick in range(int(until_s / TICK_S) + 1):
+            now_s = round(tick * TICK_S, 3)
+            while self.steps and self.steps[0][0] <= now_s:
+                _, path, kind, size = self.steps.pop(0)
+                self.sizes[path] = size
+                self.settler.hear(Hint(path, kind), now_s, self.look)
+            self.settled += [(now_s, path) for path in sorted(self.settler.take(now_s, self.look))]
+        return self.settled
+
+    def look(self, path: str) -> Facts:
+        size = self.sizes.get(path)
+        return None if size is None else (size, size, 1)
+
+
+W, C, G, M = Kind.WRITTEN, Kind.CLOSED, Kind.GONE, Kind.MOVED
+
+
+@pytest.mark.parametrize(
+    ("steps", "settled"),
+    [
+        pytest.param([(0, "a", C, 1)], [(0.15, "a")], id="closed"),
+        pytest.param([(0, "a", W, 1)], [(0.5, "a")], id="written and left open"),
+        pytest.param([(0, "a", W, 0), (0.1, "a", W, 5), (0.1, "a", C, 5)], [(0.25, "a")], id="truncated, then written"),
+        pytest.param([(0, "a", W, 1), (0.4, "a", W, 2), (0.8, "a", W, 3)], [(1.3, "a")], id="written on and on"),
+        pytest.param([(0, "a", G, None)], [(5.0, "a")], id="deleted"),
+        pytest.param([(0, "a", G, None), (1, "a", W, 2), (1, "a", C, 2)], [(1.15, "a")], id="deleted and back"),
+        pytest.param([(0, "t", W, 2), (0, "t", G, None), (0, "a", C, 2)], [(0.15, "a"), (5.0, "t")], id="renamed over"),
+        pytest.param([(0, "a", G, None), (0, "b", M, 1)], [(5.0, "a"), (5.0, "b")], id="moved: both ends together"),
+        pytest.param(
+            [(0, "a", G, None), (0, "a~", M, 1), (0.1, "a", C, 2), (0.2, "a~", G, None)],
+            [(0.25, "a"), (5.2, "a~")],
+            id="backup renamed, written anew, backup deleted",
+        ),
+    ],
+)  # fmt: skip
+def test_a_path_settles(steps: list[Step], settled: list[tuple[float, str]]) -> None:
+    assert Folder(*steps).run(7) == settled
+
+
+def test_a_file_that_changes_without_a_word_is_waited_for() -> None:
+    folder = Folder((0, "a", C, 1))
+    folder.run(0.1)
+    folder.sizes["a"] = 2
+    assert folder.settler.take(0.15, folder.look) == set()
+    assert folder.settler.take(0.3, folder.look) == {"a"}
+
+
+def test_a_file_that_is_gone_without_a_word_has_its_time_to_come_back() -> None:
+    folder = Folder((0, "a", C, 1))
+    folder.run(0.1)
+    folder.sizes["a"] = None
+    assert folder.settler.take(0.15, folder.look) == set()
+    assert folder.settler.take(5.0, folder.look) == set()
+    assert folder.settler.take(5.15, folder.look) == {"a"}
+
+
+def test_a_folder_is_not_read_while_a_file_in_it_is_written() -> None:
+    steps: list[Step] = [(0, "d", W, 1)] + [(each / 10, "d/f", W, each) for each in range(20)]
+    settled = Folder(*steps).run(5)
+    assert [path for _, path in settled] == ["d/f", "d"] or [path for _, path in settled] == ["d", "d/f"]
+    assert min(at for at, _ in settled) >= 2.4
+
+
+def test_a_file_that_is_written_for_long_is_shown_as_busy_until_it_settles() -> None:
+    steps: list[Step] = [(each / 4, "a", W, each) for each in range(48)]
+    folder = Folder(*steps)
+    assert folder.run(11) == []
+    assert folder.settler.busy(BUSY_S - 0.1) == []
+    assert folder.settler.busy(BUSY_S) == ["a"]
+    assert Folder(*steps).run(13) == [(12.25, "a")]
+
+
+def test_many_paths_are_one_look_at_everything_after_a_rest() -> None:
+    steps: list[Step] = [(0, f"f{number}", W, 1) for number in range(MANY + 500)]
+    folder = Folder(*steps)
+    assert folder.run(0.45) == []
+    assert folder.settler.due_s() == 0.5
+    assert folder.run(2) == [(0.5, EVERYTHING)]
+
+
+def test_a_burst_without_a_rest_is_looked_at_all_the_same() -> None:
+    steps: list[Step] = [(each / 10, f"f{each}-{number}", W, 1) for each in range(60) for number in range(300)]
+    (first_s, path), *_ = Folder(*steps).run(5.9)
+    assert path == EVERYTHING
+    assert 5 < first_s < 7
+
+
+def test_nothing_is_calm_until_what_is_gone_had_its_time() -> None:
+    folder = Folder((0, "a", G, None))
+    assert folder.settler.is_calm(0)
+    folder.run(1)
+    assert not folder.settler.is_calm(4.9)
+    assert folder.settler.is_calm(5)
+
+
+def test_it_says_when_to_look_next() -> None:
+    folder = Folder((0, "a", W, 1), (0, "b", C, 1))
+    assert folder.settler.due_s() is None
+    folder.run(0)
+    assert folder.settler.due_s() == 0.15

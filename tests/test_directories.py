@@ -1,0 +1,25 @@
+"""The data directory: one owner at a time, and nobody else's business."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.directories import DirectoryLocked, lock_directory, make_folders
+from svc_daemon.paths import DataFiles
+
+
+def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path / "data")
+    make_folders(files)
+    with lock_directory(files), pytest.raises(DirectoryLocked, match="svc daemon stop"), lock_directory(files):
+        pass
+    with lock_directory(files):
+        pass
+
+
+def test_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path / "data")
+    make_folders(files)
+    assert stat.S_IMODE(files.root.stat().st_mode) == 0o700
+    assert {folder.is_dir() for folder in (files.blobs, files.staging, files.index, files.log.parent)} == {True}
