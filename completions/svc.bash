@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -92,6 +92,16 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc diff --base-url")
             return ;;
+        "svc ignore check --root")
+            return ;;
+        "svc ignore check --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc ignore check --base-url")
+            return ;;
+        "svc ignore list --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc ignore list --base-url")
+            return ;;
         "svc watch run --bucket" | "svc watch run -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc watch run --name")
@@ -145,16 +155,6 @@ _svc() {
         "svc watch log --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc watch log --base-url")
-            return ;;
-        "svc ignore check --root")
-            return ;;
-        "svc ignore check --progress")
-            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
-        "svc ignore check --base-url")
-            return ;;
-        "svc ignore list --progress")
-            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
-        "svc ignore list --base-url")
             return ;;
         "svc status --bucket" | "svc status -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
@@ -398,11 +398,14 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff watch ignore status wait search bucket source batch webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search bucket source batch webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --all --name --prune --max-delete --include --exclude --follow-links --checksum --verify-remote --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc diff") commands="" flags="--bucket --all --name --prune --include --exclude --follow-links --checksum --verify-remote --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ignore") commands="check list" flags="--help" ;;
+        "svc ignore check") commands="" flags="--root --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ignore list") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch") commands="run add rm ls status flush log" flags="--help" ;;
         "svc watch run") commands="" flags="--bucket --name --prune --include --exclude --follow-links --stay --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch add") commands="" flags="--bucket --name --prune --include --exclude --tag --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -411,9 +414,6 @@ _svc() {
         "svc watch status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch flush") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch log") commands="" flags="--lines --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc ignore") commands="check list" flags="--help" ;;
-        "svc ignore check") commands="" flags="--root --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc ignore list") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -29,11 +29,6 @@ class Connection:
     #: This run of `svc` started the daemon, with this environment.
     is_new: bool = False
 
-    @property
-    def service(self) -> str:
-        """What is remembered of this service is filed under this: a local daemon may have another port tomorrow."""
-        return self.health.installation_id
-
 
 def reach(
     settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
@@ -72,7 +67,7 @@ def connected(
     # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
     from svc_cli.client.api import Client
 
-    with Client(destination.base_url, credential.key) as client:
+    with Client(destination.base_url, credential.key, service=health.installation_id) as client:
         if destination.admin_key and not is_new:
             _warn_of_other_address(destination, settings, console)
             _warn_of_unused_limits(client, settings, console)

@@ -22,8 +22,10 @@ PAGE_ROWS = 1000
 class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
     """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
 
-    def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None) -> None:
+    def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
         self.base_url = base_url.rstrip("/")
+        #: What is remembered of the service is filed under this: a local daemon may have another port tomorrow.
+        self.service = service or self.base_url
         super().__init__(Transport(self.base_url, api_key, policy=policy), Storage(policy))
 
     def __enter__(self) -> Self:

@@ -133,7 +133,7 @@ def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
-    """The mappings of the nearest `svc.toml`."""
+    """The mappings of svc.toml; none without one."""
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
@@ -189,10 +189,11 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
     """Sync one mapping by a client of its own: one that was told to stop sends nothing more."""
-    with call.connected() as (client, connection):
-        options = options_of(call, client, flags, max_delete)
-        index_path = mapping.index_path(paths.state_dir(call.settings.environ), connection.service)
-        return _run(call, client, mapping, options_for(call, mapping, options, flags), index_path)
+    with call.client() as client:
+        options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
+        index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
+        with call.progress() as progress:
+            return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
 
 
 def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
@@ -203,13 +204,7 @@ def options_for(call: Invocation, mapping: Mapping, options: Options, flags: Syn
         include=(*mapping.include, *get("sync.include", flags.include)),
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
-    prune = flags.prune or mapping.prune or get("sync.prune")
-    return replace(options, filters=filters, prune=prune)
-
-
-def _run(call: Invocation, client: Client, mapping: Mapping, options: Options, index_path: Path) -> Report:
-    with call.progress() as progress:
-        return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
+    return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
 
 
 def _stream(call: Invocation, item: Item) -> None:

@@ -127,9 +127,9 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
     from svc_cli.sync.watch.engines import Session
 
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete"))
-    with call.connected() as (client, connection):
+    with call.client() as client:
         options = options_of(call, client, flags, max_delete)
-        yield Session(client, connection.service, lambda mapping: options_for(call, mapping, options, flags))
+        yield Session(client, lambda mapping: options_for(call, mapping, options, flags))
 
 
 @command(app, "add")
@@ -246,7 +246,8 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
         named = [each for each, _ in _known(call) if each.folder.resolve() == folder]
         if named and flags.bucket in (None, named[0].bucket) and flags.name in (None, named[0].name):
             return named[:1]
-        return [Mapping(name=flags.name or name_of(folder), folder=folder, bucket=call.bucket(flags.bucket))]
+        name, bucket = flags.name or name_of(folder), call.bucket(flags.bucket)
+        return [Mapping(name=name, folder=folder, bucket=bucket, is_named=flags.name is not None)]
     if flags.bucket or flags.name:
         raise UsageError(
             "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."

@@ -152,13 +152,15 @@ def test_a_file_whose_parser_dies_is_the_same_one_each_time(installation: Instal
     fill(docs, count)
     # Parsing this takes the better part of a minute; its parser does not live that long.
     write(docs, "poison.html", "<html><body>" + "<div>" * 200_000 + "word" + "</div>" * 200_000)
-    seen = set()
+    seen: set[tuple[str, ...]] = set()
     with killing_slow_parsers(installation):
         for _ in range(rounds):
             finished = sync(installation)
             assert finished.exit == 3
             (failed,) = [item for item in finished.json["items"] if item["error"]]
             assert (failed["path"], failed["error"]["code"]) == ("poison.html", "max_attempts_exhausted")
+            # Tried again from the stored bytes, never sent again.
+            assert (finished.json["bytes_sent"] > 0) == (not seen)
             seen.add(tuple(sorted(source["id"] for source in held(installation))))
     assert {len(ids) for ids in seen} == {count + 1}
     assert len(seen) == 1, "the same sources each time"

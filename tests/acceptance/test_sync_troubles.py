@@ -162,7 +162,7 @@ def test_a_revoked_key_ends_it_with_its_own_code(installation: Installation, doc
 
 
 def test_a_state_folder_without_room_is_told_and_loses_nothing(installation: Installation) -> None:
-    fill(installation.root / "docs", 300)
+    fill(installation.root / "docs", 200)
     assert sync(installation, "--dry-run").exit == 0
     # A limit on the size of files is what a full disk looks like to SQLite.
     words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
@@ -189,7 +189,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_usage_error(installation: Insta
 
 
 def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
-    count = 10_000 if large else 400
+    count = 10_000 if large else 250
     fill(installation.root / "docs", count)
     finished = installation.svc("sync", "docs", "-b", BUCKET)
     assert finished.exit == 0
@@ -199,7 +199,7 @@ def test_with_no_terminal_few_plain_lines_are_written(installation: Installation
 
 
 def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(installation: Installation) -> None:
-    fill(installation.root / "docs", 250, 3000)
+    fill(installation.root / "docs", 150, 3000)
     installation.environ["SVC_API_KEY"] = installation.key
     port = int(installation.base_url.rpartition(":")[2])
     with holding(port, 300_000) as proxy:

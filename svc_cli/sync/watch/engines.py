@@ -23,8 +23,6 @@ class Session:
     """A connection, and how mappings are synced over it."""
 
     client: Client
-    #: What is remembered of the service is filed under this.
-    service: str
     options_for: Callable[[Mapping], Options]
 
 
@@ -71,4 +69,4 @@ class Engine:
         return replace(self.session().options_for(mapping), wait="ready", timeout_s=WAIT_S)
 
     def _index_path(self, mapping: Mapping) -> Path:
-        return mapping.index_path(self._state_dir, self.session().service)
+        return mapping.index_path(self._state_dir, self.session().client.service)
