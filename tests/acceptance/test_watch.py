@@ -240,6 +240,29 @@ def test_one_that_was_killed_goes_on_where_it_was(shared_installation: Installat
         assert titles == ["a.md", "b.md", "c.md"]
 
 
+def test_a_source_that_somebody_deleted_is_made_again_by_the_next_save(
+    shared_installation: Installation, folders: Path
+) -> None:
+    fill(folders, a="the ant")
+    with watching(shared_installation, str(folders), "-b", "stolen") as watch:
+        (stolen,) = _sources(shared_installation, "stolen")
+        assert shared_installation.svc("source", "rm", stolen["id"]).exit == 0
+        (folders / "a.md").write_text("the ant is back\n")
+        (source,) = wait_until(lambda: _sources(shared_installation, "stolen"), f"it is there again; {watch.lines}")
+        assert source["id"] != stolen["id"]
+        assert source["sha256"] == hashlib.sha256(b"the ant is back\n").hexdigest()
+
+
+def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> None:
+    fill(installation.root / "real", a="the ant")
+    (installation.root / "docs").symlink_to("real")
+    (installation.root / "svc.toml").write_text('[[map]]\ndir = "docs"\nbucket = "linked"\n')
+    with watching(installation) as watch:
+        (installation.root / "real" / "b.md").write_text("the bee\n")
+        watch.wait_for_item("created", "b.md")
+        assert {source["title"] for source in _sources(installation, "linked")} == {"a.md", "b.md"}
+
+
 def test_one_watcher_is_enough(shared_installation: Installation, folders: Path) -> None:
     fill(folders, a="the ant")
     with watching(shared_installation, str(folders), "-b", "single"):
