@@ -144,6 +144,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
         exclude=tuple(flags.exclude or ()),
         tags=tuple(flags.tag or ()),
         prune=flags.prune,
+        is_named=flags.name is not None,
     )
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
@@ -246,7 +247,8 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
         named = [each for each, _ in _known(call) if each.folder.resolve() == folder]
         if named and flags.bucket in (None, named[0].bucket) and flags.name in (None, named[0].name):
             return named[:1]
-        return [Mapping(name=flags.name or name_of(folder), folder=folder, bucket=call.bucket(flags.bucket))]
+        name, bucket = flags.name or name_of(folder), call.bucket(flags.bucket)
+        return [Mapping(name=name, folder=folder, bucket=bucket, is_named=flags.name is not None)]
     if flags.bucket or flags.name:
         raise UsageError(
             "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
