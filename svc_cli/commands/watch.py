@@ -144,6 +144,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
         exclude=tuple(flags.exclude or ()),
         tags=tuple(flags.tag or ()),
         prune=flags.prune,
+        is_named=flags.name is not None,
     )
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()

@@ -8,13 +8,15 @@ from typing import Any, Self
 
 from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console, clean, is_terminal
-from svc_cli.render import duration, fields, table
+from svc_cli.render import fields, table
 from svc_cli.sync.mappings import Mapping
 from svc_cli.uploads.summaries import Item
 
 Json = dict[str, Any]
 #: What happened last, below the live table.
 LAST_LINES = 10
+#: Many files that are told at a time are not drawn one by one.
+DRAW_S = 0.1
 
 
 class Display:
@@ -25,6 +27,7 @@ class Display:
         self._is_live = console.is_text and is_terminal(console.err) and console.environ.get("TERM") != "dumb"
         self._screen = Screen(console)
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._drawn_s = 0.0
         self._said: dict[str, str] = {}
         #: The last state of each mapping.
         self.states: list[Json] = []
@@ -60,8 +63,7 @@ class Display:
         for state in self.states:
             if self._said.get(state["mapping"]) != state["state"]:
                 self._say_state(state)
-        if self._is_live:
-            self._screen.update("\n".join([render_states(self._console, self.states), "", *self._lines]))
+        self._draw()
 
     def _say_state(self, state: Json) -> None:
         self._said[state["mapping"]] = state["state"]
@@ -69,9 +71,16 @@ class Display:
         if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
             self._console.say(f"{state['mapping']}: {state['state']} {state['dir']}")
 
+    def _draw(self) -> None:
+        if self._is_live:
+            self._drawn_s = time.monotonic()
+            self._screen.update("\n".join([render_states(self._console, self.states), "", *self._lines]))
+
     def _tell(self, line: str) -> None:
         if self._is_live:
             self._lines.append(f"{time.strftime('%H:%M:%S')}  {clean(line)}")
+            if time.monotonic() - self._drawn_s > DRAW_S:
+                self._draw()
         elif self._console.is_text:
             self._console.print(clean(line))
             self._console.out.flush()
@@ -111,7 +120,7 @@ def _item_line(item: Json) -> str:
 
 def _last(state: Json) -> str:
     last = state.get("last")
-    return f"{duration(max(0.0, time.time() - last['at']))} ago" if last else ""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(last["at"])) if last else ""
 
 
 def _sentences(console: Console, states: Sequence[Json]) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,47 @@ def test_a_burst_arrives_whole(shared_installation: Installation, folders: Path,
         assert len(set(watch.items())) == count + 1
 
 
+def test_reports_that_the_system_dropped_are_made_good(shared_installation: Installation, folders: Path) -> None:
+    fill(folders, a="the ant", b="the bee")
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    with watching(shared_installation, str(folders), "-b", "overflow") as watch:
+        watch.process.send_signal(signal.SIGSTOP)
+        for number in range(most // 3):  # two files in turn, so that the system can't make one report of many
+            (folders / "a.md").write_text(f"ant {number}\n")
+            (folders / "b.md").write_text(f"bee {number}\n")
+        fill(folders / "sub", c="the cat")
+        watch.process.send_signal(signal.SIGCONT)
+        watch.wait_for_item("created", "sub/c.md")
+        fill(folders / "sub", d="the dog")
+        watch.wait_for_item("created", "sub/d.md")
+        assert sorted(watch.items("a.md") + watch.items("b.md")) == [
+            ("created", "a.md"),
+            ("created", "b.md"),
+            ("updated", "a.md"),
+            ("updated", "b.md"),
+        ]
+        assert run_state(shared_installation, folders.name)["syncs"]["overflow"] >= 1
+
+
+def test_too_few_watches_are_told_with_their_cure_and_the_folder_is_asked_instead(
+    shared_installation: Installation, folders: Path
+) -> None:
+    for name in "pqrstu":
+        fill(folders / name, a="the ant")
+    limited = "echo 3 > /proc/sys/user/max_inotify_watches && exec "
+    command = f"{limited} {sys.executable} -m svc_cli watch run {folders} -b limits --ndjson"
+    if subprocess.run(["unshare", "-Ur", "sh", "-c", f"{limited} true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces here")
+    with watching(shared_installation, program=["unshare", "-Ur", "sh", "-c", command]) as watch:
+        fill(folders / "u", b="the bee")
+        watch.wait_for_item("created", "u/b.md")
+        notes = [line["message"] for line in watch.lines if line["type"] == "watch.note"]
+        assert len(notes) == 1
+        assert "needs 7" in notes[0]
+        assert "sudo sysctl fs.inotify.max_user_watches=" in notes[0]
+        assert run_state(shared_installation, folders.name)["polling"]
+
+
 def test_one_that_was_killed_goes_on_where_it_was(shared_installation: Installation, folders: Path) -> None:
     fill(folders, a="the ant")
     with watching(shared_installation, str(folders), "-b", "killed") as watch:
@@ -196,6 +238,29 @@ def test_one_that_was_killed_goes_on_where_it_was(shared_installation: Installat
     with watching(shared_installation, str(folders), "-b", "killed"):
         titles = sorted(source["title"] for source in _sources(shared_installation, "killed"))
         assert titles == ["a.md", "b.md", "c.md"]
+
+
+def test_a_source_that_somebody_deleted_is_made_again_by_the_next_save(
+    shared_installation: Installation, folders: Path
+) -> None:
+    fill(folders, a="the ant")
+    with watching(shared_installation, str(folders), "-b", "stolen") as watch:
+        (stolen,) = _sources(shared_installation, "stolen")
+        assert shared_installation.svc("source", "rm", stolen["id"]).exit == 0
+        (folders / "a.md").write_text("the ant is back\n")
+        (source,) = wait_until(lambda: _sources(shared_installation, "stolen"), f"it is there again; {watch.lines}")
+        assert source["id"] != stolen["id"]
+        assert source["sha256"] == hashlib.sha256(b"the ant is back\n").hexdigest()
+
+
+def test_a_mapping_of_the_project_may_be_a_link(installation: Installation) -> None:
+    fill(installation.root / "real", a="the ant")
+    (installation.root / "docs").symlink_to("real")
+    (installation.root / "svc.toml").write_text('[[map]]\ndir = "docs"\nbucket = "linked"\n')
+    with watching(installation) as watch:
+        (installation.root / "real" / "b.md").write_text("the bee\n")
+        watch.wait_for_item("created", "b.md")
+        assert {source["title"] for source in _sources(installation, "linked")} == {"a.md", "b.md"}
 
 
 def test_one_watcher_is_enough(shared_installation: Installation, folders: Path) -> None:

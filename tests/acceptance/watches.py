@@ -18,8 +18,13 @@ END_TIMEOUT_S = 20.0
 class Watch:
     """One watcher process over a folder; its lines of NDJSON as they come."""
 
-    def __init__(self, installation: Installation, *arguments: str) -> None:
-        self.process = installation.spawn_svc("watch", "run", *arguments, "--ndjson")
+    def __init__(self, installation: Installation, *arguments: str, program: list[str] | None = None) -> None:
+        """With `program`, that is what runs it."""
+        self.process = (
+            installation.spawn_svc("watch", "run", *arguments, "--ndjson")
+            if program is None
+            else _spawn(installation, program)
+        )
         self.lines: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -57,9 +62,9 @@ class Watch:
 
 
 @contextmanager
-def watching(installation: Installation, *arguments: str) -> Iterator[Watch]:
+def watching(installation: Installation, *arguments: str, program: list[str] | None = None) -> Iterator[Watch]:
     """A watcher that has looked at everything and listens; it is ended with the block."""
-    watch = Watch(installation, *arguments)
+    watch = Watch(installation, *arguments, program=program)
     try:
         watch.wait_for_state("watching")
         yield watch
@@ -82,6 +87,14 @@ def run_state(installation: Installation, name: str) -> dict[str, Any]:
     return state
 
 
-def end(process: "subprocess.Popen[str]") -> None:
-    process.kill()
-    process.communicate()
+def _spawn(installation: Installation, program: list[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        program,
+        env=installation.environ,
+        cwd=installation.root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,9 @@ class Added:
         """The mappings; none where there is no file. Raises UsageError."""
         if not self.path.exists():
             return []
-        return read_mappings(read_mapping_tables(self.path), self.path, None)
+        tables = read_mapping_tables(self.path)
+        mappings = read_mappings(tables, self.path, None)
+        return [replace(each, is_named="name" in table) for each, table in zip(mappings, tables, strict=True)]
 
     def stamp(self) -> tuple[int, int] | None:
         """Another one than before: the file was written."""
@@ -53,7 +55,8 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        "name": mapping.name,
+        # A name that nobody gave proves nothing about what the bucket has under it.
+        "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,
         "include": list(mapping.include),

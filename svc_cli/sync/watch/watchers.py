@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,10 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import identify_root
 from svc_cli.sync.watch import places
 from svc_cli.sync.watch.agendas import Agenda
-from svc_cli.sync.watch.engines import Engine
-from svc_cli.sync.watch.hints import EVERYTHING, Event, hints_of
+from svc_cli.sync.watch.engines import WAIT_S, Engine
+from svc_cli.sync.watch.hints import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import Record
-from svc_cli.sync.watch.settling import Facts, Settler
+from svc_cli.sync.watch.settling import REST_S, Facts, Settler
 from svc_cli.uploads.summaries import Item
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 #: Somebody else syncs the folder; it is tried again after this time.
 BUSY_PAUSE_S = 1.0
-#: What has settled while the machine was busy may be waited for by a flush as long.
-CALM_S = 5.0
+#: What is still being indexed is looked at again after this time.
+LATE_PAUSE_S = WAIT_S
+#: What is gone has this long to come back before it is taken out of the bucket.
+CALM_S = REST_S[Kind.GONE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Watcher:
     _events: deque[Event] = field(default_factory=deque)
     _losses: deque[str] = field(default_factory=deque)
     _observer: "Observer | None" = None
-    #: Device and inode of the folder that is listened to.
+    #: The folder that is listened to, without links, and its device and inode.
+    _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
     _written: Json = field(default_factory=dict)
@@ -145,7 +149,9 @@ class Watcher:
             self._poll_because(f"{silence} tells of no changes")
         polls = self.polling is not None
         try:
-            self._observer = Observer(self.mapping.folder, self._wake, self._lose, polls=polls)
+            # A root that is a link is listened to where it leads; reports name the files there.
+            self._base = self.mapping.folder.resolve()
+            self._observer = Observer(self._base, self._wake, self._lose, polls=polls)
         except LimitReached:
             self._make_good("limit", now_s)
             return self._arm(now_s) if not polls else False
@@ -183,9 +189,8 @@ class Watcher:
         self.telling.word(self.mapping, f"asks every 5 s what has changed: {reason}.", True)
 
     def _hear(self, now_s: float) -> None:
-        root = str(self.mapping.folder)
         while self._events:
-            for hint in hints_of(self._events.popleft(), root, self.settler.is_fresh):
+            for hint in hints_of(self._events.popleft(), str(self._base), self.settler.is_fresh):
                 self.settler.hear(hint, now_s, self._look)
 
     def _look(self, path: str) -> Facts:
@@ -226,7 +231,9 @@ class Watcher:
             raise KeyboardInterrupt
         if report is not None:
             self._remember(reason, report)
-        if error is None:
+        if isinstance(error, WaitTimedOut) and report is not None:
+            self._leave_late(report, now_s)
+        elif error is None:
             self._end_well(report)
         elif isinstance(error, SyncRunning):
             self.agenda.call(reason if reason != "change" else "busy", now_s, BUSY_PAUSE_S)
@@ -245,6 +252,13 @@ class Watcher:
         else:
             self.agenda.end_well()
 
+    def _leave_late(self, report: Report, now_s: float) -> None:
+        """What takes long to index is told now, and seen to its end by a later sync."""
+        for item in report.items.values():
+            if item.is_pending and item.action != "unchanged":
+                self._tell(item)
+        self.agenda.call("late", now_s, LATE_PAUSE_S)
+
     def _end_in_trouble(self, error: SvcError) -> None:
         """Say what is wrong, once, and try again later over a new connection."""
         body = error.body()
@@ -253,16 +267,18 @@ class Watcher:
             self.telling.word(self.mapping, f"{error.message}{hint}", True)
             self.record.log({"type": "watch.error", "error": body})
         self.error = body
-        if not isinstance(error, PathMissing | WaitTimedOut):
+        if not isinstance(error, PathMissing):
             self.engine.renew()
         self.agenda.end_in_trouble(time.monotonic())
 
     def _tell_item(self, item: Item) -> None:
-        if item.is_pending:
-            return  # it is told when it is searchable
-        if item.action != "unchanged":
-            self.record.log({"type": "watch.item", **item.as_json()})
-            self.telling.item(self.mapping, item)
+        """Tell of a file once it is searchable, or won't be."""
+        if not item.is_pending and item.action != "unchanged":
+            self._tell(item)
+
+    def _tell(self, item: Item) -> None:
+        self.record.log({"type": "watch.item", **item.as_json()})
+        self.telling.item(self.mapping, item)
 
     def _remember(self, reason: str, report: Report) -> None:
         counts = {action: count for action, count in report.counts.items() if count}
