@@ -11,6 +11,9 @@ from svc_cli.sync.safety import Findings
 from svc_cli.sync.scenes import Scene
 from svc_cli.uploads.summaries import Item
 
+#: A path, and a source that it has in the bucket.
+Gone = tuple[str, str]
+
 
 def wait(scene: Scene, bucket_id: str) -> None:
     """Wait until every accepted source is ready or has failed. Raises WaitTimedOut."""
@@ -46,23 +49,47 @@ def _take_over(scene: Scene, pending: dict[str, Item], watch: Watch) -> None:
     scene.index.save(changed)
 
 
-def remove(
-    scene: Scene, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool, is_stranger: bool
-) -> None:
+def remove(scene: Scene, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool) -> None:
     """Take what is gone out of the bucket; or say that it still answers, and why it was left.
 
     Without a bucket, or in a dry run, it is only said. Raises SafetyStop where more is gone than may be.
     """
-    gone = [(row.path, source_id) for row in comparison.gone for source_id in _ids(row)]
-    gone += [(source["title"], source["id"]) for source in known.surplus]
-    if not gone:
-        return
+    ours, others = _by_owner(scene, comparison, known)
+    if others:
+        _leave(scene, others, "they came from elsewhere under this folder's name; give --name to prune them")
+    if ours:
+        _remove_ours(scene, bucket_id, ours, comparison, known, is_moved=is_moved)
+
+
+def _by_owner(scene: Scene, comparison: Comparison, known: Holdings) -> tuple[list[Gone], list[Gone]]:
+    """What is gone, as paths and sources: what may be removed, and what may be another folder's.
+
+    A name that nobody chose is the folder's own, which others may have too: then only what was seen here counts.
+    """
+    ours: list[Gone] = []
+    others: list[Gone] = []
+    for row in comparison.gone:
+        is_ours = scene.mapping.is_named or row.hashed_ns > 0
+        (ours if is_ours else others).extend((row.path, source_id) for source_id in _ids(row))
+    doubled = [(source["title"], source["id"]) for source in known.surplus]
+    (ours if scene.mapping.is_named else others).extend(doubled)
+    return ours, others
+
+
+def _remove_ours(
+    scene: Scene,
+    bucket_id: str | None,
+    gone: list[Gone],
+    comparison: Comparison,
+    known: Holdings,
+    *,
+    is_moved: bool,
+) -> None:
     found = Findings(
         gone=len(gone),
         owned=owned(known) + len(known.surplus),
         is_complete=comparison.snapshot.is_complete,
         is_moved=is_moved,
-        is_stranger=is_stranger,
         failed=sum(item.error is not None for item in scene.report.items.values()),
     )
     if scene.options.prune == "none":
@@ -80,7 +107,7 @@ def owned(known: Holdings) -> int:
     return sum(row.source_id is not None for row in known.rows.values())
 
 
-def _leave(scene: Scene, gone: list[tuple[str, str]], why: str) -> None:
+def _leave(scene: Scene, gone: list[Gone], why: str) -> None:
     for path, source_id in gone:
         _tell(scene, Item(path=path, action="gone", source_id=source_id, ready=True))
     scene.note(f"{len(gone)} files are gone here and still answer: {why}.")

@@ -80,9 +80,7 @@ def _run(scene: Scene) -> None:
     bucket = _find_bucket(scene, is_here=root is not None)
     known = _know(scene, bucket, is_here=root is not None)
     _refuse_missing_root(scene.mapping.folder, root, known)
-    last = scene.index.find_fact(holdings.ROOT)
-    is_moved = bool(known.rows) and last not in (None, root)
-    is_stranger = bool(known.rows) and last is None and not scene.mapping.is_named
+    is_moved = bool(known.rows) and scene.index.find_fact(holdings.ROOT) not in (None, root)
     if is_moved:
         scene.note("the folder is another one than last time: every file is read again, and nothing is pruned.")
     comparison = _compare(scene, known, is_thorough=is_moved)
@@ -97,7 +95,7 @@ def _run(scene: Scene) -> None:
     _report_left_out(scene, comparison)
     if bucket_id is not None and scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
-    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved, is_stranger=is_stranger)
+    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved)
     if bucket_id is not None and root is not None:
         _remember(scene, bucket_id, comparison, root)
 

@@ -51,8 +51,6 @@ class Findings:
     is_complete: bool
     #: The folder is not the one of the last run: another device or inode.
     is_moved: bool
-    #: Never synced from here, and its name is only the folder's: another folder's files may be under it.
-    is_stranger: bool = False
     #: Files that could not be brought into the bucket.
     failed: int
 
@@ -63,8 +61,6 @@ def reason_to_keep(found: Findings) -> str | None:
         return "some folders could not be read, so nobody knows what is gone"
     if found.is_moved:
         return "the folder is another one than last time; run it once more to prune"
-    if found.is_stranger:
-        return "they came from elsewhere under this folder's name; give --name, or run it once more, to prune"
     return f"{found.failed} files failed; mend these first" if found.failed else None
 
 

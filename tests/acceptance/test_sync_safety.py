@@ -157,14 +157,19 @@ def test_another_folder_at_the_same_place_is_read_anew_and_prunes_nothing(
         shutil.rmtree(docs)
 
 
-def test_another_folder_of_the_same_name_takes_nothing_out_in_its_first_run(installation: Installation) -> None:
+def test_another_folder_of_the_same_name_takes_out_only_what_was_seen_there(installation: Installation) -> None:
     for place in ("a", "b"):
         write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
-    assert sync(installation, "--prune", "detach", folder="a/docs").exit == 0
-    second = sync(installation, "--prune", "detach", folder="b/docs")
-    assert (second.exit, counts(second)) == (0, {"created": 1, "gone": 1})
+        write(installation.root / place / "docs", f"{place}-gone.md", f"Old words of {place}.")
+    words = ("--prune", "detach")
+    assert sync(installation, *words, folder="a/docs").exit == 0
+    second = sync(installation, *words, folder="b/docs")
+    assert (second.exit, counts(second)) == (0, {"created": 2, "gone": 2})
     assert "they came from elsewhere under this folder's name" in second.json["notes"][0]
-    assert titles(installation) == ["a.md", "b.md"]
+    (installation.root / "b" / "docs" / "b-gone.md").unlink()
+    third = sync(installation, *words, folder="b/docs")
+    assert (third.exit, counts(third)) == (0, {"unchanged": 1, "detached": 1, "gone": 2})
+    assert titles(installation) == ["a-gone.md", "a.md", "b.md"]
 
 
 def test_a_folder_that_cannot_be_listed_takes_nothing_out_and_moves_nothing(installation: Installation) -> None:
