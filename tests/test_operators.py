@@ -153,7 +153,8 @@ def test_a_verb_makes_no_installation_where_none_is(
     mistyped = make_installation()
     for folder_is_there in (False, True):
         if folder_is_there:
-            mistyped.files.root.mkdir(mode=0o750)
+            mistyped.files.root.mkdir()
+            mistyped.files.root.chmod(0o750)
         ended = run(mistyped, *words, "--json")
         assert (ended.exit, ended.json["error"]["code"]) == (MISSING, "svc_data_dir_not_found")
         assert str(mistyped.files.root) in ended.stderr

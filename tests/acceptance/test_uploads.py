@@ -98,7 +98,7 @@ def port_of(installation: Installation) -> int:
 
 
 def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installation, data: bytes, large: bool) -> None:
-    cuts = 100 if large else 30
+    cuts = 100 if large else 15
     moments = random.Random(11)
     budgets = [moments.randrange(1, 2 * SIZE // cuts) for _ in range(cuts)]
     with prepared(shared_installation) as client, cutting(port_of(shared_installation), budgets.copy()) as proxy:
