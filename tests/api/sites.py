@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.api.daemons import NOTES
 from tests.fetch.servers import Exchange, Seen, Server, serving
+from tests.samples import make_pdf
 
 PAGE = b"""<!doctype html>
 <html lang="en"><head><title>Quays &amp;
@@ -58,6 +59,7 @@ def hosting() -> Iterator[Site]:
         "/page": Item(PAGE, "text/html; charset=utf-8"),
         "/index.php": Item(PAGE, "text/html"),
         "/file.pdf": Item(PDF, "application/pdf"),
+        "/paper.pdf": Item(make_pdf(["The umber quay was built of grey stone."]), "application/pdf"),
         "/empty": Item(b"", "text/plain"),
         "/blank.txt": Item(b" \n", "text/plain"),
         "/moved": Item(b"", "text/plain", 302, {"location": "/notes.md"}),

@@ -62,7 +62,9 @@ def verified(daemon: Daemon, call: Seen) -> dict[str, Any]:
     return dict(told)
 
 
-@pytest.mark.parametrize(("door", "path"), [("files/import", "/notes.md"), ("pages", "/page")])
+@pytest.mark.parametrize(
+    ("door", "path"), [("files/import", "/notes.md"), ("files/import", "/paper.pdf"), ("pages", "/page")]
+)
 def test_ready_is_told_once_and_signed(working: Daemon, site: Site, door: str, path: str) -> None:
     with receiving() as receiver:
         source_id = take(working, site.url(path), receiver.url, door, ticket=7, name="Zoë")
