@@ -1,6 +1,7 @@
 """`svc status`: where everything stands, once or live."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,7 +51,7 @@ def status(
         return _watch(call, view) if watch else _once(call, view)
 
 
-class _View:
+class _View(ABC):
     """One thing that can be looked at again and again."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
@@ -58,14 +59,14 @@ class _View:
         self.client = client
         self.name = name
 
-    def look(self) -> Json:
-        raise NotImplementedError
+    @abstractmethod
+    def look(self) -> Json: ...
 
-    def text(self, answer: Json) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def text(self, answer: Json) -> str: ...
 
-    def is_settled(self, answer: Json) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def is_settled(self, answer: Json) -> bool: ...
 
 
 class _SourceView(_View):
