@@ -62,11 +62,11 @@ _svc() {
             return ;;
         "svc sync --prune")
             COMPREPLY=($(compgen -W "none detach delete" -- "$current")); return ;;
-        "svc sync --max-delete")
-            return ;;
         "svc sync --include")
             return ;;
         "svc sync --exclude")
+            return ;;
+        "svc sync --max-delete")
             return ;;
         "svc sync --wait")
             COMPREPLY=($(compgen -W "ready accepted" -- "$current")); return ;;
@@ -401,8 +401,8 @@ _svc() {
         "svc") commands="upload import sync diff ignore watch status wait search bucket source batch webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc sync") commands="" flags="--bucket --all --name --prune --max-delete --include --exclude --follow-links --checksum --verify-remote --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc diff") commands="" flags="--bucket --all --name --prune --include --exclude --follow-links --checksum --verify-remote --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc diff") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc ignore") commands="check list" flags="--help" ;;
         "svc ignore check") commands="" flags="--root --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc ignore list") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -47,22 +47,34 @@ PruneOption = Annotated[Prune | None, typer.Option(help="What happens to files t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyncFlags:
-    """What stands on the command line; None leaves it to the settings."""
+class FolderFlags:
+    """Which folder goes where, on the command line of everything that syncs; None leaves it to the settings."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
-    all: AllOption = False
     name: NameOption = None
     prune: PruneOption = None
-    max_delete: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Most files that one run may remove.  [default: 25%]")
-    ] = None
     include: IncludeOption = None
     exclude: ExcludeOption = None
     follow_links: LinksOption = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffFlags(FolderFlags):
+    """What stands on the command line of `diff`."""
+
+    all: AllOption = False
     checksum: ChecksumOption = False
     verify_remote: RemoteOption = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncFlags(DiffFlags):
+    """What stands on the command line of `sync`."""
+
+    max_delete: Annotated[
+        str | None, typer.Option(metavar="N|P%", help="Most files that one run may remove.  [default: 25%]")
+    ] = None
     wait: Annotated[Literal["ready", "accepted"] | None, typer.Option(help="How far to wait.  [default: ready]")] = None
     timeout: TimeoutOption = None
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
@@ -70,22 +82,6 @@ class SyncFlags:
     strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
     dry_run: DryRunOption = False
     exit_code: Annotated[bool, typer.Option("--exit-code", help="With --dry-run: exit 10 when there is work.")] = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffFlags:
-    """What stands on the command line of `diff`."""
-
-    folder: FolderArgument = None
-    bucket: BucketOption = None
-    all: AllOption = False
-    name: NameOption = None
-    prune: PruneOption = None
-    include: IncludeOption = None
-    exclude: ExcludeOption = None
-    follow_links: LinksOption = False
-    checksum: ChecksumOption = False
-    verify_remote: RemoteOption = False
 
 
 @command(app, "sync")

@@ -23,8 +23,8 @@ from svc_cli.commands.options import (
 )
 from svc_cli.commands.sync import (
     ExcludeOption,
+    FolderFlags,
     IncludeOption,
-    LinksOption,
     NameOption,
     PruneOption,
     SyncFlags,
@@ -52,16 +52,10 @@ FLUSH_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunFlags:
+class RunFlags(FolderFlags):
     """What stands on the command line of `watch run`."""
 
     folder: FolderArgument = None
-    bucket: BucketOption = None
-    name: NameOption = None
-    prune: PruneOption = None
-    include: IncludeOption = None
-    exclude: ExcludeOption = None
-    follow_links: LinksOption = False
     stay: Annotated[bool, typer.Option("--stay", help="Wait for mappings where there are none yet.")] = False
 
 
