@@ -61,18 +61,23 @@ def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: In
     installation.hold_to_every_promise()
 
 
-@pytest.mark.parametrize("share", [0.2, 0.7])
-def test_a_killed_run_goes_on_with_the_byte_where_it_was(installation: Installation, share: float) -> None:
-    docs = installation.root / "docs"
-    fill(docs, 250, SIZE)
-    write(docs, "large.md", "Large words. " * 800_000)
+def _kill_a_sync(installation: Installation, sent_bytes: int) -> None:
+    """A sync of `docs` that is killed when about so many bytes have gone out."""
     port = int(installation.base_url.rpartition(":")[2])
     installation.environ["SVC_API_KEY"] = installation.key
-    with holding(port, int(_total(docs) * share)) as proxy:
+    with holding(port, sent_bytes) as proxy:
         first = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
         assert proxy.holds.wait(60), "the proxy holds the sync"
         first.kill()
         first.communicate()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.35, 0.6, 0.9])
+def test_a_killed_run_goes_on_with_the_byte_where_it_was(installation: Installation, share: float) -> None:
+    docs = installation.root / "docs"
+    fill(docs, 250, SIZE)
+    write(docs, "large.md", "Large words. " * 800_000)
+    _kill_a_sync(installation, int(_total(docs) * share))
     stored = wait_until(lambda: _acknowledged(installation), "what has arrived")
     second = sync(installation)
     assert second.exit == 0
@@ -88,13 +93,7 @@ def test_a_killed_run_goes_on_with_the_byte_where_it_was(installation: Installat
 def test_a_killed_batch_of_changed_and_deleted_files_ends_as_the_folder_is(installation: Installation) -> None:
     docs = installation.root / "docs"
     fill(docs, 100, SIZE)
-    port = int(installation.base_url.rpartition(":")[2])
-    installation.environ["SVC_API_KEY"] = installation.key
-    with holding(port, 150_000) as proxy:
-        first = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
-        assert proxy.holds.wait(60)
-        first.kill()
-        first.communicate()
+    _kill_a_sync(installation, 150_000)
     for path in sorted(docs.rglob("*.md"))[:20]:
         path.write_text(f"Other words of {path.name}.")
     for path in sorted(docs.rglob("*.md"))[-5:]:
@@ -109,13 +108,7 @@ def test_a_killed_batch_of_changed_and_deleted_files_ends_as_the_folder_is(insta
 def test_a_killed_run_whose_folder_is_away_keeps_what_has_arrived(installation: Installation) -> None:
     docs = installation.root / "docs"
     fill(docs, 100, SIZE)
-    port = int(installation.base_url.rpartition(":")[2])
-    installation.environ["SVC_API_KEY"] = installation.key
-    with holding(port, 150_000) as proxy:
-        first = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
-        assert proxy.holds.wait(60)
-        first.kill()
-        first.communicate()
+    _kill_a_sync(installation, 150_000)
     docs.rename(installation.root / "away")
     stored = _acknowledged(installation)
     assert stored > 50_000
@@ -148,7 +141,7 @@ def _has_sources(installation: Installation) -> bool:
 
 def test_a_file_whose_parser_dies_is_the_same_one_each_time(installation: Installation, large: bool) -> None:
     docs = installation.root / "docs"
-    count, rounds = (999, 20) if large else (20, 2)
+    count, rounds = (999, 20) if large else (60, 2)
     fill(docs, count)
     # Parsing this takes the better part of a minute; its parser does not live that long.
     write(docs, "poison.html", "<html><body>" + "<div>" * 200_000 + "word" + "</div>" * 200_000)
