@@ -8,6 +8,7 @@ import io
 import json
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from email.message import EmailMessage
 
@@ -72,6 +73,17 @@ def make_endless_pdf(levels: int = 12) -> bytes:
         *drawings,
         leaf,
         _pdf_stream("", "/X Do"),
+    )
+
+
+def make_killing_pdf(expanded_bytes: int) -> bytes:
+    """Some kilobytes whose one stream swells: where memory ends on the way, the parser ends its own process."""
+    blanks = zlib.compress(zlib.compress(b" " * expanded_bytes, 9), 9)
+    return _pdf_file(
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R >>",
+        _pdf_stream("/Filter [/ASCIIHexDecode /FlateDecode /FlateDecode]", blanks.hex() + ">"),
     )
 
 
