@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, one plain line per 10 s elsewhere, or nothing."""
+"""How far a long command is: a bar on a terminal, a plain line now and then elsewhere, or nothing."""
 
 import threading
 import time
@@ -15,6 +15,10 @@ Style = Literal["auto", "bar", "plain", "none"]
 
 #: No terminal on stderr: at most one line in this time, so that logs of builds stay short.
 PLAIN_INTERVAL_S = 10.0
+#: The longer it lasts, the rarer the lines: each comes when so much of the time until now has passed once more.
+PLAIN_SHARE = 0.25
+#: Some build services take longer silence for a hang.
+LONGEST_SILENCE_S = 300.0
 #: A rate over less than this jumps.
 SHORTEST_RATE_S = 1.0
 
@@ -92,12 +96,12 @@ class Silent:
 
 
 class Plain(Silent):
-    """Lines without escape codes, never more than one in `PLAIN_INTERVAL_S`; short work stays silent."""
+    """Lines without escape codes, 25 in the first hour at most; short work stays silent."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
         self._clock = clock
-        self._last_s = clock()
+        self._began_s = self._last_s = clock()
         self._label = ""
         self._total: int | None = 0
 
@@ -105,11 +109,16 @@ class Plain(Silent):
         self._label, self._total = label, total
 
     def update(self, done: int, note: str = "") -> None:
-        if self._clock() - self._last_s < PLAIN_INTERVAL_S:
+        now_s = self._clock()
+        if now_s - self._last_s < _plain_pause_s(now_s - self._began_s):
             return
-        self._last_s = self._clock()
+        self._last_s = now_s
         of_total = "" if self._total is None else f" of {self._total}"
         self._console.say(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
+
+
+def _plain_pause_s(elapsed_s: float) -> float:
+    return min(max(PLAIN_INTERVAL_S, elapsed_s * PLAIN_SHARE), LONGEST_SILENCE_S)
 
 
 class Bar(Silent):

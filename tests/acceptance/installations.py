@@ -148,15 +148,21 @@ class Installation:
             return None
         return dict(answer.json()) if answer.status_code == 200 else None
 
-    def svc(self, *arguments: str, stdin: str | None = None, cwd: Path | None = None) -> Finished:
+    def svc(
+        self,
+        *arguments: str,
+        stdin: str | None = None,
+        cwd: Path | None = None,
+        timeout_s: float = COMMAND_TIMEOUT_S,
+    ) -> Finished:
         """Run `svc` to its end, with neither terminal nor colours."""
         process = self.spawn_svc(*arguments, cwd=cwd, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
         with process:
             try:
-                out, err = process.communicate(stdin, COMMAND_TIMEOUT_S)
+                out, err = process.communicate(stdin, timeout_s)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise TooLate(f"svc {' '.join(arguments)}: not within {COMMAND_TIMEOUT_S:g} s") from None
+                raise TooLate(f"svc {' '.join(arguments)}: not within {timeout_s:g} s") from None
         return Finished(process.returncode, out, err)
 
     def verify(self, *options: str) -> Finished:

@@ -191,7 +191,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_usage_error(installation: Insta
 def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
     count = 10_000 if large else 250
     fill(installation.root / "docs", count)
-    finished = installation.svc("sync", "docs", "-b", BUCKET)
+    finished = installation.svc("sync", "docs", "-b", BUCKET, timeout_s=1800)
     assert finished.exit == 0
     assert f"{count} files" in finished.stdout
     assert len(finished.stderr.splitlines()) <= 25

@@ -1,8 +1,10 @@
 """Progress on a terminal and elsewhere."""
 
+from itertools import pairwise
+
 import pytest
 
-from svc_cli.progress import Bar, Flow, Plain, Silent, Style, progress_for
+from svc_cli.progress import LONGEST_SILENCE_S, Bar, Flow, Plain, Silent, Style, progress_for
 from tests.cli.consoles import MakeConsole
 
 
@@ -34,8 +36,20 @@ def test_plain_progress_says_at_most_one_line_in_ten_seconds(make_console: MakeC
             for _ in range(5):
                 progress.update(second, "2 MB")
     lines = made.err.getvalue().splitlines()
-    assert lines == [f"sending: {second} of 3000, 2 MB" for second in (10, 20, 30, 40, 50)]
+    assert lines == [f"sending: {second} of 3000, 2 MB" for second in (10, 20, 30, 40, 54)]
     assert "\x1b" not in made.err.getvalue()
+
+
+def test_plain_progress_of_an_hour_is_25_lines_and_never_silent_for_long(make_console: MakeConsole) -> None:
+    made, now_s = make_console(), [0.0]
+    with progress_for(made.console, "plain", lambda: now_s[0]) as progress:
+        progress.begin("sending", None)
+        for second in range(3601):
+            now_s[0] = float(second)
+            progress.update(second)
+    told_s = [int(line.removeprefix("sending: ")) for line in made.err.getvalue().splitlines()]
+    assert 20 <= len(told_s) <= 25
+    assert max(later - earlier for earlier, later in pairwise(told_s)) <= LONGEST_SILENCE_S
 
 
 def test_short_work_says_nothing(make_console: MakeConsole) -> None:
