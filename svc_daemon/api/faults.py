@@ -20,15 +20,19 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from svc_daemon.api.guards import FramingFault
+from svc_daemon.api.openai_errors import is_openai_path, openai_error
 from svc_daemon.api.request_ids import Header, request_id_of
 from svc_daemon.core.refusals import refusals
 from svc_daemon.errors import ServiceError
+from svc_daemon.wire import headers as named
 from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
 #: Fields of one model that are named in an answer; a body with a thousand faults is not told all of them.
 MAX_ERRORS_TOLD = 20
+
+SHOULD_RETRY = named.SHOULD_RETRY.lower().encode()
 
 #: What starlette itself raises, by status.
 _OF_STATUS = {
@@ -37,9 +41,6 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-
-_OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
-_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +52,12 @@ class Answer:
     body: bytes
 
 
-def is_openai_path(path: str) -> bool:
-    """Whether OpenAI's own client calls this path and expects its errors there."""
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _OPENAI_PATHS)
-
-
 def answer_of(error: ServiceError, request_id: str, *, openai_style: bool = False) -> Answer:
     """The answer for an error, in the service's envelope or in OpenAI's, which has no request id in its body."""
-    document = _openai_document(error) if openai_style else _document(error, request_id)
+    document = openai_error(error).model_dump() if openai_style else _document(error, request_id)
     # ASCII alone, so that a message that quotes half a surrogate pair can still be sent.
     body = json.dumps(document, default=str, separators=(",", ":")).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *_told_headers(error)]
-    if openai_style:
-        headers.append((b"x-should-retry", b"true" if error.rule.retryable else b"false"))
     return Answer(error.rule.status, headers, body)
 
 
@@ -137,21 +131,10 @@ def _document(error: ServiceError, request_id: str) -> dict[str, Any]:
     return {"error": {**error.as_error(), "details": error.details}, "request_id": request_id}
 
 
-def _openai_document(error: ServiceError) -> dict[str, Any]:
-    return {"error": {"code": error.code, "message": error.message, "type": _openai_type(error)}}
-
-
-def _openai_type(error: ServiceError) -> str:
-    if error.code is ErrorCode.RAG_QUOTA_EXCEEDED:
-        return "insufficient_quota"
-    if error.rule.status >= 500:
-        return "server_error"
-    return _OPENAI_TYPES.get(error.rule.status, "invalid_request_error")
-
-
 def _told_headers(error: ServiceError) -> list[Header]:
     """Headers that HTTP wants beside a status; each says what the details say."""
-    headers = []
+    # OpenAI's clients obey it: without it they try 408, 409, 429 and every 5xx again.
+    headers = [(SHOULD_RETRY, b"true" if error.rule.retryable else b"false")]
     if isinstance(error, FramingFault):
         headers.append((b"connection", b"close"))
     if error.rule.status == 401:

@@ -24,8 +24,9 @@ from svc_daemon.api.access_logs import AccessLogs
 from svc_daemon.api.cross_origins import CrossOrigins
 from svc_daemon.api.deadlines import ClientLimits, Deadlines
 from svc_daemon.api.deprecations import Deprecations
-from svc_daemon.api.faults import Faults, is_openai_path, pass_on
+from svc_daemon.api.faults import Faults, pass_on
 from svc_daemon.api.guards import GuardRules, Guards
+from svc_daemon.api.openai_errors import is_openai_path
 from svc_daemon.api.request_ids import RequestIds
 
 

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.openai_errors import is_openai_path
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings import Limits
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode as E
-from svc_daemon.wire.errors import ErrorEnvelope
+from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
 from svc_daemon.wire.versions import VERSION
 
 _REF = "#/components/schemas/{model}"
@@ -74,7 +75,7 @@ def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
         "operationId": f"{endpoint.method.lower()}{re.sub(r'[^a-z0-9]+', '_', endpoint.path)}",
         "summary": endpoint.summary,
         "parameters": list(_parameters(endpoint, limits)),
-        "responses": _answers(endpoint) | _refusals(codes_of(endpoint)),
+        "responses": _answers(endpoint) | _refusals(codes_of(endpoint), envelope_of(endpoint.path)),
     }
     if endpoint.successor is not None:
         operation["deprecated"] = True
@@ -131,11 +132,16 @@ def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], 
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
-def _refusals(codes: Iterable[E]) -> dict[str, Any]:
+def envelope_of(path: str) -> type[BaseModel]:
+    """The model of the errors of a path."""
+    return OpenAIError if is_openai_path(path) else ErrorEnvelope
+
+
+def _refusals(codes: Iterable[E], envelope: type[BaseModel]) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
     for code in codes:
         by_status.setdefault(ERRORS[code].status, []).append(str(code))
-    content = {"application/json": {"schema": _reference(ErrorEnvelope)}}
+    content = {"application/json": {"schema": _reference(envelope)}}
     return {
         str(status): {"description": ", ".join(names), "content": content}
         for status, names in sorted(by_status.items())
@@ -147,7 +153,7 @@ def _reference(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    models: set[type[BaseModel]] = {ErrorEnvelope}
+    models = {envelope_of(endpoint.path) for endpoint in endpoints}
     for endpoint in endpoints:
         for body in (*endpoint.answers.values(), endpoint.body):
             models |= set(_models(body))

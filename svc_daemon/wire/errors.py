@@ -1,4 +1,4 @@
-"""The envelope that carries an error (specification, Errors)."""
+"""The two envelopes that carry an error (specification, Errors)."""
 
 from typing import Any
 
@@ -17,3 +17,18 @@ class ErrorEnvelope(BaseModel):
 
     error: ErrorBody
     request_id: str
+
+
+class OpenAIErrorBody(BaseModel):
+    code: str
+    message: str
+    #: Such as `invalid_request_error`; what OpenAI's clients sort errors by besides the status.
+    type: str
+    #: The field of the request that is wrong, dotted; null where it is no single one.
+    param: str | None
+
+
+class OpenAIError(BaseModel):
+    """Every error of the routes that OpenAI's clients call."""
+
+    error: OpenAIErrorBody

@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from svc_daemon.api.openai_errors import is_openai_path
 from svc_daemon.errors import ERRORS
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.versions import API_RANGE, VERSION
@@ -19,18 +20,33 @@ def body_of(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
 
 
 def details_of(answer: httpx.Response, code: str) -> dict[str, Any]:
-    """The details of a refusal with this code; status, envelope and headers are those of the table."""
-    document = _identified(answer)
+    """The details of a refusal with this code; status, envelope and headers are those of the table.
+
+    OpenAI's envelope has none but the field that is wrong, as `param`.
+    """
+    document = answer.json()
     rule = ERRORS[ErrorCode(document["error"]["code"])]
-    assert set(document) == {"error", "request_id"}
-    assert set(document["error"]) == {"code", "message", "retryable", "details"}
     assert (document["error"]["code"], answer.status_code) == (code, rule.status)
-    assert document["error"]["retryable"] is rule.retryable
     assert document["error"]["message"]
     assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["X-Should-Retry"] == str(rule.retryable).lower()
+    if is_openai_path(answer.request.url.path):
+        return _details_as_openai_has_them(answer)
+    document = _identified(answer)
+    assert set(document) == {"error", "request_id"}
+    assert set(document["error"]) == {"code", "message", "retryable", "details"}
+    assert document["error"]["retryable"] is rule.retryable
     details = document["error"]["details"]
     assert ("retry_after_seconds" in details) == ("Retry-After" in answer.headers)
     return dict(details)
+
+
+def _details_as_openai_has_them(answer: httpx.Response) -> dict[str, Any]:
+    document = answer.json()
+    assert _REQUEST_ID.fullmatch(answer.headers["X-Request-Id"])
+    assert set(document) == {"error"}
+    assert set(document["error"]) == {"code", "message", "type", "param"}
+    return {"param": document["error"]["param"]}
 
 
 def refused_field(answer: httpx.Response) -> str:

@@ -70,7 +70,8 @@ def _slow(scene: Scene) -> httpx.Response:
     installation = scene.make_installation(SVC_LIMIT_HEADER_SECONDS="1")
     installation.start()
     raw = ask(urlsplit(installation.base_url).port or 0, b"GET /v1/version HTTP/1.1\r\nHost: localhost\r\n")
-    return httpx.Response(raw.status, headers=raw.headers, content=raw.body)
+    asked = httpx.Request("GET", f"{installation.base_url}/v1/version")
+    return httpx.Response(raw.status, headers=raw.headers, content=raw.body, request=asked)
 
 
 def _unexpected(scene: Scene) -> httpx.Response:

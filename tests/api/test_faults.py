@@ -1,5 +1,6 @@
 """What a raised exception becomes on the wire."""
 
+import json
 import logging
 from collections.abc import AsyncIterator, Iterator
 
@@ -12,7 +13,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.faults import answer_of, is_openai_path
+from svc_daemon.api.faults import answer_of
+from svc_daemon.api.openai_errors import is_openai_path
+from svc_daemon.core.refusals import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorEnvelope
@@ -214,10 +217,22 @@ def test_openai_errors_have_a_type_for_each_code(code: ErrorCode, kind: str) -> 
     assert f'"type":"{kind}"'.encode() in body
 
 
+@pytest.mark.parametrize("openai_style", [True, False])
 @pytest.mark.parametrize("code", ErrorCode)
-def test_openai_errors_say_whether_to_retry(code: ErrorCode) -> None:
-    headers = dict(answer_of(ServiceError(code), "req_1", openai_style=True).headers)
+def test_every_error_says_whether_to_retry(code: ErrorCode, openai_style: bool) -> None:
+    headers = dict(answer_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
     assert headers[b"x-should-retry"] == str(ERRORS[code].retryable).lower().encode()
+
+
+def test_an_openai_error_names_the_first_field_that_is_wrong() -> None:
+    error = refusals([("input.0.role", "must be user."), ("model", "is missing.")])
+    document = json.loads(answer_of(error, "req_1", openai_style=True).body)
+    assert document["error"]["param"] == "input.0.role"
+
+
+def test_an_openai_error_about_no_field_says_so() -> None:
+    document = json.loads(answer_of(ServiceError(ErrorCode.INVALID_JSON), "req_1", openai_style=True).body)
+    assert document["error"]["param"] is None
 
 
 @pytest.mark.parametrize(
@@ -226,7 +241,7 @@ def test_openai_errors_say_whether_to_retry(code: ErrorCode) -> None:
 def test_openai_paths_answer_as_openai_does(client: httpx.Client, method: str, path: str) -> None:
     answer = client.request(method, path)
     assert set(answer.json()) == {"error"}
-    assert set(answer.json()["error"]) == {"code", "message", "type"}
+    assert set(answer.json()["error"]) == {"code", "message", "type", "param"}
     assert answer.headers["x-should-retry"] == "false"
     assert answer.headers["x-request-id"].startswith("req_")
 

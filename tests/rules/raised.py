@@ -9,7 +9,7 @@ from tests.rules.modules import Module, is_within
 #: Parts that name codes to describe or translate them, and raise none of them by it.
 DESCRIBING = ("svc_daemon.errors", "svc_daemon.wire", "svc_daemon.api.app", "svc_daemon.api.openapi")
 #: The translation of starlette's own errors, and OpenAI's spelling of ours.
-TRANSLATING = "svc_daemon.api.faults"
+TRANSLATING = ("svc_daemon.api.faults", "svc_daemon.api.openai_errors")
 
 _NAMES = {"ErrorCode", "E"}
 
@@ -20,7 +20,7 @@ def codes_raised(modules: Iterable[Module]) -> set[ErrorCode]:
 
 
 def _describes(name: str) -> bool:
-    return any(is_within(name, part) for part in (*DESCRIBING, TRANSLATING))
+    return any(is_within(name, part) for part in (*DESCRIBING, *TRANSLATING))
 
 
 def _codes_in(module: Module) -> set[ErrorCode]:
