@@ -12,8 +12,8 @@ and a test holds this table:
       server                         puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
-          store, provider,           SQL and blobs; the search index; bytes to text; the one door to other hosts.
-          extract, fetch             None of the four knows another
+          store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
+          extract, embed, fetch      other hosts. None of the five knows another
             database                 one SQLite file: its readers and its single writer
             directories              the data directory's folders and its lock
               core                   pure decisions, no I/O, no clock

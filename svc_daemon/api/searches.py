@@ -71,6 +71,6 @@ def _explanation(found: Found) -> dict[str, Any]:
     hit = found.hit
     return {
         "rank": hit.rank,
-        "bm25": hit.bm25,
+        "bm25": hit.keyword.bm25 if hit.keyword else None,
         "terms": [{"term": match.term, "idf": match.idf} for match in hit.matches],
     }

@@ -9,6 +9,7 @@ from typing import TypeVar
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
+from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.writers import Writers
@@ -56,6 +57,8 @@ class Context:
     wakes: Wakes
     #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
     secret: bytes
+    #: What makes vectors of texts and queries; None where no model is set up, and searches go by keyword.
+    embedder: Embedder | None = None
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction; returns when it is durable."""

@@ -86,6 +86,33 @@ class StoredText:
     chunks: tuple[StoredChunk, ...]
 
 
+class ChunkText(NamedTuple):
+    """A chunk that a model is to read."""
+
+    chunk_id: str
+    #: Title, headings and text, ready to embed.
+    text: str
+
+
+class VectorCount(NamedTuple):
+    """How far a model has come with some chunks."""
+
+    #: Chunks that have no vector of the model yet.
+    missing: int
+    #: Chunks in all.
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryVector:
+    """What a model made of a query."""
+
+    #: Names model and generation: vectors of another one are never compared with this.
+    model: str
+    #: Numbers of 4 bytes, little-endian; the vector has length 1.
+    values: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
     """A question to one team's index."""
@@ -101,6 +128,10 @@ class SearchQuery:
     #: Hits to pass over first.
     offset: int = 0
     mode: SearchMode = SearchMode.HYBRID
+    #: Without one every mode goes by keyword.
+    vector: QueryVector | None = None
+    #: Whether hits tell in which parts of a chunk its words stand.
+    explain: bool = False
     #: Instant of the monotonic clock, in seconds, after which the search is interrupted; None is never.
     deadline_s: float | None = None
 
@@ -112,6 +143,30 @@ class TermMatch:
     term: str
     #: Inverse document frequency: the rarer the word is among the team's chunks, the more it weighs.
     idf: float
+    #: Where it stands: of `title`, `headings` and `text`; empty unless the query asked to explain.
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeywordMatch:
+    """A hit's place in the order by words."""
+
+    #: From 1.
+    rank: int
+    #: What that order is made by: BM25, the more the better.
+    bm25: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticMatch:
+    """How near a hit is in meaning."""
+
+    #: Place in the order by meaning, from 1; None for one that came by its words and is not among the nearest.
+    rank: int | None
+    #: Between the query's vector and the chunk's, -1 to 1.
+    cosine: float
+    #: That both vectors are of.
+    model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +180,19 @@ class Hit:
     bucket_ids: tuple[str, ...]
     #: Text, ordinal and place: page, lines, characters, headings.
     chunk: Chunk
-    #: 0 to 1, comparable between searches: the share of the query's idf that the matched words cover.
+    #: 0 to 1, comparable between searches of one mode. Keyword: the share of the query's idf that the matched words
+    #: cover. Semantic: the cosine, not below 0. Hybrid: the mean of both, of a chunk without a vector the first.
     score: float
     #: Place in the whole order, from 1, the passed over ones counted.
     rank: int
     #: The words found, in the order of the query.
     matches: tuple[TermMatch, ...]
-    #: What the order is made by: BM25, the more the better.
-    bm25: float
+    #: None where it is not among the best by words.
+    keyword: KeywordMatch | None
+    #: None where the search went by keyword, or the chunk has no vector.
+    semantic: SemanticMatch | None
+    #: What a hybrid order is made by, the more the better; None in other modes.
+    fused: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +247,25 @@ class SearchProvider(Protocol):
         """
         ...
 
+    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
+        """Up to `limit` chunks that have no vector of this model, oldest documents first. Empty: there are none."""
+        ...
+
+    def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """Let these chunks be found by meaning: ids, each with its vector as in `QueryVector`; some hundreds at a time.
+
+        A chunk has one vector, the last that was put. One that is gone is passed over. A vector stays with its chunk
+        when the document's buckets or title change, and goes with it. Raises ProviderFailed where a vector is not of
+        the length that the model's others have.
+        """
+
+    def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
+        """How many chunks of these buckets, each counted once, have no vector of this model; None is the whole team."""
+        ...
+
+    def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
+        """Remove the vectors of every model but this one; None removes all."""
+
     def delete_team(self, team_id: str) -> None:
         """Remove the team's whole index. One that isn't there is fine.
 
@@ -206,3 +285,9 @@ def document_id(source_id: str, generation: int) -> str:
 def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
     """Such as `chk_01k2…_3_17`: the same for one chunk, however often its index is made anew."""
     return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"
+
+
+def parse_chunk_id(name: str) -> tuple[str, int, int]:
+    """Source id, generation and ordinal of a chunk, from an id that `chunk_id` made."""
+    source, generation, ordinal = name.removeprefix("chk_").rsplit("_", 2)
+    return f"src_{source}", int(generation), int(ordinal)

@@ -1,17 +1,15 @@
 """What every search provider must do. A test module subclasses `ProviderContract` and says how to open its provider."""
 
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from svc_daemon.provider.contract import STATE_ACTIVE, ListedDocument, SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.errors import DocumentMissing, SearchTimeout
+from tests.provider.openings import Reopen
 from tests.provider.samples import TEAM, make_document, search, sources, terms
-
-Reopen = Callable[[], SearchProvider]
+from tests.provider.vector_suite import VectorContract
 
 ODD_QUERIES = [
     "",
@@ -48,31 +46,8 @@ ODD_QUERIES = [
 ]
 
 
-class ProviderContract:
+class ProviderContract(VectorContract):
     """Every test gets a fresh provider; `reopen` closes it and opens what it left behind."""
-
-    def open(self, folder: Path) -> SearchProvider:
-        """A provider that keeps what it holds in this folder."""
-        raise NotImplementedError
-
-    @pytest.fixture
-    def opened(self, tmp_path: Path) -> Iterator[list[SearchProvider]]:
-        opened = [self.open(tmp_path / "index")]
-        yield opened
-        opened[-1].close()
-
-    @pytest.fixture
-    def provider(self, opened: list[SearchProvider]) -> SearchProvider:
-        return opened[-1]
-
-    @pytest.fixture
-    def reopen(self, opened: list[SearchProvider], tmp_path: Path) -> Reopen:
-        def reopen() -> SearchProvider:
-            opened[-1].close()
-            opened.append(self.open(tmp_path / "index"))
-            return opened[-1]
-
-        return reopen
 
     # Putting
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from svc_daemon.provider.contract import (
+    ChunkText,
     DocumentState,
     IndexDocument,
     ListedDocument,
@@ -13,6 +14,7 @@ from svc_daemon.provider.contract import (
     SearchProvider,
     SearchQuery,
     StoredText,
+    VectorCount,
 )
 from svc_daemon.provider.errors import ProviderError
 
@@ -74,6 +76,22 @@ class FailingProvider:
     def search(self, team_id: str, query: SearchQuery) -> SearchPage:
         with self._as_told("search"):
             return self._provider.search(team_id, query)
+
+    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
+        with self._as_told("list_unembedded"):
+            return self._provider.list_unembedded(team_id, model, limit)
+
+    def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        with self._as_told("put_vectors"):
+            self._provider.put_vectors(team_id, model, vectors)
+
+    def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
+        with self._as_told("count_unembedded"):
+            return self._provider.count_unembedded(team_id, model, bucket_ids)
+
+    def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
+        with self._as_told("drop_vectors"):
+            self._provider.drop_vectors(team_id, keep_model)
 
     def delete_team(self, team_id: str) -> None:
         with self._as_told("delete_team"):

@@ -1,9 +1,14 @@
 """Documents and queries that tests of providers are made of."""
 
+import math
+import struct
+
 from svc_daemon.core.documents import Chunk
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchMode, SearchPage, SearchProvider, SearchQuery
 
 TEAM = "team_one"
+#: A model whose vectors tests make by hand.
+MODEL = "small@1"
 
 
 def make_document(
@@ -58,3 +63,9 @@ def sources(page: SearchPage) -> list[str]:
 
 def terms(hit: Hit) -> list[str]:
     return [match.term for match in hit.matches]
+
+
+def unit(*numbers: float) -> bytes:
+    """A vector in the direction of these numbers, as providers take it."""
+    length = math.hypot(*numbers)
+    return struct.pack(f"<{len(numbers)}f", *(number / length for number in numbers))

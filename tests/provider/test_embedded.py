@@ -20,7 +20,7 @@ from tests.provider.contract_suite import ProviderContract
 from tests.provider.samples import TEAM, make_document, search, sources
 
 #: Tables of which a deleted document must leave no row.
-TABLES = ("documents", "texts", "chunks", "memberships", "chunk_index_docsize")
+TABLES = ("documents", "texts", "chunks", "memberships", "chunk_index_docsize", "vectors", "signs")
 #: Share of the documents that is in each bucket.
 BUCKET_SHARES = {"bkt_10": 0.1, "bkt_20": 0.2, "bkt_50": 0.5, "bkt_80": 0.8}
 #: Half of what the log may have; the documents of the test are larger.

@@ -12,7 +12,7 @@ DAEMON_LEVELS = (
     ("server",),
     ("api", "workers"),
     ("operations",),
-    ("store", "provider", "extract", "fetch"),
+    ("store", "provider", "extract", "fetch", "embed"),
     ("database", "directories"),
     ("core",),
     ("errors",),
@@ -55,6 +55,7 @@ LIBRARY_OWNERS = {
     "docx": ("svc_daemon.extract",),
     "pptx": ("svc_daemon.extract",),
     "python_calamine": ("svc_daemon.extract",),
+    "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
     "trafilatura": ("svc_daemon.extract",),
 }
 

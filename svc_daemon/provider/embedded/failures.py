@@ -20,6 +20,8 @@ def translated(team_id: str) -> Iterator[None]:
         raise from_sqlite(team_id, error) from error
     except WrongVersion as error:
         raise IndexDamaged(team_id, str(error)) from error
+    except ImportError as error:
+        raise ProviderFailed(f"Vectors need the extra `semantic` ({error}): install it.", retryable=False) from error
     except OSError as error:
         raise ProviderFailed(f"The search index of {team_id}: {error}.", retryable=True) from error
 

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from svc_daemon.provider.contract import (
+    ChunkText,
     DocumentState,
     IndexDocument,
     ListedDocument,
     SearchPage,
     SearchQuery,
     StoredText,
+    VectorCount,
 )
-from svc_daemon.provider.embedded import documents, writing
+from svc_daemon.provider.embedded import documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
@@ -100,6 +102,35 @@ class EmbeddedProvider:
 
         with self._files.translated(team_id):
             return index.database.read(work)
+
+    def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
+        index = self._files.find(team_id)
+        if index is None:
+            return []
+        with self._files.translated(team_id):
+            return index.database.read(lambda connection: embeddings.list_missing(connection, model, limit))
+
+    def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        index = self._files.find(team_id)
+        if index is None or not vectors:
+            return
+        with self._files.translated(team_id):
+            signed = embeddings.sign(vectors)
+            index.database.write(lambda connection: embeddings.put(connection, model, signed))
+
+    def count_unembedded(self, team_id: str, model: str, bucket_ids: Sequence[str] | None = None) -> VectorCount:
+        index = self._files.find(team_id)
+        if index is None:
+            return VectorCount(0, 0)
+        with self._files.translated(team_id):
+            return index.database.read(lambda connection: embeddings.count_missing(connection, model, bucket_ids))
+
+    def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
+        index = self._files.find(team_id)
+        if index is None:
+            return
+        with self._files.translated(team_id):
+            embeddings.drop(index.database, keep_model)
 
     def delete_team(self, team_id: str) -> None:
         self._files.delete(team_id)

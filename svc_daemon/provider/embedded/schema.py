@@ -6,6 +6,10 @@ a view, and both sides of every change of the index read that view, so that what
 in. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
 postings.
 
+A vector lies twice beside its chunk: whole in `vectors`, and in `signs` as one bit for each of its numbers, which is
+what a search walks through. A document's row says of which model it has how many, and `embedded_at`, which no other
+change of vectors in this file shares, tells whether they are still those that a search holds in memory.
+
 A document is written hidden, then shown; it is hidden, then removed. No search sees a hidden one, and `totals` and
 the chunks in `memberships` don't count it.
 """
@@ -16,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 #: Grows with each change of the tables. An index can be made again, so there are no migrations.
-VERSION = 1
+VERSION = 2
 
 #: The low bits of a chunk's key, which hold its ordinal; the view says the number again.
 ORDINAL_BITS = 20
@@ -31,7 +35,10 @@ STATEMENTS = (
         title TEXT NOT NULL,
         chunks INTEGER NOT NULL,
         pieces INTEGER NOT NULL,
-        hidden INTEGER NOT NULL
+        hidden INTEGER NOT NULL,
+        model_key INTEGER,
+        embedded INTEGER NOT NULL DEFAULT 0,
+        embedded_at INTEGER NOT NULL DEFAULT 0
     ) STRICT
     """,
     "CREATE UNIQUE INDEX shown_documents ON documents (source_id) WHERE hidden = 0",
@@ -57,6 +64,29 @@ STATEMENTS = (
         text TEXT NOT NULL
     ) STRICT
     """,
+    # A key is never given twice, so that what one model left can't be taken for another's.
+    """
+    CREATE TABLE models (
+        model_key INTEGER PRIMARY KEY AUTOINCREMENT,
+        name TEXT NOT NULL UNIQUE,
+        vector_bytes INTEGER NOT NULL
+    ) STRICT
+    """,
+    # Vectors of a model that the document's row no longer names may stand here until others take their place.
+    """
+    CREATE TABLE vectors (
+        chunk_key INTEGER PRIMARY KEY,
+        vector BLOB NOT NULL
+    ) STRICT
+    """,
+    # Apart from the vectors, since reading a column means reading the pages that hold the whole row.
+    """
+    CREATE TABLE signs (
+        chunk_key INTEGER PRIMARY KEY,
+        model_key INTEGER NOT NULL,
+        signs BLOB NOT NULL
+    ) STRICT
+    """,
     """
     CREATE TABLE memberships (
         document_key INTEGER NOT NULL,
@@ -67,9 +97,17 @@ STATEMENTS = (
     """,
     # Sizes of buckets are summed from this index alone.
     "CREATE INDEX memberships_by_bucket ON memberships (bucket_id, chunks)",
-    # The revision changes with every change, so that counts can be kept between searches.
-    "CREATE TABLE totals (revision INTEGER NOT NULL, chunks INTEGER NOT NULL, removed INTEGER NOT NULL) STRICT",
-    "INSERT INTO totals (revision, chunks, removed) VALUES (0, 0, 0)",
+    # The revision changes with every change, so that counts can be kept between searches; that of the vectors with
+    # each change of vectors alone, which are many while a model works through what was put.
+    """
+    CREATE TABLE totals (
+        revision INTEGER NOT NULL,
+        vector_revision INTEGER NOT NULL,
+        chunks INTEGER NOT NULL,
+        removed INTEGER NOT NULL
+    ) STRICT
+    """,
+    "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
     # FTS5 refuses to read a view that uses a virtual table, and `json_each` is one: hence plain headings.
     # A bucket id in hexadecimal with a digit behind it is one word for the tokenizer, and the stemmer leaves it alone.
     """

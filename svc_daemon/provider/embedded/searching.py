@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from svc_daemon.core.queries import ParsedQuery, parse_query
 from svc_daemon.core.ranking import coverage, idf
-from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery, TermMatch, chunk_id
+from svc_daemon.provider.contract import (
+    Hit,
+    KeywordMatch,
+    SearchMode,
+    SearchPage,
+    SearchQuery,
+    TermMatch,
+    chunk_id,
+)
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.counts import Counts, CountsCache
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
@@ -110,7 +118,9 @@ def _hits(
             score=coverage(weights, matched),
             rank=rank,
             matches=tuple(TermMatch(term=word, idf=weights[word]) for word in matched),
-            bm25=bm25,
+            keyword=KeywordMatch(rank=rank, bm25=bm25),
+            semantic=None,
+            fused=None,
         )
 
 

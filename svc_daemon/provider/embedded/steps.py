@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from svc_daemon.provider.embedded import documents, memberships, postings
+from svc_daemon.provider.embedded import documents, embeddings, memberships, postings
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
@@ -51,7 +51,9 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
     postings.add_postings(connection, keys)
 
 
-def show(connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace) -> int | None:
+def show(
+    connection: sqlite3.Connection, source_id: str, document_key: int, may_replace: MayReplace, *, is_copy: bool = False
+) -> int | None:
     """Show the document and hide the one whose place it takes; where it may not, leave all as it is.
 
     Returns the key of the one of the two that is hidden now, if there is one: it is to be removed.
@@ -59,6 +61,8 @@ def show(connection: sqlite3.Connection, source_id: str, document_key: int, may_
     shown = documents.find(connection, source_id)
     if not may_replace(shown):
         return document_key
+    if is_copy and shown is not None:
+        embeddings.count_copied(connection, shown, document_key)
     hidden = hide(connection, shown)
     _set_hidden(connection, document_key, False)
     chunks = _chunks_of(connection, document_key)
@@ -91,6 +95,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
+        embeddings.delete(connection, keys)
     postings.count_removed(connection, keys.last - keys.first + 1)
     return True
 

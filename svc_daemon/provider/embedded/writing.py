@@ -2,7 +2,8 @@
 
 Theory of operation. A document goes through hidden, shown, hidden, gone. It is written hidden; one step then shows it
 and hides the one whose place it takes, which is removed. A change of buckets or title is the same: a copy is written
-and takes the original's place, since FTS5 has to write every posting anew in any case.
+and takes the original's place, since FTS5 has to write every posting anew in any case. Vectors are copied along: making
+them anew takes a model a hundred times as long, and of a new title they would hear little.
 
 For a usual document all steps run in one transaction. A large one gets a transaction for each, a slice of its chunks
 at a time, so that the log stays small and other writes get in between; it still shows in one step. What a crash or a
@@ -15,7 +16,7 @@ from dataclasses import replace
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from svc_daemon.database import Database
-from svc_daemon.provider.embedded import documents, memberships, steps
+from svc_daemon.provider.embedded import documents, embeddings, memberships, steps
 from svc_daemon.provider.embedded.packing import PackedDocument, is_large
 from svc_daemon.provider.embedded.steps import MayReplace
 from svc_daemon.provider.errors import ProviderFailed
@@ -129,18 +130,30 @@ def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument, buck
     def is_original(shown: sqlite3.Row | None) -> bool:
         return shown is not None and bool(shown["document_key"] == original["document_key"])
 
-    if not _replace(run, copy, bucket_ids, is_original):
+    if not _replace(run, copy, bucket_ids, is_original, origin_key=original["document_key"]):
         raise ProviderFailed(f"{copy.source_id} was changed by another call at the same time.", retryable=True)
 
 
-def _replace(run: Run, document: PackedDocument, bucket_ids: Sequence[str], may_replace: MayReplace) -> bool:
-    """Write the document and show it in place of the one shown. False where, by then, it no longer may."""
+def _replace(
+    run: Run,
+    document: PackedDocument,
+    bucket_ids: Sequence[str],
+    may_replace: MayReplace,
+    *,
+    origin_key: int | None = None,
+) -> bool:
+    """Write the document and show it in place of the one shown. False where, by then, it no longer may.
+
+    A copy takes the vectors of the document with `origin_key` along.
+    """
     key = run(steps.create_hidden, document, bucket_ids)
     for piece, text_zlib in enumerate(document.pieces):
         run(steps.add_piece, key, piece, text_zlib)
     for ordinal, rows in document.slices():
         run(steps.add_chunks, key, ordinal, rows)
-    left = run(steps.show, document.source_id, key, may_replace)
+        if origin_key is not None:
+            run(embeddings.copy, origin_key, key, ordinal, len(rows))
+    left = run(steps.show, document.source_id, key, may_replace, is_copy=origin_key is not None)
     if left is not None:
         _remove(run, left)
     return left != key
