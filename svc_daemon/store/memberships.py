@@ -7,6 +7,7 @@ syncing -> failed -> syncing         the provider refused; tried again after a p
 While a team's index is made anew, its syncs wait: the documents that they are about may not be there yet.
 """
 
+import json
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -61,6 +62,16 @@ def delete_memberships(connection: Connection, source_id: str) -> None:
     ).fetchall()
     for row in rows:
         touch_bucket(connection, row["bucket_id"])
+
+
+def list_unplaced(connection: Connection, team_id: str, source_ids: list[str]) -> set[str]:
+    """Those of the team's sources that are in no bucket, not even in one that is being deleted."""
+    rows = connection.execute(
+        "SELECT s.id FROM sources s WHERE s.team_id = :team_id AND s.id IN (SELECT value FROM json_each(:ids))"
+        " AND NOT EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)",
+        {"team_id": team_id, "ids": json.dumps(source_ids)},
+    ).fetchall()
+    return {row["id"] for row in rows}
 
 
 def count_members(connection: Connection, bucket_id: str) -> int:

@@ -11,38 +11,39 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from svc_daemon.errors import StorageError
+from svc_daemon.store import schemas
 
 state = Migrations("state")
 
 
 @state()
 def m001_teams_buckets_sources(db: sqlite_utils.Database) -> None:
-    for statement in _FIRST.split(";\n\n"):
-        db.execute(statement)
+    _run(db, schemas.FIRST)
 
 
 @state()
 def m002_uploads_batches(db: sqlite_utils.Database) -> None:
-    for statement in _SECOND.split(";\n\n"):
-        db.execute(statement)
+    _run(db, schemas.SECOND)
 
 
 @state()
 def m003_urls_webhooks(db: sqlite_utils.Database) -> None:
-    for statement in _THIRD.split(";\n\n"):
-        db.execute(statement)
+    _run(db, schemas.THIRD)
 
 
 @state()
 def m004_cascades(db: sqlite_utils.Database) -> None:
-    for statement in _FOURTH.split(";\n\n"):
-        db.execute(statement)
+    _run(db, schemas.FOURTH)
 
 
 @state()
 def m005_rebuilds(db: sqlite_utils.Database) -> None:
-    for statement in _FIFTH.split(";\n\n"):
-        db.execute(statement)
+    _run(db, schemas.FIFTH)
+
+
+@state()
+def m006_agents(db: sqlite_utils.Database) -> None:
+    _run(db, schemas.SIXTH)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -85,274 +86,6 @@ def _copy(connection: sqlite3.Connection, suffix: str) -> None:
     copy.close()
 
 
-_FIRST = """\
-CREATE TABLE facts (
-  name TEXT PRIMARY KEY,
-  value TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE teams (
-  id TEXT PRIMARY KEY,
-  name TEXT NOT NULL,
-  created_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE keys (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  name TEXT NOT NULL,
-  secret_hash TEXT NOT NULL,
-  capabilities TEXT NOT NULL,
-  models TEXT,
-  buckets TEXT,
-  expires_at TEXT,
-  revoked_at TEXT,
-  created_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE buckets (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  slug TEXT NOT NULL,
-  name TEXT NOT NULL,
-  description TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('active', 'archived', 'deleting')),
-  metadata TEXT NOT NULL,
-  chunking TEXT,
-  revision BIGINT NOT NULL,
-  last_delete_error TEXT,
-  created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL,
-  UNIQUE (team_id, slug)
-) WITHOUT ROWID;
-
-CREATE TABLE sources (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  type TEXT NOT NULL CHECK (type IN ('file', 'page', 'qa')),
-  status TEXT NOT NULL CHECK (status IN ('queued', 'indexing', 'active', 'failed')),
-  generation BIGINT NOT NULL,
-  title TEXT NOT NULL,
-  filename TEXT NOT NULL,
-  content_type TEXT NOT NULL,
-  size_bytes BIGINT NOT NULL,
-  sha256 TEXT NOT NULL,
-  tags TEXT NOT NULL,
-  metadata TEXT NOT NULL,
-  mapping TEXT,
-  source_url TEXT,
-  replaces TEXT,
-  task_id TEXT,
-  error TEXT,
-  warnings TEXT NOT NULL,
-  extraction TEXT,
-  created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE INDEX sources_of_team ON sources (team_id, id);
-
-CREATE INDEX sources_replacing ON sources (replaces) WHERE replaces IS NOT NULL;
-
-CREATE TABLE memberships (
-  source_id TEXT NOT NULL REFERENCES sources (id),
-  bucket_id TEXT NOT NULL REFERENCES buckets (id),
-  team_id TEXT NOT NULL,
-  sync_status TEXT NOT NULL CHECK (sync_status IN ('queued', 'syncing', 'active', 'failed')),
-  attempt BIGINT NOT NULL,
-  lease_until_s DOUBLE PRECISION,
-  due_at TEXT,
-  created_at TEXT NOT NULL,
-  PRIMARY KEY (source_id, bucket_id)
-) WITHOUT ROWID;
-
-CREATE INDEX memberships_of_bucket ON memberships (bucket_id, source_id, sync_status);
-
-CREATE INDEX memberships_due ON memberships (due_at) WHERE due_at IS NOT NULL;
-
-CREATE INDEX memberships_leased ON memberships (lease_until_s) WHERE lease_until_s IS NOT NULL;
-
-CREATE TABLE tasks (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  type TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
-  source_id TEXT,
-  attempt BIGINT NOT NULL,
-  token BIGINT NOT NULL,
-  max_attempts BIGINT NOT NULL,
-  lease_until_s DOUBLE PRECISION,
-  stage TEXT,
-  chunks_done BIGINT NOT NULL,
-  chunks_total BIGINT,
-  error TEXT,
-  next_attempt_at TEXT,
-  created_at TEXT NOT NULL,
-  started_at TEXT,
-  finished_at TEXT
-) WITHOUT ROWID;
-
-CREATE INDEX tasks_open ON tasks (team_id, status, id) WHERE finished_at IS NULL;
-
-CREATE INDEX tasks_of_source ON tasks (source_id, id);
-
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m WHERE m.source_id = s.id) AS places
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id;
-
-CREATE TABLE idempotency (
-  key_id TEXT NOT NULL REFERENCES keys (id),
-  key TEXT NOT NULL,
-  route TEXT NOT NULL,
-  fingerprint TEXT,
-  answer TEXT NOT NULL,
-  created_at TEXT NOT NULL,
-  PRIMARY KEY (key_id, key)
-) WITHOUT ROWID;
-
-CREATE INDEX idempotency_by_age ON idempotency (created_at);
-
-CREATE TABLE tombstones (
-  source_id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL,
-  replaced_by TEXT,
-  cleaned_at TEXT,
-  created_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL;
-
-CREATE TABLE detachments (
-  source_id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL
-) WITHOUT ROWID"""
-
-_SECOND = """\
-CREATE TABLE batches (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  bucket_ids TEXT NOT NULL,
-  expires_at TEXT NOT NULL,
-  created_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE uploads (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  bucket_ids TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('open', 'finalized', 'canceled', 'expired', 'failed')),
-  generation BIGINT NOT NULL,
-  filename TEXT NOT NULL,
-  content_type TEXT NOT NULL,
-  size_bytes BIGINT NOT NULL,
-  title TEXT NOT NULL,
-  tags TEXT NOT NULL,
-  metadata TEXT NOT NULL,
-  mapping TEXT,
-  replaces TEXT,
-  sha256 TEXT,
-  source_id TEXT,
-  error TEXT,
-  batch_id TEXT REFERENCES batches (id),
-  client_file_id TEXT,
-  position BIGINT NOT NULL,
-  expires_at TEXT NOT NULL,
-  ends_at TEXT NOT NULL,
-  created_at TEXT NOT NULL
-) WITHOUT ROWID;
-
-CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
-
-CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open'"""
-
-_THIRD = """\
-ALTER TABLE sources ADD COLUMN blob TEXT;
-
-ALTER TABLE sources ADD COLUMN url_key TEXT;
-
-ALTER TABLE sources ADD COLUMN fetched TEXT;
-
-ALTER TABLE sources ADD COLUMN qa TEXT;
-
-ALTER TABLE sources ADD COLUMN webhook TEXT;
-
-ALTER TABLE tombstones ADD COLUMN blob TEXT;
-
-CREATE UNIQUE INDEX sources_of_url ON sources (team_id, url_key) WHERE url_key IS NOT NULL;
-
-CREATE TABLE deliveries (
-  id TEXT PRIMARY KEY,
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  source_id TEXT NOT NULL,
-  event TEXT NOT NULL,
-  url TEXT NOT NULL,
-  body TEXT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed')),
-  tries_left BIGINT NOT NULL,
-  due_at TEXT,
-  created_at TEXT NOT NULL,
-  UNIQUE (source_id, event)
-) WITHOUT ROWID;
-
-CREATE INDEX deliveries_of_team ON deliveries (team_id, id);
-
-CREATE INDEX deliveries_due ON deliveries (due_at) WHERE due_at IS NOT NULL;
-
-CREATE TABLE delivery_attempts (
-  delivery_id TEXT NOT NULL REFERENCES deliveries (id),
-  attempt BIGINT NOT NULL,
-  started_at TEXT NOT NULL,
-  duration_ms BIGINT NOT NULL,
-  http_status BIGINT,
-  error TEXT,
-  PRIMARY KEY (delivery_id, attempt)
-) WITHOUT ROWID;
-
-CREATE TABLE webhook_secrets (
-  team_id TEXT PRIMARY KEY REFERENCES teams (id),
-  generation BIGINT NOT NULL,
-  rotated_at TEXT NOT NULL
-) WITHOUT ROWID"""
-
-#: From the commit on that puts a bucket on `deleting`, a source's places are the others.
-_FOURTH = """\
-CREATE TABLE cascades (
-  task_id TEXT PRIMARY KEY REFERENCES tasks (id),
-  team_id TEXT NOT NULL REFERENCES teams (id),
-  bucket_id TEXT NOT NULL,
-  after_id TEXT NOT NULL,
-  total BIGINT NOT NULL,
-  deleted BIGINT NOT NULL,
-  detached BIGINT NOT NULL,
-  failed BIGINT NOT NULL,
-  reason TEXT
-) WITHOUT ROWID;
-
-CREATE INDEX cascades_of_bucket ON cascades (bucket_id);
-
-DROP VIEW source_views;
-
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
-
-#: A team has one rebuild at a time; while it has one, its sources are not ready, whatever their rows say.
-_FIFTH = """\
-CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
-
-CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';
-
-CREATE VIEW teams_in_maintenance AS
-SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
-
-DROP VIEW source_views;
-
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
-  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
+def _run(db: sqlite_utils.Database, statements: str) -> None:
+    for statement in statements.split(";\n\n"):
+        db.execute(statement)

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from sqlite3 import Connection
 
+from svc_daemon.core.agents import DEFAULT_NAME, EVERYTHING, Agent
+from svc_daemon.core.model_ids import DEFAULT_AGENT
+from svc_daemon.store.agents import create_agent
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
@@ -15,10 +19,20 @@ class Team:
 
 
 def create_team(connection: Connection, team_id: str, name: str, created_at: str) -> None:
+    """The team with its default agent, which searches every active bucket."""
     connection.execute(
         "INSERT INTO teams (id, name, created_at) VALUES (:id, :name, :created_at)",
         {"id": team_id, "name": name, "created_at": created_at},
     )
+    default = Agent(
+        id=DEFAULT_AGENT,
+        team_id=team_id,
+        name=DEFAULT_NAME,
+        policy=EVERYTHING,
+        created_at=created_at,
+        updated_at=created_at,
+    )
+    create_agent(connection, default)
 
 
 def find_team(connection: Connection, team: str) -> Team | None:

@@ -89,6 +89,7 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
     "a key of another team": (
         lambda w: w.sql(
             "INSERT INTO teams VALUES ('team_b', 'b', '')",
+            "INSERT INTO agents SELECT 'team_b', id, name, role, instructions, policy, NULL, '', '' FROM agents",
             "UPDATE keys SET team_id = 'team_b'",
         ),
         "I5",

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -9,10 +10,14 @@ import pytest
 import sqlite_utils
 from sqlite_utils import Migrations
 
+from svc_daemon.core.agents import EVERYTHING
+from svc_daemon.core.model_ids import DEFAULT_AGENT
 from svc_daemon.database import open_connection
 from svc_daemon.errors import StorageError
-from svc_daemon.store import migrations
+from svc_daemon.store import migrations, schemas
+from svc_daemon.store.agents import find_agent
 from svc_daemon.store.migrations import migrate, names
+from svc_daemon.store.teams import create_team
 
 
 @pytest.fixture
@@ -129,9 +134,22 @@ def test_a_migration_that_fails_leaves_no_trace_and_stays_pending(
 
 def test_the_first_migration_is_whole_or_not_at_all(fresh: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "_FIRST", migrations._FIRST + ";\n\nCREATE TABLE facts (again TEXT)")
+        patch.setattr(schemas, "FIRST", schemas.FIRST + ";\n\nCREATE TABLE facts (again TEXT)")
         with pytest.raises(sqlite3.OperationalError, match="facts"):
             migrate(fresh)
     assert not any("CREATE TABLE facts" in statement for statement in _schema(fresh))
     migrate(fresh)
     assert _applied(fresh) == names()
+
+
+def test_a_team_that_is_there_gets_the_default_agent_of_a_new_one(fresh: Connection) -> None:
+    db = sqlite_utils.Database(fresh)
+    migrations.state.apply(db, stop_before="m006_agents")
+    fresh.execute("INSERT INTO teams (id, name, created_at) VALUES ('team_old', 'old', 'then')")
+    migrate(fresh)
+    create_team(fresh, "team_new", "new", "then")
+    old, new = (find_agent(fresh, team_id, DEFAULT_AGENT) for team_id in ("team_old", "team_new"))
+    assert old is not None
+    assert new is not None
+    assert replace(old, team_id="team_new") == new
+    assert (old.policy, old.policy_fault) == (EVERYTHING, None)

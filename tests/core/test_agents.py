@@ -1,0 +1,87 @@
+"""An agent's policy: what it covers, and that only a whole one is read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from svc_daemon.core.agents import EVERYTHING, NOTHING, Policy, PolicyFault, policy_text, read_policy
+
+FULL = Policy(
+    scope="sources",
+    bucket_ids=("bkt_a",),
+    source_ids=("src_a", "src_b"),
+    filters={"type": "eq", "key": "year", "value": 1880},
+    top_k=3,
+    score_threshold=0.5,
+)
+
+
+@pytest.mark.parametrize("policy", [EVERYTHING, NOTHING, FULL, Policy(scope="team", score_threshold=1)])
+def test_a_policy_is_read_as_it_was_written(policy: Policy) -> None:
+    assert read_policy(policy_text(policy)) == policy
+
+
+@pytest.mark.parametrize(
+    ("policy", "covered"),
+    [
+        (EVERYTHING, True),
+        (NOTHING, False),
+        (Policy(bucket_ids=("bkt_a", "bkt_b")), True),
+        (Policy(bucket_ids=("bkt_b",)), False),
+        (Policy(scope="sources", bucket_ids=("bkt_b",)), True),
+        (Policy(scope="team"), True),
+    ],
+)
+def test_a_policy_covers_its_buckets(policy: Policy, covered: bool) -> None:
+    assert policy.covers("bkt_a") is covered
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"scope": "team"}', "{" * 9999, "7", '"team"', "{'scope'"])
+def test_what_is_no_whole_policy_is_none(text: str) -> None:
+    with pytest.raises(PolicyFault):
+        read_policy(text)
+
+
+BROKEN: list[tuple[str, Any]] = [
+    ("scope", "everything"),
+    ("scope", None),
+    ("scope", ["team"]),
+    ("scope", "Team"),
+    ("bucket_ids", None),
+    ("bucket_ids", "*"),
+    ("bucket_ids", {"*": 1}),
+    ("bucket_ids", ["docs"]),
+    ("bucket_ids", ["bkt_a", 7]),
+    ("bucket_ids", ["src_a"]),
+    ("source_ids", ["*"]),
+    ("source_ids", None),
+    ("filters", []),
+    ("filters", {}),
+    ("filters", {"type": "like", "key": "a", "value": "b"}),
+    ("top_k", 0),
+    ("top_k", True),
+    ("top_k", "3"),
+    ("top_k", 2.0),
+    ("score_threshold", -0.1),
+    ("score_threshold", 1.1),
+    ("score_threshold", float("nan")),
+    ("score_threshold", True),
+    ("score_threshold", "0.5"),
+    ("colour", "red"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BROKEN)
+def test_one_broken_field_makes_the_policy_none(name: str, value: Any) -> None:
+    fields = json.loads(policy_text(FULL))
+    with pytest.raises(PolicyFault):
+        read_policy(json.dumps(fields | {name: value}))
+
+
+@pytest.mark.parametrize("name", ["scope", "bucket_ids", "source_ids", "filters", "top_k", "score_threshold"])
+def test_a_missing_field_makes_the_policy_none(name: str) -> None:
+    fields = json.loads(policy_text(FULL))
+    del fields[name]
+    with pytest.raises(PolicyFault):
+        read_policy(json.dumps(fields))
