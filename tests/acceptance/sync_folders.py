@@ -12,6 +12,8 @@ from tests.acceptance.calls import list_sources, make_bucket, upload
 from tests.acceptance.installations import Finished, Installation
 
 BUCKET = "handbook"
+#: Thousands of files on a machine that has other things to do.
+TIMEOUT_S = 900.0
 Json = dict[str, Any]
 
 
@@ -34,7 +36,7 @@ def fill(folder: Path, count: int, size_bytes: int = 60) -> None:
 
 def sync(installation: Installation, *words: str, folder: str = "docs", verb: str = "sync") -> Finished:
     """`svc sync docs -b handbook --json`, or `diff`."""
-    return installation.svc(verb, folder, "-b", BUCKET, "--json", *words)
+    return installation.svc(verb, folder, "-b", BUCKET, "--json", *words, timeout_s=TIMEOUT_S)
 
 
 def sha256_of(path: Path) -> str:

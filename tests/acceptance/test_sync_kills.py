@@ -41,7 +41,7 @@ def _kill_after(installation: Installation, seconds: float) -> bool:
 
 
 def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: Installation, large: bool) -> None:
-    rounds, count = (100, 2000) if large else (3, 200)
+    rounds, kills, count = (25, 4, 2000) if large else (2, 2, 200)
     docs = installation.root / "docs"
     moments = random.Random(4)
     fill(docs, count, SIZE)
@@ -52,7 +52,8 @@ def test_kills_at_random_points_double_nothing_and_lose_nothing(installation: In
         # New bytes in every file: the next run has all of them to send again.
         for path in docs.rglob("*.md"):
             path.write_text(f"Round {number}. {path.read_text()[-SIZE:]}")
-        killed = _kill_after(installation, moments.uniform(0.2, whole_s))
+        # Each run goes on where the one before was killed.
+        killed = [_kill_after(installation, moments.uniform(0.2, whole_s)) for _ in range(kills)]
         stored = _acknowledged(installation, {sha256_of(path) for path in docs.rglob("*.md")})
         finished = sync(installation)
         assert finished.exit == 0, (number, killed, finished.json["error"])
