@@ -66,6 +66,7 @@ from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker
+from svc_daemon.workers.rechunking import RechunkingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 
@@ -252,6 +253,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
         CascadingWorker(process.context),
         DeliveringWorker(process.context),
         RebuildingWorker(process.context, process.extractor),
+        RechunkingWorker(process.context, process.extractor),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:

@@ -11,6 +11,7 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.operations.views import view_bucket
 from svc_daemon.store.buckets import (
     Bucket,
+    chunking_of,
     create_bucket,
     find_bucket,
     list_buckets,
@@ -19,6 +20,7 @@ from svc_daemon.store.buckets import (
     update_bucket,
 )
 from svc_daemon.store.keys import Key
+from svc_daemon.store.rechunks import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
 
@@ -99,6 +101,8 @@ async def show_bucket(context: Context, key: Key, bucket: str) -> wire.Bucket:
 async def change_bucket(context: Context, key: Key, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
     """Write the fields that were sent; raises `delete_in_progress` for a bucket that is being deleted."""
     sent = change.model_dump(exclude_unset=True, exclude_none=True)
+    if change.chunking is not None:
+        sent["chunking"] = change.chunking.model_dump()
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
@@ -108,11 +112,15 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
             return view_bucket(found, take_census(connection, found.id))
         changed = replace(found, **sent, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
+        if chunking_of(changed) != chunking_of(found):
+            mark_rechunks(connection, key.team_id, found.id)
         touch_bucket(connection, found.id)
         shown = replace(changed, revision=found.revision + 1)
         return view_bucket(shown, take_census(connection, found.id))
 
-    return await context.write(work)
+    shown = await context.write(work)
+    context.wakes.rechunking.set()
+    return shown
 
 
 def new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:

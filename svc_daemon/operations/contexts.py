@@ -31,6 +31,7 @@ class Wakes:
     cascading: asyncio.Event = field(default_factory=asyncio.Event)
     delivering: asyncio.Event = field(default_factory=asyncio.Event)
     rebuilding: asyncio.Event = field(default_factory=asyncio.Event)
+    rechunking: asyncio.Event = field(default_factory=asyncio.Event)
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
 

@@ -11,12 +11,13 @@ from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness, retries
+from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
 from svc_daemon.errors import stored_error
 from svc_daemon.operations.claims import claim_next, lease_end_s
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.webhooks import record_event
-from svc_daemon.store.buckets import find_bucket, touch_buckets_of
+from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets_of
 from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.memberships import schedule_syncs
 from svc_daemon.store.sources import Source, find_source, update_state
@@ -39,8 +40,8 @@ class Reading:
     """A source as it is to be read."""
 
     source: Source
-    #: The chunking options of its oldest bucket; None is the default's.
-    chunking: dict[str, Any] | None
+    #: Those of its oldest bucket.
+    chunking: ChunkingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
         if source is None:
             return False
         chunks = len(extraction.chunks)
-        update_state(connection, indexed(source, extraction, now))
+        cut_anew = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
+        update_state(connection, indexed(cut_anew, extraction, now))
         update_progress(connection, claim.task, "bucket_sync", chunks, chunks)
         finish_task(connection, claim.task, "succeeded", now)
         schedule_syncs(connection, source.id, now)
@@ -102,6 +104,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
 
     held = await context.write(work)
     context.wakes.syncing.set()
+    context.wakes.rechunking.set()
     return held
 
 
@@ -182,11 +185,15 @@ def find_reading(connection: Connection, team_id: str, source_id: str) -> Readin
     return Reading(source, _chunking(connection, source)) if source else None
 
 
-def _chunking(connection: Connection, source: Source) -> dict[str, Any] | None:
-    for bucket_id in source.places:
-        bucket = find_bucket(connection, source.team_id, bucket_id)
-        return bucket.chunking if bucket else None
-    return None
+def is_cut_right(connection: Connection, source: Source, reading: Reading) -> bool:
+    """Whether the source would be cut now as it was in this reading."""
+    return _chunking(connection, source) == reading.chunking
+
+
+def _chunking(connection: Connection, source: Source) -> ChunkingOptions:
+    oldest = next(iter(source.places), None)
+    bucket = find_bucket(connection, source.team_id, oldest) if oldest else None
+    return chunking_of(bucket) if bucket else ChunkingOptions()
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> Source | None:

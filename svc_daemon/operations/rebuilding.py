@@ -131,7 +131,7 @@ async def find_missing(context: Context, task: Task) -> list[str]:
     """Ids of active sources that the new index doesn't hold in their generation; notes how far that is."""
     held = await asyncio.to_thread(_list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
-    missing = [source_id for source_id, generation in active.items() if held.get(source_id) != generation]
+    missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
     done = len(active) - len(missing)
     await context.write(lambda connection: tasks.update_progress(connection, task, INDEX, done, len(active)))
     return missing
@@ -177,6 +177,7 @@ async def finish_rebuild(context: Context, task: Task) -> None:
 
     await context.write(work)
     context.wakes.syncing.set()
+    context.wakes.rechunking.set()
 
 
 async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:

@@ -296,7 +296,7 @@ def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Res
 
 
 def _keep(hit: Hit, source: Source | None, scope: Scope, unplaced: Collection[str]) -> Found | None:
-    if source is None or source.generation != hit.generation:
+    if source is None or hit.generation not in source.generations:
         return None
     active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == readiness.ACTIVE)
     return Found(hit, source, active) if active or source.id in unplaced else None

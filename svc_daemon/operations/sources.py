@@ -53,7 +53,7 @@ async def verify_source(context: Context, source: Source) -> ProviderState:
     While the index is made anew, that is nothing until the source's turn has come.
     """
     document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
-    if document is not None and document.generation == source.generation:
+    if document is not None and document.generation in source.generations:
         return ProviderState(state="STATE_ACTIVE", document_id=document.document_id)
     state = "STATE_FAILED" if source.status == readiness.FAILED else "STATE_PENDING"
     return ProviderState.model_validate({"state": state, "document_id": None})
@@ -137,6 +137,7 @@ def requeue(connection: Connection, context: Context, source: Source) -> Source:
         source,
         status=readiness.QUEUED,
         generation=source.generation + 1,
+        valid_from=None,
         task_id=context.ids.make(ids.TASK),
         task_type=INDEXING,
         task_status="queued",
@@ -159,7 +160,7 @@ async def read_text(context: Context, source: Source) -> StoredText:
     Raises `team_store_maintenance` while the index is made anew and has not come to this source yet.
     """
     stored = await _ask(context, source, lambda: context.provider.get_text(source.team_id, source.id))
-    if stored is not None and stored.generation == source.generation:
+    if stored is not None and stored.generation in source.generations:
         return stored
     if source.status == readiness.FAILED:
         raise refusal("", f"No text could be extracted from {source.id}; see its error.")

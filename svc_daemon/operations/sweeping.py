@@ -130,7 +130,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
         log.error("the index of %s is lost: it is made anew from the stored files", team_id)
         await rebuild_store(context, team_id)
         return len(active)
-    missing = [source_id for source_id, generation in active.items() if listed.get(source_id) != generation]
+    missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     return len(orphans) + await _reindex(context, team_id, missing)
 
 
@@ -150,7 +150,9 @@ async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int
 def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:
     team_id, source_id, generation = key
     source = sources.find_source(connection, team_id, source_id)
-    if source is None or source.status != readiness.ACTIVE or source.generation == generation or source.in_maintenance:
+    if source is None or source.status != readiness.ACTIVE or source.in_maintenance:
+        return 0
+    if generation in source.generations:
         return 0
     requeue(connection, context, source)
     return 1

@@ -32,6 +32,8 @@ _Words = tuple[str, list[str]]
 
 #: Memberships of one claim: they share two commits.
 CLAIM_LIMIT = 64
+#: How long a membership waits for a document that is being cut anew, seconds.
+RECHUNK_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
         if source is None or source.in_maintenance:
             # A rebuild has begun since the claim: it reads every document, and the sync follows.
             return
-        if source.generation == sync.source.generation:
+        if source.rechunk:
+            # Its new pieces are on their way into the index.
+            memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
+        elif source.generation == sync.source.generation:
             requeue(connection, context, source)
 
     await context.write(work)

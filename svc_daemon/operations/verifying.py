@@ -163,13 +163,14 @@ def _stray(team_id: str, source_id: str) -> Problem:
 
 def _check_document(source: Source, found: InspectedDocument | None) -> Iterator[Problem]:
     """An indexed source is in the index, in its generation and in every bucket in which it is active."""
-    if found is None or found.generation != source.generation:
+    if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
         told = f"source {source.id} is active in generation {source.generation}, and {has}"
         yield Problem("I6", told, Mend.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    if found.chunks != chunks:
+    # One that is being cut anew has the new pieces a moment before it says so.
+    if found.chunks != chunks and not source.rechunk:
         told = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", told, Mend.QUEUE_SOURCE, _about(source))
     synced = {bucket for bucket in source.searched_places if source.places[bucket] == readiness.ACTIVE}

@@ -80,6 +80,7 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
             member_count=census.total,
             indexed_member_count=census.indexed,
             pending_member_count=census.pending,
+            rechunking_member_count=census.rechunking,
         ),
         revision=bucket.revision,
         lastDeleteError=bucket.last_delete_error,

@@ -7,6 +7,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core import readiness
+from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -56,6 +57,8 @@ class Census:
     failed_syncs: int
     #: The team's search index is being made anew.
     in_maintenance: bool = False
+    #: Members that are still to be cut anew.
+    rechunking: int = 0
 
     @property
     def total(self) -> int:
@@ -110,11 +113,16 @@ def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]
     return [Bucket.from_row(row) for row in rows if row["status"] in statuses]
 
 
+def chunking_of(bucket: Bucket) -> ChunkingOptions:
+    """How the bucket's documents are cut."""
+    return ChunkingOptions(**(bucket.chunking or {}))
+
+
 def update_bucket(connection: Connection, bucket: Bucket) -> None:
     """Write what `PATCH` may change."""
     connection.execute(
         "UPDATE buckets SET name = :name, description = :description, metadata = :metadata, status = :status,"
-        " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
+        " chunking = :chunking, updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
         {
             "id": bucket.id,
             "team_id": bucket.team_id,
@@ -122,6 +130,7 @@ def update_bucket(connection: Connection, bucket: Bucket) -> None:
             "description": bucket.description,
             "metadata": json.dumps(bucket.metadata),
             "status": bucket.status,
+            "chunking": json.dumps(bucket.chunking) if bucket.chunking else None,
             "updated_at": bucket.updated_at,
         },
     )
@@ -172,7 +181,8 @@ def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
 def take_census(connection: Connection, bucket_id: str) -> Census:
     """Count the bucket's members and list the active ones."""
     groups = connection.execute(
-        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members FROM memberships m"
+        "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking"
+        " FROM memberships m"
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id},
     ).fetchall()
@@ -195,6 +205,7 @@ def take_census(connection: Connection, bucket_id: str) -> Census:
         pending=pending,
         failed_syncs=failed_syncs,
         in_maintenance=_is_in_maintenance(connection, bucket_id),
+        rechunking=sum(group["rechunking"] for group in groups),
     )
 
 

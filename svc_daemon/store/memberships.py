@@ -135,6 +135,15 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
     )
 
 
+def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
+    """The index is about to hold another generation: the same again at `due_at`, which is no failure."""
+    connection.execute(
+        "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
+        " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
+        {"source_id": claim.source_id, "bucket_id": claim.bucket_id, "attempt": claim.attempt, "due_at": due_at},
+    )
+
+
 def suspend_syncs(connection: Connection, source_id: str) -> None:
     """The content is being indexed anew: claims become stale, and a sync follows the indexing."""
     connection.execute(

@@ -46,6 +46,11 @@ def m006_agents(db: sqlite_utils.Database) -> None:
     _run(db, schemas.SIXTH)
 
 
+@state()
+def m007_rechunking(db: sqlite_utils.Database) -> None:
+    _run(db, schemas.SEVENTH)
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date; raises StorageError for a newer database."""
     db = sqlite_utils.Database(connection)

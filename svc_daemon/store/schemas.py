@@ -300,3 +300,11 @@ CREATE TABLE usage (
   answers BIGINT NOT NULL,
   PRIMARY KEY (team_id, month)
 ) WITHOUT ROWID"""
+
+#: The same bytes may be cut anew: then pieces of several generations are right, from `valid_from` on.
+SEVENTH = """\
+ALTER TABLE sources ADD COLUMN valid_from BIGINT;
+
+ALTER TABLE sources ADD COLUMN rechunk BIGINT NOT NULL DEFAULT 0;
+
+CREATE INDEX sources_to_rechunk ON sources (id) WHERE rechunk = 1"""

@@ -23,6 +23,10 @@ class Source:
     status: str = "queued"
     #: Counts the indexings; the provider keeps only the newest.
     generation: int = 1
+    #: The first generation that was read from these very bytes; None where that is `generation`.
+    valid_from: int | None = None
+    #: Its bucket's chunking has changed, and it is still cut the old way.
+    rechunk: bool = False
     title: str
     filename: str
     content_type: str
@@ -70,11 +74,17 @@ class Source:
             values[name] = tuple(json.loads(values[name]))
         values["places"] = _places(values["places"])
         values["in_maintenance"] = bool(values["in_maintenance"])
+        values["rechunk"] = bool(values["rechunk"])
         return cls(**values)
 
     @property
     def blob_name(self) -> str:
         return self.blob or self.id
+
+    @property
+    def generations(self) -> range:
+        """Those whose text in the index is the source's: more than one where it was cut anew."""
+        return _generations(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
@@ -245,9 +255,10 @@ def update_description(connection: Connection, source: Source) -> None:
 
 
 def update_state(connection: Connection, source: Source) -> None:
-    """Write what indexing moves: status, generation, task, media type, error, warnings, extraction, replaces."""
+    """Write what indexing moves: status, generations, task, media type, error, warnings, extraction, replaces."""
     connection.execute(
-        "UPDATE sources SET status = :status, generation = :generation, task_id = :task_id,"
+        "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
+        " task_id = :task_id,"
         " content_type = :content_type, error = :error, warnings = :warnings, extraction = :extraction,"
         " replaces = :replaces, updated_at = :updated_at WHERE id = :id AND team_id = :team_id",
         {
@@ -255,6 +266,8 @@ def update_state(connection: Connection, source: Source) -> None:
             "team_id": source.team_id,
             "status": source.status,
             "generation": source.generation,
+            "valid_from": source.valid_from,
+            "rechunk": int(source.rechunk),
             "task_id": source.task_id,
             "content_type": source.content_type,
             "error": _json(source.error),
@@ -299,12 +312,13 @@ def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
     )
 
 
-def list_active_generations(connection: Connection, team_id: str) -> dict[str, int]:
-    """The generation of each of the team's indexed sources, by id."""
+def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
+    """The generations in which the index may hold each of the team's indexed sources, by id."""
     rows = connection.execute(
-        "SELECT id, generation FROM sources WHERE team_id = :team_id AND status = 'active'", {"team_id": team_id}
+        "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
+        {"team_id": team_id},
     ).fetchall()
-    return {row["id"]: row["generation"] for row in rows}
+    return {row["id"]: _generations(row["valid_from"], row["generation"]) for row in rows}
 
 
 def list_all_ids(connection: Connection) -> set[str]:
@@ -315,6 +329,10 @@ def list_all_ids(connection: Connection) -> set[str]:
 def list_all_blobs(connection: Connection) -> set[str]:
     """The names of every source's bytes."""
     return {row["name"] for row in connection.execute("SELECT COALESCE(blob, id) AS name FROM sources").fetchall()}
+
+
+def _generations(valid_from: int | None, generation: int) -> range:
+    return range(generation if valid_from is None else valid_from, generation + 1)
 
 
 def _json(value: dict[str, Any] | None) -> str | None:

@@ -49,12 +49,16 @@ class BucketCreate(BucketFields):
 
 
 class BucketUpdate(RequestBody):
-    """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays."""
+    """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays.
+
+    Another `chunking` cuts the documents anew in the background, while the old pieces answer; `{}` is the default's.
+    """
 
     name: Name | None = None
     description: Description | None = None
     metadata: dict[str, Any] | None = None
     status: Literal["active", "archived"] | None = None
+    chunking: Chunking | None = None
 
 
 class BucketCounts(BaseModel):
@@ -76,6 +80,8 @@ class BucketStore(BaseModel):
     member_count: int
     indexed_member_count: int
     pending_member_count: int
+    #: Members that are still cut by an earlier `chunking`; searches find them all the same.
+    rechunking_member_count: int
 
 
 class Bucket(BaseModel):

@@ -1,6 +1,5 @@
 """What it takes to bring one document from its stored bytes into the index, whichever worker does it."""
 
-from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
@@ -23,7 +22,7 @@ async def extract(context: Context, extractor: Extractor, reading: Reading) -> E
         path,
         filename=source.filename,
         content_type=source.content_type,
-        chunking=ChunkingOptions(**reading.chunking) if reading.chunking else ChunkingOptions(),
+        chunking=reading.chunking,
     )
 
 

@@ -50,13 +50,22 @@ from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker
+from svc_daemon.workers.rechunking import RechunkingWorker
 from svc_daemon.workers.sweeping import SweepingWorker
 from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
-Worker = IndexingWorker | SyncingWorker | SweepingWorker | CascadingWorker | DeliveringWorker | RebuildingWorker
+Worker = (
+    IndexingWorker
+    | SyncingWorker
+    | SweepingWorker
+    | CascadingWorker
+    | DeliveringWorker
+    | RebuildingWorker
+    | RechunkingWorker
+)
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
@@ -183,12 +192,12 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        events = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering, wakes.rebuilding)
-        for event in events:
+        background = (wakes.cascading, wakes.delivering, wakes.rebuilding, wakes.rechunking)
+        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, *background):
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
-        """Run these workers (`indexing`, `syncing`, `sweeping`, `cascading`, `delivering`, `rebuilding`), or all."""
+        """Run these workers, each by the first part of its name (`indexing`), or all."""
         makers: dict[str, Callable[[], Worker]] = {
             "indexing": partial(IndexingWorker, self.context, self._extractor),
             "syncing": partial(SyncingWorker, self.context),
@@ -196,6 +205,7 @@ class Daemon:
             "cascading": partial(CascadingWorker, self.context),
             "delivering": partial(DeliveringWorker, self.context),
             "rebuilding": partial(RebuildingWorker, self.context, self._extractor),
+            "rechunking": partial(RechunkingWorker, self.context, self._extractor),
         }
         for name in names or makers:
             self.loop.run(self._start(makers[name]))
