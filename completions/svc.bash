@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -190,9 +190,27 @@ _svc() {
             return ;;
         "svc bucket create --meta")
             return ;;
+        "svc bucket create --chunk-size")
+            return ;;
+        "svc bucket create --chunk-overlap")
+            return ;;
         "svc bucket create --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc bucket create --base-url")
+            return ;;
+        "svc bucket set --name")
+            return ;;
+        "svc bucket set --description")
+            return ;;
+        "svc bucket set --meta")
+            return ;;
+        "svc bucket set --chunk-size")
+            return ;;
+        "svc bucket set --chunk-overlap")
+            return ;;
+        "svc bucket set --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc bucket set --base-url")
             return ;;
         "svc bucket show --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
@@ -417,9 +435,10 @@ _svc() {
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket") commands="ls create show archive rm" flags="--help" ;;
+        "svc bucket") commands="ls create set show archive rm" flags="--help" ;;
         "svc bucket ls") commands="" flags="--all --names --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket create") commands="" flags="--name --description --meta --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket create") commands="" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket set") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

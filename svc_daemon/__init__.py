@@ -62,4 +62,7 @@ state at once. A kill between the two leaves a document that no search shows; th
 An index that is damaged, or that the operator wants anew, is made again by `workers.rebuilding` while uploads go on:
 the file goes, every active source is read again under its own generation, and until the last one is there searches of
 the team are refused and its sources are not `ready`, although their rows stay.
+
+A bucket whose chunking changes has its documents cut anew by `workers.rechunking`. Their bytes are the same, so the
+old pieces and the new ones are both right: a source names the generations of which a hit counts, and stays ready.
 """

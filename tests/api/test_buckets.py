@@ -50,6 +50,7 @@ def test_a_new_bucket_is_empty_and_says_so(daemon: Daemon) -> None:
         "member_count": 0,
         "indexed_member_count": 0,
         "pending_member_count": 0,
+        "rechunking_member_count": 0,
     }
     assert bucket["teamId"] == daemon.team_id
     assert all(TIMESTAMP.fullmatch(bucket[name]) for name in ("createdAt", "updatedAt"))
@@ -335,6 +336,7 @@ def test_counts_agree_with_each_other_and_with_the_listing(working: Daemon) -> N
         "member_count": 4,
         "indexed_member_count": 2,
         "pending_member_count": 1,
+        "rechunking_member_count": 0,
     }
     assert working.members(status="all") == [*ready, failed, queued]
 

@@ -69,7 +69,7 @@ def test_the_shell_itself_can_read_it(shell: str, check: tuple[str, str]) -> Non
     ("words", "offered"),
     [
         (("svc", "up"), ["upload"]),
-        (("svc", "bucket", ""), ["ls", "create", "show", "archive", "rm"]),
+        (("svc", "bucket", ""), ["ls", "create", "set", "show", "archive", "rm"]),
         (("svc", "bucket", "ar"), ["archive"]),
         (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
         (("svc", "upload", "--no-cr"), ["--no-create"]),
