@@ -1,10 +1,110 @@
-"""Arithmetic on many vectors at once. Imported late: numpy is an extra, and slow to load."""
+"""Arithmetic on many vectors at once. Imported late: numpy is an extra, and slow to load.
 
-from collections.abc import Sequence
+Of each vector a search keeps the signs in memory, one bit for a number, and compares those first: how many differ
+tells nearly which vectors are near, for a thirtieth of the memory and the time. What came out best is then measured in
+full.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS
+
+#: Vectors that are compared between two looks at the clock: about a millisecond.
+BLOCK_VECTORS = 100_000
+#: Signs are compared in words of so many bytes.
+WORD_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The signs of some chunks' vectors. Nothing changes them, so threads and snapshots may share them."""
+
+    #: Keys of the chunks.
+    keys: NDArray[np.int64]
+    #: Row by row the first word of every chunk, the second of every chunk, and so on.
+    words: NDArray[np.uint64]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.keys.nbytes + self.words.nbytes
 
 
 def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
-    """For each vector, one bit for each of its numbers: whether that is above 0."""
-    return [np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes() for values in vectors]
+    """For each vector, one bit for each of its numbers: whether that is above 0. Filled up to whole words."""
+    return [_filled(np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes()) for values in vectors]
+
+
+def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
+    """Signs of chunks by their keys; None of none."""
+    if not rows:
+        return None
+    keys = np.fromiter((key for key, _ in rows), dtype=np.int64, count=len(rows))
+    words = np.frombuffer(b"".join(signs for _, signs in rows), dtype=np.uint64)
+    return Signs(keys, np.ascontiguousarray(words.reshape(len(rows), -1).T))
+
+
+def join(parts: Iterable[Signs | None]) -> Signs | None:
+    """All of these as one."""
+    some = [part for part in parts if part is not None and part.keys.size]
+    if len(some) < 2:
+        return some[0] if some else None
+    return Signs(np.concatenate([part.keys for part in some]), np.hstack([part.words for part in some]))
+
+
+def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
+    """What belongs to these documents."""
+    kept = _of_documents(signs, document_keys)
+    return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
+
+
+def nearest(
+    signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
+) -> list[tuple[int, int]]:
+    """Up to `count` chunks whose signs differ least from the query's, each as the number of differences and its key.
+
+    Of these documents only; None is no limit. `check` is called every so often, and may raise.
+    """
+    if document_keys is not None:
+        signs = keep(signs, document_keys)
+    differences = _differences(signs.words, np.frombuffer(query, dtype=np.uint64), check)
+    if differences.size > count:
+        # Every chunk up to the number of differences at which there are enough of them.
+        enough = np.searchsorted(np.bincount(differences).cumsum(), count)
+        chosen = np.flatnonzero(differences <= enough)
+    else:
+        chosen = np.arange(differences.size)
+    best = chosen[np.argsort(differences[chosen], kind="stable")][:count]
+    return list(zip(differences[best].tolist(), signs.keys[best].tolist(), strict=True))
+
+
+def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
+    """Between the query and each of these, all of them of length 1."""
+    if not vectors:
+        return []
+    matrix = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+    products = matrix @ np.frombuffer(query, dtype="<f4")
+    return [float(product) for product in products.clip(-1, 1)]
+
+
+def _differences(words: NDArray[np.uint64], query: NDArray[np.uint64], check: Callable[[], None]) -> NDArray[np.uint16]:
+    """In how many places the signs of each chunk differ from the query's."""
+    differences = np.zeros(words.shape[1], dtype=np.uint16)
+    for start in range(0, words.shape[1], BLOCK_VECTORS):
+        check()
+        block = slice(start, start + BLOCK_VECTORS)
+        for row, word in zip(words, query, strict=True):
+            differences[block] += np.bitwise_count(row[block] ^ word)
+    return differences
+
+
+def _of_documents(signs: Signs, document_keys: Iterable[int]) -> NDArray[np.bool_]:
+    wanted = np.fromiter(document_keys, dtype=np.int64)
+    return np.isin(signs.keys >> ORDINAL_BITS, wanted)
+
+
+def _filled(signs: bytes) -> bytes:
+    return signs + bytes(-len(signs) % WORD_BYTES)

@@ -5,7 +5,6 @@ A document's row names one model, the last that put a vector of it, and counts t
 which a change of models leaves behind, count for nothing and go when the new model comes to their chunk.
 """
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from svc_daemon.provider.contract import ChunkText, VectorCount, chunk_id, parse
 from svc_daemon.provider.embedded import documents
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, unpack_headings
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, KeyRange, overwriting
+from svc_daemon.provider.embedded.scopes import as_json
 from svc_daemon.provider.errors import ProviderFailed
 
 
@@ -58,18 +58,25 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
     return [_chunk_text(row) for row in rows]
 
 
-def count_missing(connection: sqlite3.Connection, model: str, bucket_ids: Sequence[str] | None) -> VectorCount:
-    """How many chunks of these buckets have no vector of this model; None is the whole team."""
+def count_missing(
+    connection: sqlite3.Connection,
+    model: str,
+    bucket_ids: Sequence[str] | None,
+    source_ids: Sequence[str] | None = None,
+) -> VectorCount:
+    """How many chunks of these buckets and sources have no vector of this model; None is no limit of that kind."""
     row = connection.execute(
         """
         SELECT coalesce(sum(chunks), 0) AS chunks,
             coalesce(sum(CASE WHEN model_key = :model_key THEN embedded ELSE 0 END), 0) AS embedded
         FROM documents WHERE hidden = 0 AND (:bucket_ids IS NULL OR document_key IN (
             SELECT document_key FROM memberships WHERE bucket_id IN (SELECT value FROM json_each(:bucket_ids))))
+            AND (:source_ids IS NULL OR source_id IN (SELECT value FROM json_each(:source_ids)))
         """,
         {
             "model_key": find_model(connection, model),
-            "bucket_ids": None if bucket_ids is None else json.dumps(list(bucket_ids)),
+            "bucket_ids": as_json(bucket_ids),
+            "source_ids": as_json(source_ids),
         },
     ).fetchone()
     return VectorCount(row["chunks"] - row["embedded"], row["chunks"])

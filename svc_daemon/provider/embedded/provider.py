@@ -20,12 +20,15 @@ from svc_daemon.provider.embedded import documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
+from svc_daemon.provider.embedded.signs import SignsCache
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
 #: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.
 LIST_PAGE = 500
 #: Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond.
 STEPS_PER_LOOK = 2000
+#: Memory for the signs of vectors where none is named: those of some two million.
+SIGNS_BYTES = 128 * 1024**2
 
 
 class EmbeddedProvider:
@@ -38,14 +41,17 @@ class EmbeddedProvider:
         clock: Callable[[], float] = time.monotonic,
         on_broken: Callable[[ProviderError], None] = lambda _: None,
         on_damaged: Callable[[str], None] = lambda _: None,
+        signs_bytes: int = SIGNS_BYTES,
     ) -> None:
         """`clock` gives the seconds that deadlines are in; `on_broken` hears when the disk failed under a file.
 
         That file takes no more writes then, until the process has been started again. `on_damaged` hears, once and on
-        any thread, whose index has to be made again: `delete_team`, then every document.
+        any thread, whose index has to be made again: `delete_team`, then every document. `signs_bytes` is the memory
+        that searches by meaning may keep.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock
+        self._signs = SignsCache(signs_bytes)
 
     def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
         packed = pack(document)
@@ -98,7 +104,7 @@ class EmbeddedProvider:
 
         def work(connection: sqlite3.Connection) -> SearchPage:
             with self._interrupted_at(connection, query.deadline_s):
-                return search(connection, index.counts, query)
+                return search(connection, index, self._signs, query, lambda: self._check(query.deadline_s))
 
         with self._files.translated(team_id):
             return index.database.read(work)
@@ -134,6 +140,7 @@ class EmbeddedProvider:
 
     def delete_team(self, team_id: str) -> None:
         self._files.delete(team_id)
+        self._signs.forget(team_id)
 
     def close(self) -> None:
         self._files.close()
@@ -154,10 +161,13 @@ class EmbeddedProvider:
         if deadline_s is None:
             yield
             return
-        if self._clock() >= deadline_s:
-            raise SearchTimeout
+        self._check(deadline_s)
         connection.set_progress_handler(lambda: self._clock() >= deadline_s, STEPS_PER_LOOK)
         try:
             yield
         finally:
             connection.set_progress_handler(None, STEPS_PER_LOOK)
+
+    def _check(self, deadline_s: float | None) -> None:
+        if deadline_s is not None and self._clock() >= deadline_s:
+            raise SearchTimeout

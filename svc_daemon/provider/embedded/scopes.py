@@ -39,7 +39,7 @@ class Scope:
 
     def parameters(self) -> dict[str, str | None]:
         """The look-ups as JSON lists, or None."""
-        return {"bucket_ids": _as_json(self.checked_buckets), "source_ids": _as_json(self.source_ids)}
+        return {"bucket_ids": as_json(self.checked_buckets), "source_ids": as_json(self.source_ids)}
 
 
 def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> Scope:
@@ -60,5 +60,6 @@ def _chunks_in(connection: sqlite3.Connection, counts: Counts, bucket_id: str) -
     return counts.get("bucket", bucket_id, lambda: memberships.count_bucket_chunks(connection, bucket_id))
 
 
-def _as_json(ids: Sequence[str] | None) -> str | None:
+def as_json(ids: Sequence[str] | None) -> str | None:
+    """The ids as a statement takes them."""
     return None if ids is None else json.dumps(ids)

@@ -1,54 +1,126 @@
-"""Finding chunks by words: BM25 makes the order, the share of the query's idf makes the score."""
+"""Finding chunks by words, by meaning, or by both."""
 
-import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from svc_daemon.core.queries import ParsedQuery, parse_query
-from svc_daemon.core.ranking import coverage, idf
-from svc_daemon.provider.contract import (
-    Hit,
-    KeywordMatch,
-    SearchMode,
-    SearchPage,
-    SearchQuery,
-    TermMatch,
-    chunk_id,
-)
-from svc_daemon.provider.embedded import documents, memberships
-from svc_daemon.provider.embedded.counts import Counts, CountsCache
-from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
+from svc_daemon.core.ranking import fuse, idf
+from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, SearchQuery, VectorCount
+from svc_daemon.provider.embedded.counts import Counts
+from svc_daemon.provider.embedded.embeddings import count_missing
+from svc_daemon.provider.embedded.files import TeamIndex
+from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope, choose_scope
+from svc_daemon.provider.embedded.semantics import find_meaning
+from svc_daemon.provider.embedded.signs import SignsCache
 
 #: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "buckets": 0.0}
+#: The best of each order that are fused.
+CANDIDATES = 100
 
 #: A chunk's key and its BM25, the more the better.
 Ranked = tuple[int, float]
 
 
-def search(connection: sqlite3.Connection, cache: CountsCache, query: SearchQuery) -> SearchPage:
-    """One page of hits, all read in the snapshot of this connection."""
+def search(
+    connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
+) -> SearchPage:
+    """One page of hits, all read in the snapshot of this connection. `check` may raise SearchTimeout."""
     parsed = parse_query(query.text)
-    warnings = tuple(_warnings(parsed, query))
-    if not parsed.words or _names_nothing(query):
-        return SearchPage(warnings=warnings)
-    counts = cache.at(connection)
-    scope = choose_scope(connection, counts, query)
-    ranked = _rank(connection, parsed.words, scope, query)
-    hits = _hits(connection, ranked[: query.limit], _weights(connection, counts, parsed.words), query.offset)
-    return SearchPage(hits=tuple(hits), has_more=len(ranked) > query.limit, warnings=warnings)
+    mode = query.mode if query.vector is not None else SearchMode.KEYWORD
+    if _names_nothing(query):
+        return SearchPage(mode=mode)
+    counts = index.counts.at(connection)
+    question = Question(
+        mode=mode,
+        weights=_weights(connection, counts, parsed.words),
+        meaning=None if mode is SearchMode.KEYWORD else find_meaning(connection, index, query, cache, check),
+        explain=query.explain,
+    )
+    order = _ORDERS[mode](connection, counts, question, query)
+    return SearchPage(
+        hits=tuple(read_hits(connection, question, order[: query.limit], query.offset)),
+        has_more=len(order) > query.limit,
+        mode=mode,
+        warnings=tuple(_warnings(connection, counts, parsed, mode, query)),
+    )
 
 
 def _names_nothing(query: SearchQuery) -> bool:
     return any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids))
 
 
-def _warnings(parsed: ParsedQuery, query: SearchQuery) -> Iterator[str]:
-    if parsed.words_left_out:
+def _warnings(
+    connection: sqlite3.Connection, counts: Counts, parsed: ParsedQuery, mode: SearchMode, query: SearchQuery
+) -> Iterator[str]:
+    if parsed.words_left_out and mode is not SearchMode.SEMANTIC:
         yield f"The query is long: its last {parsed.words_left_out} words were left out."
-    if query.mode is SearchMode.SEMANTIC:
-        yield "The search went by keyword: this index holds no vectors."
+    if query.mode is SearchMode.SEMANTIC and mode is SearchMode.KEYWORD:
+        yield "The search went by keyword: there is no vector of the query."
+    if mode is SearchMode.KEYWORD:
+        return
+    missing, chunks = _count_missing(connection, counts, query)
+    if missing:
+        way = "can't be found by meaning" if mode is SearchMode.SEMANTIC else "are found by their words alone"
+        yield f"{missing} of {chunks} passages have no vectors yet and {way}."
+
+
+def _count_missing(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> VectorCount:
+    """How many chunks of the scope lack a vector of the query's model: known already where nothing has changed."""
+    model = query.vector.model if query.vector else ""
+    if query.source_ids is not None:
+        return count_missing(connection, model, query.bucket_ids, query.source_ids)
+    (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
+    place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
+    missing = counts.get(
+        f"missing {revision} {model}", place, lambda: count_missing(connection, model, query.bucket_ids).missing
+    )
+    chunks = counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks)
+    return VectorCount(missing, chunks)
+
+
+def _by_words(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+    if not question.weights:
+        return []
+    ranked = _rank(connection, tuple(question.weights), choose_scope(connection, counts, query), query)
+    return [
+        Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25))
+        for rank, (key, bm25) in enumerate(ranked, start=query.offset + 1)
+    ]
+
+
+def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+    meaning = question.meaning
+    if meaning is None:
+        return []
+    near = meaning.rank(connection, query, query.offset + query.limit + 1)
+    placed = [Placed(key, semantic=meaning.match(rank, cosine)) for rank, (key, cosine) in enumerate(near, start=1)]
+    return placed[query.offset :]
+
+
+def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
+    """The fused order. Where more is wanted than candidates, there are more of these."""
+    count = max(CANDIDATES, query.offset + query.limit + 1)
+    first = replace(query, offset=0, limit=count - 1)
+    words = {placed.key: placed for placed in _by_words(connection, counts, question, first)}
+    meaning = {placed.key: placed for placed in _by_meaning(connection, counts, question, first)}
+    fused = fuse(list(words), list(meaning))[query.offset : query.offset + query.limit + 1]
+    return [
+        Placed(
+            key,
+            keyword=words[key].keyword if key in words else None,
+            semantic=meaning[key].semantic if key in meaning else None,
+            fused=score,
+        )
+        for key, score in fused
+    ]
+
+
+#: How each mode makes the page that was asked for, with one more behind it if there is one.
+_ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
 def _expression(words: Sequence[str]) -> str:
@@ -98,52 +170,3 @@ def _count_chunks(connection: sqlite3.Connection, word: str) -> int:
         "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", (_expression([word]),)
     ).fetchone()
     return int(count)
-
-
-def _hits(
-    connection: sqlite3.Connection, ranked: Sequence[Ranked], weights: Mapping[str, float], offset: int
-) -> Iterator[Hit]:
-    keys = json.dumps([key for key, _ in ranked])
-    rows = _chunk_rows(connection, keys)
-    having = {word: _keys_having(connection, word, keys) for word in weights}
-    for rank, (key, bm25) in enumerate(ranked, start=offset + 1):
-        matched = [word for word in weights if key in having[word]]
-        row = rows[key]
-        yield Hit(
-            chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
-            source_id=row["source_id"],
-            generation=row["generation"],
-            bucket_ids=memberships.list_buckets(connection, key >> ORDINAL_BITS),
-            chunk=documents.chunk_from_row(row),
-            score=coverage(weights, matched),
-            rank=rank,
-            matches=tuple(TermMatch(term=word, idf=weights[word]) for word in matched),
-            keyword=KeywordMatch(rank=rank, bm25=bm25),
-            semantic=None,
-            fused=None,
-        )
-
-
-def _chunk_rows(connection: sqlite3.Connection, keys: str) -> dict[int, sqlite3.Row]:
-    rows = connection.execute(
-        """
-        SELECT c.*, d.source_id, d.generation FROM chunks AS c
-        JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
-        WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
-        """,
-        {"keys": keys, "ordinal_bits": ORDINAL_BITS},
-    )
-    return {row["chunk_key"]: row for row in rows}
-
-
-def _keys_having(connection: sqlite3.Connection, word: str, keys: str) -> frozenset[int]:
-    """Which of these chunks have the word, as the index sees words: stemmed, and without accents."""
-    # The plus keeps FTS5 from seeking each key by itself: one walk through the word's postings is cheaper.
-    rows = connection.execute(
-        """
-        SELECT rowid FROM chunk_index
-        WHERE chunk_index MATCH :expression AND +rowid IN (SELECT value FROM json_each(:keys))
-        """,
-        {"expression": _expression([word]), "keys": keys},
-    )
-    return frozenset(row["rowid"] for row in rows)

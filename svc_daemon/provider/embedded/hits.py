@@ -1,0 +1,135 @@
+"""Chunks that were chosen, as hits: their text and place, the words they have, how near they are, and the score."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from svc_daemon.core.ranking import coverage, hybrid_score, semantic_score
+from svc_daemon.provider.contract import Hit, KeywordMatch, SearchMode, SemanticMatch, TermMatch, chunk_id
+from svc_daemon.provider.embedded import documents, memberships
+from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
+from svc_daemon.provider.embedded.semantics import Meaning
+
+#: The columns of the index that hold a document's own words.
+PARTS = ("title", "headings", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is known of a query before anything is ranked."""
+
+    mode: SearchMode
+    #: The idf of each word, in the order of the query.
+    weights: Mapping[str, float]
+    #: None where the search goes by keyword, or nothing can be compared with the query's vector.
+    meaning: Meaning | None
+    explain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A chunk in the order, with its places in the orders that this was made of."""
+
+    key: int
+    keyword: KeywordMatch | None = None
+    semantic: SemanticMatch | None = None
+    fused: float | None = None
+
+
+def read_hits(
+    connection: sqlite3.Connection, question: Question, order: Sequence[Placed], offset: int
+) -> Iterator[Hit]:
+    """The hits of a page; `offset` is how many were passed over."""
+    keys = [placed.key for placed in order]
+    rows = _chunk_rows(connection, keys)
+    found = _Found(
+        {word: _keys_having(connection, word, keys) for word in question.weights},
+        _parts(connection, question, keys) if question.explain else {},
+        _measure_others(connection, question, order),
+    )
+    for rank, placed in enumerate(order, start=offset + 1):
+        key, row = placed.key, rows[placed.key]
+        matched = [word for word in question.weights if key in found.words[word]]
+        semantic = placed.semantic or found.others.get(key)
+        yield Hit(
+            chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
+            source_id=row["source_id"],
+            generation=row["generation"],
+            bucket_ids=memberships.list_buckets(connection, key >> ORDINAL_BITS),
+            chunk=documents.chunk_from_row(row),
+            score=_score(question.mode, coverage(question.weights, matched), semantic),
+            rank=rank,
+            matches=tuple(_match(question, found, word, key) for word in matched),
+            keyword=placed.keyword,
+            semantic=semantic,
+            fused=placed.fused,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was looked up for all hits of a page at once."""
+
+    #: For each word, the chunks that have it.
+    words: Mapping[str, frozenset[int]]
+    #: The same for a word in one part of a chunk, where that was asked for.
+    parts: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    #: How near those are that did not come by meaning.
+    others: Mapping[int, SemanticMatch] = field(default_factory=dict)
+
+
+def _match(question: Question, found: _Found, word: str, key: int) -> TermMatch:
+    parts = tuple(part for part in PARTS if key in found.parts.get((word, part), ()))
+    return TermMatch(term=word, idf=question.weights[word], parts=parts)
+
+
+def _score(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
+    if mode is SearchMode.KEYWORD:
+        return covered
+    cosine = semantic.cosine if semantic else None
+    return hybrid_score(covered, cosine) if mode is SearchMode.HYBRID else semantic_score(cosine or 0.0)
+
+
+def _measure_others(
+    connection: sqlite3.Connection, question: Question, order: Sequence[Placed]
+) -> dict[int, SemanticMatch]:
+    meaning = question.meaning
+    others = [placed.key for placed in order if placed.semantic is None]
+    if meaning is None or not others:
+        return {}
+    measured = meaning.measure(connection, others)
+    return {key: meaning.match(None, cosine) for key, cosine in measured.items()}
+
+
+def _parts(
+    connection: sqlite3.Connection, question: Question, keys: Sequence[int]
+) -> dict[tuple[str, str], frozenset[int]]:
+    return {(word, part): _keys_having(connection, word, keys, (part,)) for word in question.weights for part in PARTS}
+
+
+def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, sqlite3.Row]:
+    rows = connection.execute(
+        """
+        SELECT c.*, d.source_id, d.generation FROM chunks AS c
+        JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
+        WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
+        """,
+        {"keys": json.dumps(keys), "ordinal_bits": ORDINAL_BITS},
+    )
+    return {row["chunk_key"]: row for row in rows}
+
+
+def _keys_having(
+    connection: sqlite3.Connection, word: str, keys: Sequence[int], parts: Sequence[str] = PARTS
+) -> frozenset[int]:
+    """Which of these chunks have the word in these parts, as the index sees words: stemmed, and without accents."""
+    # The plus keeps FTS5 from seeking each key by itself: one walk through the word's postings is cheaper.
+    rows = connection.execute(
+        """
+        SELECT rowid FROM chunk_index
+        WHERE chunk_index MATCH :expression AND +rowid IN (SELECT value FROM json_each(:keys))
+        """,
+        {"expression": f'{{{" ".join(parts)}}} : "{word}"', "keys": json.dumps(keys)},
+    )
+    return frozenset(row["rowid"] for row in rows)

@@ -1,0 +1,98 @@
+"""Finding chunks by meaning: the signs of all vectors choose, the vectors themselves make the order."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+
+from svc_daemon.provider.contract import QueryVector, SearchQuery, SemanticMatch
+from svc_daemon.provider.embedded.files import TeamIndex
+from svc_daemon.provider.embedded.memberships import distinct
+from svc_daemon.provider.embedded.signs import Place, SignsCache
+from svc_daemon.provider.errors import ProviderFailed
+
+#: Chunks that are chosen by signs and then measured in full.
+MEASURED = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """A query's vector, and the vectors of an index that may be compared with it."""
+
+    index: TeamIndex
+    model_key: int
+    vector: QueryVector
+    cache: SignsCache
+    #: Raises SearchTimeout once the deadline has passed.
+    check: Callable[[], None]
+
+    def rank(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[tuple[int, float]]:
+        """Up to `count` chunks within the query's buckets and sources, nearest first, each with its cosine, above 0."""
+        measured = self.measure(connection, self._choose(connection, query))
+        near = [(key, cosine) for key, cosine in measured.items() if cosine > 0]
+        return nsmallest(count, near, key=lambda item: (-item[1], item[0]))
+
+    def measure(self, connection: sqlite3.Connection, keys: Iterable[int]) -> dict[int, float]:
+        """The cosine of each of these chunks that has a vector."""
+        from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
+
+        rows = connection.execute(
+            """
+            SELECT v.chunk_key, v.vector FROM vectors AS v JOIN signs AS s USING (chunk_key)
+            WHERE s.model_key = :model_key AND v.chunk_key IN (SELECT value FROM json_each(:keys))
+            """,
+            {"model_key": self.model_key, "keys": json.dumps(list(keys))},
+        ).fetchall()
+        found = arrays.cosines([row["vector"] for row in rows], self.vector.values)
+        return {row["chunk_key"]: cosine for row, cosine in zip(rows, found, strict=True)}
+
+    def match(self, rank: int | None, cosine: float) -> SemanticMatch:
+        return SemanticMatch(rank=rank, cosine=cosine, model=self.vector.model)
+
+    def _choose(self, connection: sqlite3.Connection, query: SearchQuery) -> list[int]:
+        from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
+
+        (wanted,) = arrays.pack_signs([self.vector.values])
+        document_keys = None if query.source_ids is None else _keys_of(connection, query.source_ids)
+        chosen: dict[int, int] = {}
+        for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
+            signs = self.cache.at(connection, Place(self.index, self.model_key, bucket_id))
+            if signs is not None:
+                best = arrays.nearest(signs, wanted, MEASURED, document_keys, self.check)
+                chosen |= {key: differences for differences, key in best}
+        return nsmallest(MEASURED, chosen, key=lambda key: (chosen[key], key))
+
+
+def find_meaning(
+    connection: sqlite3.Connection, index: TeamIndex, query: SearchQuery, cache: SignsCache, check: Callable[[], None]
+) -> Meaning | None:
+    """What the query means to this index; None where that has no vector of the query's model.
+
+    Raises ProviderFailed where the vector is not of the length that the model's others have.
+    """
+    if query.vector is None:
+        return None
+    row = connection.execute(
+        "SELECT model_key, vector_bytes FROM models WHERE name = :name", {"name": query.vector.model}
+    ).fetchone()
+    if row is None:
+        return None
+    if len(query.vector.values) != row["vector_bytes"]:
+        raise ProviderFailed(
+            f"The query's vector has {len(query.vector.values)} bytes; those of {query.vector.model} have "
+            f"{row['vector_bytes']}.",
+            retryable=False,
+        )
+    return Meaning(index=index, model_key=row["model_key"], vector=query.vector, cache=cache, check=check)
+
+
+def _keys_of(connection: sqlite3.Connection, source_ids: Sequence[str]) -> list[int]:
+    rows = connection.execute(
+        """
+        SELECT document_key FROM documents
+        WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))
+        """,
+        {"source_ids": json.dumps(list(source_ids))},
+    )
+    return [row["document_key"] for row in rows]

@@ -1,0 +1,147 @@
+"""The signs of vectors in memory, for each bucket that is searched: read once, then kept in step with the file.
+
+What is kept belongs to one state of the index. A later search takes it as it is where no document and no vector has
+changed; else it reads only the documents that have. What was used longest ago goes when the memory is full.
+"""
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from svc_daemon.provider.embedded.files import TeamIndex
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS
+
+if TYPE_CHECKING:
+    from svc_daemon.provider.embedded.arrays import Signs
+
+#: Documents that are read at a time: what was read is kept where a search ends in between.
+READ_DOCUMENTS = 5000
+#: What Python takes for a document's entry.
+DOCUMENT_BYTES = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whose signs they are: of one model, in one bucket or, with None, in the whole index."""
+
+    index: TeamIndex
+    model_key: int
+    bucket_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The signs of a place."""
+
+    #: Of the index and of its vectors, where all is there; None where reading was interrupted.
+    revisions: tuple[int, int] | None = None
+    #: Documents that are in, each with its `embedded_at`.
+    documents: dict[int, int] = field(default_factory=dict)
+    signs: "Signs | None" = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.documents) * DOCUMENT_BYTES + (self.signs.size_bytes if self.signs else 0)
+
+
+class SignsCache:
+    """Signs of the places searched last, in bounded memory. Thread-safe."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Place, Held] = OrderedDict()
+        self._size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """What is held now."""
+        return self._size_bytes
+
+    def at(self, connection: sqlite3.Connection, place: Place) -> "Signs | None":
+        """The signs of this place in the snapshot which this connection reads; None where it has none."""
+        revisions = _revisions(connection)
+        held = self._find(place)
+        if held.revisions != revisions:
+            held = self._refresh(connection, place, held, revisions)
+        return held.signs
+
+    def forget(self, team_id: str) -> None:
+        """Let go of what a team's index had."""
+        with self._lock:
+            for place in [place for place in self._held if place.index.team_id == team_id]:
+                self._size_bytes -= self._held.pop(place).size_bytes
+
+    def _find(self, place: Place) -> Held:
+        with self._lock:
+            if place not in self._held:
+                return Held()
+            self._held.move_to_end(place)
+            return self._held[place]
+
+    def _refresh(self, connection: sqlite3.Connection, place: Place, held: Held, revisions: tuple[int, int]) -> Held:
+        from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
+
+        wanted = _list_documents(connection, place)
+        documents = {key: at for key, at in held.documents.items() if wanted.get(key) == at}
+        parts = [held.signs]
+        if held.signs is not None and len(documents) < len(held.documents):
+            parts = [arrays.keep(held.signs, documents)]
+        missing = (key for key in wanted if key not in documents)
+        is_whole = False
+        try:
+            while batch := list(islice(missing, READ_DOCUMENTS)):
+                parts.append(arrays.read_signs(_read(connection, place, batch)))
+                documents |= {key: wanted[key] for key in batch}
+            is_whole = True
+        finally:
+            fresh = Held(revisions if is_whole else None, documents, arrays.join(parts))
+            self._keep(place, fresh)
+        return fresh
+
+    def _keep(self, place: Place, fresh: Held) -> None:
+        with self._lock:
+            held = self._held.get(place, Held())
+            if held.revisions is not None and (fresh.revisions is None or fresh.revisions < held.revisions):
+                return
+            self._held[place] = fresh
+            self._held.move_to_end(place)
+            self._size_bytes += fresh.size_bytes - held.size_bytes
+            while self._size_bytes > self._limit_bytes:
+                _, oldest = self._held.popitem(last=False)
+                self._size_bytes -= oldest.size_bytes
+
+
+def _revisions(connection: sqlite3.Connection) -> tuple[int, int]:
+    row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
+    return row["revision"], row["vector_revision"]
+
+
+def _list_documents(connection: sqlite3.Connection, place: Place) -> dict[int, int]:
+    """Each document of the place that has vectors, with its `embedded_at`."""
+    rows = connection.execute(
+        """
+        SELECT document_key, embedded_at FROM documents
+        WHERE hidden = 0 AND model_key = :model_key AND embedded > 0 AND (:bucket_id IS NULL OR document_key IN (
+            SELECT document_key FROM memberships WHERE bucket_id = :bucket_id))
+        """,
+        {"model_key": place.model_key, "bucket_id": place.bucket_id},
+    )
+    return dict(tuple(row) for row in rows)
+
+
+def _read(connection: sqlite3.Connection, place: Place, document_keys: Sequence[int]) -> list[tuple[int, bytes]]:
+    rows = connection.execute(
+        """
+        SELECT s.chunk_key, s.signs FROM json_each(:document_keys) AS d
+        CROSS JOIN signs AS s ON s.chunk_key BETWEEN d.value << :bits AND (d.value + 1 << :bits) - 1
+        WHERE s.model_key = :model_key
+        """,
+        {"document_keys": json.dumps(document_keys), "bits": ORDINAL_BITS, "model_key": place.model_key},
+    )
+    return [tuple(row) for row in rows]
