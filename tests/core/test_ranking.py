@@ -1,4 +1,4 @@
-"""Weights of words, and the share of a query that a chunk covers."""
+"""Weights of words, the share of a query that a chunk covers, and two orders made one."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.ranking import coverage, idf
+from svc_daemon.core.ranking import coverage, fuse, hybrid_score, idf, semantic_score
 
 WEIGHTS = {"quick": 1.0, "fox": 3.0}
 
@@ -48,3 +48,37 @@ def test_a_rarer_word_weighs_more(total: int, having: int) -> None:
 @given(st.dictionaries(st.text(min_size=1), st.floats(1e-9, 1e3), min_size=1))
 def test_all_words_are_the_whole_query(weights: dict[str, float]) -> None:
     assert coverage(weights, weights) == pytest.approx(1)
+
+
+def test_what_stands_in_both_orders_comes_before_what_stands_in_one() -> None:
+    fused = fuse(["a", "b", "c"], ["c", "d"])
+    assert [item for item, _ in fused] == ["c", "a", "b", "d"]
+    assert dict(fused)["c"] == pytest.approx(1 / 63 + 1 / 61)
+    assert dict(fused)["d"] == pytest.approx(1 / 62)
+
+
+def test_of_equal_ones_the_first_order_s_come_first() -> None:
+    assert [item for item, _ in fuse(["a"], ["b"])] == ["a", "b"]
+    assert [item for item, _ in fuse(["b"], ["a"])] == ["b", "a"]
+    assert fuse([], []) == []
+
+
+@given(st.lists(st.integers(), unique=True), st.lists(st.integers(), unique=True))
+def test_a_fusion_loses_nothing_and_doubles_nothing(first: list[int], second: list[int]) -> None:
+    fused = fuse(first, second)
+    assert {item for item, _ in fused} == {*first, *second}
+    assert len(fused) == len({*first, *second})
+    assert all(0 < score <= 2 / 61 for _, score in fused)
+
+
+HYBRIDS = [(1.0, 1.0, 1.0), (1.0, 0.0, 0.5), (0.5, -1.0, 0.25), (0.0, 0.6, 0.3), (0.7, None, 0.7), (0.0, 1.1, 0.5)]
+
+
+@pytest.mark.parametrize(("covered", "cosine", "score"), HYBRIDS)
+def test_a_hybrid_score_is_the_mean_or_that_of_the_words(covered: float, cosine: float | None, score: float) -> None:
+    assert hybrid_score(covered, cosine) == pytest.approx(score)
+
+
+@pytest.mark.parametrize(("cosine", "score"), [(-0.2, 0.0), (0.0, 0.0), (0.4, 0.4), (1.0000001, 1.0)])
+def test_a_semantic_score_keeps_to_0_and_1(cosine: float, score: float) -> None:
+    assert semantic_score(cosine) == score

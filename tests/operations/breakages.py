@@ -144,6 +144,18 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         "the document of {shared} counts 99 chunks in {other}",
         True,
     ),
+    "vectors counted wrong": (
+        lambda w: w.change_index(f"UPDATE documents SET embedded = 3, model_key = 1 WHERE source_id = '{w.shared}'"),
+        "I7",
+        "the document of {shared} has 0 vectors, its row counts 3",
+        True,
+    ),
+    "vector of a chunk that is gone": (
+        lambda w: w.change_index("INSERT INTO vectors (chunk_key, vector) VALUES (1 << 40, x'00')"),
+        "I8",
+        "there are 1 vectors of chunks that are not there",
+        True,
+    ),
     "finalized without a source": (
         lambda w: _end_session(w, "finalized"),
         "I7",

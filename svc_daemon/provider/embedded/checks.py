@@ -59,6 +59,19 @@ _COUNTS = (
         " HAVING count(*) > 0",
         "the postings name {found} chunks that are not there",
     ),
+    _Count(
+        "I7",
+        "SELECT d.source_id, d.embedded AS told, (SELECT count(*) FROM signs AS s JOIN vectors AS v USING (chunk_key)"
+        " WHERE s.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1"
+        " AND s.model_key = d.model_key) AS found FROM documents AS d WHERE d.hidden = 0 AND told <> found",
+        "the document of {source_id} has {found} vectors, its row counts {told}",
+    ),
+    _Count(
+        "I8",
+        "SELECT count(*) AS found FROM vectors WHERE chunk_key NOT IN (SELECT chunk_key FROM chunks)"
+        " HAVING count(*) > 0",
+        "there are {found} vectors of chunks that are not there",
+    ),
 )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from svc_daemon.provider.embedded.arrays import Signs
 
 #: Documents that are read at a time: what was read is kept where a search ends in between.
-READ_DOCUMENTS = 5000
+BATCH_DOCUMENTS = 5000
 #: What Python takes for a document's entry.
 DOCUMENT_BYTES = 150
 
@@ -52,8 +52,9 @@ class Held:
 class SignsCache:
     """Signs of the places searched last, in bounded memory. Thread-safe."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, batch_documents: int = BATCH_DOCUMENTS) -> None:
         self._limit_bytes = limit_bytes
+        self._batch_documents = batch_documents
         self._lock = threading.Lock()
         self._held: OrderedDict[Place, Held] = OrderedDict()
         self._size_bytes = 0
@@ -95,7 +96,7 @@ class SignsCache:
         missing = (key for key in wanted if key not in documents)
         is_whole = False
         try:
-            while batch := list(islice(missing, READ_DOCUMENTS)):
+            while batch := list(islice(missing, self._batch_documents)):
                 parts.append(arrays.read_signs(_read(connection, place, batch)))
                 documents |= {key: wanted[key] for key in batch}
             is_whole = True

@@ -1,0 +1,205 @@
+"""The embedded provider's vectors: what its files and its memory promise besides the contract."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.provider.contract import QueryVector, SearchMode, SearchQuery
+from svc_daemon.provider.embedded import writing
+from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.provider.embedded.signs import Place, SignsCache
+from svc_daemon.provider.errors import SearchTimeout
+from tests.provider.samples import MODEL, TEAM, make_document, unit
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def provider(folder: Path) -> Iterator[EmbeddedProvider]:
+    provider = EmbeddedProvider(folder)
+    yield provider
+    provider.close()
+
+
+def put(provider: EmbeddedProvider, source_id: str, *vectors: bytes, bucket: str = "bkt_1") -> None:
+    """A document of so many chunks, with these vectors."""
+    provider.put_document(TEAM, make_document(source_id, *(f"n{n}" for n in range(len(vectors)))), [bucket])
+    names = [f"chk_{source_id.removeprefix('src_')}_1_{n}" for n in range(len(vectors))]
+    provider.put_vectors(TEAM, MODEL, list(zip(names, vectors, strict=True)))
+
+
+def found(
+    provider: EmbeddedProvider, *numbers: float, bucket: str = "bkt_1", deadline_s: float | None = None
+) -> list[str]:
+    """Ids of chunks, nearest first."""
+    query = SearchQuery(
+        text="x",
+        mode=SearchMode.SEMANTIC,
+        vector=QueryVector(model=MODEL, values=unit(*numbers)),
+        bucket_ids=[bucket],
+        deadline_s=deadline_s,
+    )
+    return [hit.chunk_id for hit in provider.search(TEAM, query).hits]
+
+
+def rows(file: Path, table: str) -> int:
+    with closing(sqlite3.connect(file)) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_a_large_document_takes_its_vectors_along(provider: EmbeddedProvider, folder: Path) -> None:
+    count = SLICE_CHUNKS + 10
+    chance = random.Random(6)
+    numbers = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(count)]
+    put(provider, "src_1", *[unit(*each) for each in numbers])
+    provider.set_title(TEAM, "src_1", "new")
+    provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
+    assert provider.count_unembedded(TEAM, MODEL, ["bkt_2"]) == (0, count)
+    for ordinal in (0, count - 1):
+        assert found(provider, *numbers[ordinal], bucket="bkt_2")[0] == f"chk_1_1_{ordinal}"
+    assert (rows(folder / f"{TEAM}.db", "vectors"), rows(folder / f"{TEAM}.db", "signs")) == (count, count)
+
+
+def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(folder: Path) -> None:
+    """Between the slices of a copy the original gets a vector: the copy counts only what it has."""
+    provider = EmbeddedProvider(folder)
+    put(provider, "src_1", *[unit(1, 1)] * (SLICE_CHUNKS + 10))
+    file = folder / f"{TEAM}.db"
+    provider.close()
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        # As if the copy had been made before this chunk had its vector.
+        connection.execute("DELETE FROM vectors WHERE chunk_key & 1048575 = 5")
+        connection.execute("DELETE FROM signs WHERE chunk_key & 1048575 = 5")
+    provider = EmbeddedProvider(folder)
+    provider.set_title(TEAM, "src_1", "new")
+    assert [chunk.chunk_id for chunk in provider.list_unembedded(TEAM, MODEL, 9)] == ["chk_1_1_5"]
+    provider.close()
+
+
+def test_a_removed_vector_can_not_be_read_in_the_file(provider: EmbeddedProvider, folder: Path) -> None:
+    secret, dropped, kept = (unit(*(chance.gauss(0, 1) for _ in range(96))) for chance in map(random.Random, range(3)))
+    put(provider, "src_0", kept)
+    put(provider, "src_1", secret)
+    provider.delete_document(TEAM, "src_1")
+    provider.put_document(TEAM, make_document("src_2", "x"), [])
+    provider.put_vectors(TEAM, "old", [("chk_2_1_0", dropped)])
+    provider.drop_vectors(TEAM, MODEL)
+    provider.close()
+    content = (folder / f"{TEAM}.db").read_bytes()
+    assert [vector in content for vector in (secret, dropped, kept)] == [False, False, True]
+
+
+def test_dropping_goes_past_one_slice(provider: EmbeddedProvider, folder: Path) -> None:
+    put(provider, "src_1", *[unit(1, 1)] * (2 * SLICE_CHUNKS + 1))
+    provider.drop_vectors(TEAM, None)
+    assert (rows(folder / f"{TEAM}.db", "vectors"), rows(folder / f"{TEAM}.db", "signs")) == (0, 0)
+
+
+def test_a_document_that_takes_a_removed_one_s_place_is_not_taken_for_it(provider: EmbeddedProvider) -> None:
+    put(provider, "src_1", unit(1, 0))
+    assert found(provider, 1, 0) == ["chk_1_1_0"]
+    provider.delete_document(TEAM, "src_1")
+    put(provider, "src_2", unit(0, 1))
+    assert found(provider, 1, 0) == []
+    assert found(provider, 0, 1) == ["chk_2_1_0"]
+
+
+def test_what_does_not_fit_into_memory_is_found_all_the_same(folder: Path) -> None:
+    provider = EmbeddedProvider(folder, signs_bytes=1)
+    put(provider, "src_1", unit(1, 0), unit(1, 1))
+    for _ in range(2):
+        assert found(provider, 1, 0) == ["chk_1_1_0", "chk_1_1_1"]
+    provider.close()
+
+
+def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> None:
+    ticks: list[float] = []
+    provider = EmbeddedProvider(folder, clock=lambda: ticks.pop(0) if ticks else 2.0)
+    put(provider, "src_1", *[unit(1, n + 1) for n in range(50)])
+    # In time when the search begins; the look before the signs are compared finds the deadline passed.
+    ticks[:] = [0.0]
+    with pytest.raises(SearchTimeout):
+        found(provider, 1, 1, deadline_s=1.0)
+    assert found(provider, 1, 1)[0] == "chk_1_1_0"
+    provider.close()
+
+
+# What is held in memory
+
+
+@pytest.fixture
+def index(provider: EmbeddedProvider, folder: Path) -> Iterator[TeamIndex]:
+    """The team's index, with ten documents of one chunk each in each of ten buckets."""
+    for number in range(100):
+        put(provider, f"src_{number:02}", unit(1, number), bucket=f"bkt_{number // 10}")
+    provider.close()
+    files = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
+    yield files.get(TEAM)
+    files.close()
+
+
+def held(index: TeamIndex, cache: SignsCache, bucket: str | None, most: int = 99) -> tuple[int, int]:
+    """How many chunks the cache has of a bucket, and how many statements read their signs; interrupted after `most`."""
+    statements: list[str] = []
+
+    def reads() -> int:
+        return sum("JOIN signs" in statement for statement in statements)
+
+    def work(connection: sqlite3.Connection) -> int:
+        connection.set_trace_callback(statements.append)
+        connection.set_progress_handler(lambda: reads() > most, 10)
+        try:
+            signs = cache.at(connection, Place(index, 1, bucket))
+        finally:
+            connection.set_progress_handler(None, 10)
+            connection.set_trace_callback(None)
+        return 0 if signs is None else int(signs.keys.size)
+
+    return index.database.read(work), reads()
+
+
+def test_signs_are_read_once(index: TeamIndex) -> None:
+    cache = SignsCache(10**6)
+    assert held(index, cache, "bkt_1") == (10, 1)
+    assert held(index, cache, "bkt_1") == (10, 0)
+    assert held(index, cache, None) == (100, 1)
+
+
+def test_after_a_change_only_what_changed_is_read(index: TeamIndex) -> None:
+    cache = SignsCache(10**6)
+    held(index, cache, "bkt_1")
+    writing.delete(index.database, "src_15")
+    assert held(index, cache, "bkt_1") == (9, 0)
+    writing.set_buckets(index.database, "src_25", 1, ["bkt_1"])
+    assert held(index, cache, "bkt_1") == (10, 1)
+
+
+def test_memory_is_bounded_and_what_was_used_last_stays(index: TeamIndex) -> None:
+    cache = SignsCache(10**6)
+    held(index, cache, "bkt_0")
+    cache = SignsCache(3 * cache.size_bytes)
+    for bucket in ("bkt_0", "bkt_1", "bkt_2", "bkt_0", "bkt_3"):
+        held(index, cache, bucket)
+    assert [held(index, cache, bucket)[1] for bucket in ("bkt_0", "bkt_2", "bkt_3")] == [0, 0, 0]
+    assert held(index, cache, "bkt_1") == (10, 1)
+    full = cache.size_bytes
+    cache.forget("another")
+    assert cache.size_bytes == full > 0
+    cache.forget(TEAM)
+    assert cache.size_bytes == 0
+
+
+def test_what_was_read_before_an_interrupt_is_not_read_again(index: TeamIndex) -> None:
+    cache = SignsCache(10**6, batch_documents=10)
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        held(index, cache, None, most=6)
+    assert held(index, cache, None) == (100, 4)
