@@ -201,7 +201,12 @@ def open_context(
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
     wakes = Wakes()
-    provider = EmbeddedProvider(files.index, on_broken=hear_broken, on_damaged=on_loop(wakes.tell_damaged))
+    provider = EmbeddedProvider(
+        files.index,
+        on_broken=hear_broken,
+        on_damaged=on_loop(wakes.tell_damaged),
+        signs_bytes=limits.vector_memory_bytes,
+    )
     stack.callback(provider.close)
     blobs = Blobs(files, executor, lambda: secrets.token_hex(16), hear_broken)
     return Context(

@@ -76,6 +76,8 @@ class Limits:
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: How long a search may take before it is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
+    #: Memory that searches by meaning may keep: some 60 bytes a passage of the buckets searched last.
+    vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
     #: Memory of the child that reads one document.
     extract_memory_bytes: int = field(default=1024**3, metadata={"unit": "bytes"})
     #: Processor time of the child that reads one document.

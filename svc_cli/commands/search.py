@@ -11,7 +11,7 @@ from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import cut, place_of
+from svc_cli.render import cut, place_of, table
 
 app = new_app()
 
@@ -76,7 +76,7 @@ def _block(console: Console, number: int, result: dict[str, Any], stems: set[str
     lines = [head + facts, *([f"   {console.paint(headings, 'cyan')}"] if headings else [])]
     lines += [f"   {line}" for line in _passage(console, result["text"], stems)]
     if result.get("explain"):
-        lines.append("   " + console.paint(_explanation(result["explain"]), "dim"))
+        lines += [f"   {line}" for line in explanation(console, result["explain"]).splitlines()]
     return "\n".join(lines)
 
 
@@ -108,5 +108,19 @@ def _stems(query: str) -> set[str]:
     return {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
 
 
-def _explanation(explain: dict[str, Any]) -> str:
-    return "  ".join(f"{key}={value}" for key, value in explain.items())
+def explanation(console: Console, explain: dict[str, Any]) -> str:
+    """A table of what found the passage: its words one by one, its meaning, and both together."""
+    keyword, semantic, fused = explain["keyword"], explain["semantic"], explain["fused"]
+    covers = f"covers {explain['coverage']:.0%} of the query"
+    bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""
+    rows = [("words", keyword["rank"] if keyword else None, bm25, covers)]
+    rows += [(f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", _parts(term)) for term in explain["terms"]]
+    if semantic:
+        rows.append(("meaning", semantic["rank"], f"cosine {semantic['cosine']:.3f}", clean(semantic["model"])))
+    if fused is not None:
+        rows.append(("both", explain["rank"], f"fused {fused:.4f}", ""))
+    return table(console, ("found by", "rank", "scored", ""), rows)
+
+
+def _parts(term: dict[str, Any]) -> str:
+    return f"in {', '.join(term['parts'])}" if term["parts"] else ""

@@ -73,6 +73,7 @@ FIND = {
     "buckets": "Ids or slugs.",
     "max_num_results": "1 to {search_results}.",
     "mode": "hybrid, keyword or semantic.",
+    "explain": "true: say of each result how it was found and scored.",
 }
 VERIFY = {"verify": "provider: ask the index itself too."}
 PART = {

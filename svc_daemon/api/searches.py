@@ -6,10 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, whole_number
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, flag, whole_number
 from svc_daemon.api.sources import view_location
 from svc_daemon.core import api_keys
 from svc_daemon.operations.searches import Found, search
+from svc_daemon.provider.contract import Hit, KeywordMatch, SemanticMatch
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import searches as wire
 
@@ -46,6 +47,8 @@ def _fields(request: Request) -> dict[str, Any]:
         fields["mode"] = query["mode"]
     if "max_num_results" in query:
         fields["max_num_results"] = whole_number(query["max_num_results"])
+    if "explain" in query:
+        fields["explain"] = flag("explain", query["explain"])
     return fields
 
 
@@ -63,14 +66,26 @@ def _result(found: Found, *, explain: bool) -> wire.SearchResult:
         metadata=source.metadata,
         text=hit.chunk.text,
         location=view_location(hit.chunk),
-        explain=_explanation(found) if explain else None,
+        explain=_explanation(hit) if explain else None,
     )
 
 
-def _explanation(found: Found) -> dict[str, Any]:
-    hit = found.hit
-    return {
-        "rank": hit.rank,
-        "bm25": hit.keyword.bm25 if hit.keyword else None,
-        "terms": [{"term": match.term, "idf": match.idf} for match in hit.matches],
-    }
+def _explanation(hit: Hit) -> wire.Explanation:
+    return wire.Explanation(
+        rank=hit.rank,
+        fused=hit.fused,
+        coverage=hit.coverage,
+        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
+        keyword=_by_words(hit.keyword),
+        semantic=_by_meaning(hit.semantic),
+    )
+
+
+def _by_words(match: KeywordMatch | None) -> wire.ExplainedKeyword | None:
+    return None if match is None else wire.ExplainedKeyword(rank=match.rank, bm25=match.bm25)
+
+
+def _by_meaning(match: SemanticMatch | None) -> wire.ExplainedMeaning | None:
+    if match is None:
+        return None
+    return wire.ExplainedMeaning(rank=match.rank, cosine=match.cosine, model=match.model)

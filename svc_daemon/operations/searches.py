@@ -30,7 +30,8 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket
 from svc_daemon.operations.maintenance import refuse_in_maintenance
-from svc_daemon.provider.contract import Hit, SearchMode, SearchPage, SearchQuery
+from svc_daemon.operations.query_vectors import choose_matching
+from svc_daemon.provider.contract import Hit, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.agents import find_agent
 from svc_daemon.store.buckets import Bucket, find_bucket, list_buckets, take_census
@@ -236,6 +237,7 @@ async def _ask_until_settled(
     context: Context, key: Key, request: SearchRequest, policy: Policy
 ) -> tuple[Scope, Results]:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
+    matching = await choose_matching(context, request, deadline_s)
     # Some hits may turn out to be gone: ask for a few more than are wanted.
     limit = request.max_num_results * 2 + 5
     find_scope = partial(_find_scope, context=context, key=key, request=request, policy=policy)
@@ -246,7 +248,9 @@ async def _ask_until_settled(
             bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
             source_ids=scope.source_ids,
             limit=limit,
-            mode=SearchMode(request.mode),
+            mode=matching.mode,
+            vector=matching.vector,
+            explain=request.explain,
             deadline_s=deadline_s,
         )
         page = await asyncio.to_thread(_ask, context, key.team_id, query)
@@ -255,7 +259,7 @@ async def _ask_until_settled(
         if judged.is_settled:
             break
         limit *= 1 if judged.is_overtaken else GROWTH
-    return scope, judged.results
+    return scope, replace(judged.results, warnings=(*matching.warnings, *judged.results.warnings))
 
 
 def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:

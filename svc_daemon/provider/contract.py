@@ -8,9 +8,12 @@ never half of it. Only the errors of `errors` come out.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from svc_daemon.core.documents import Chunk
+
+#: The parts of a chunk in which a word may stand.
+Part = Literal["title", "headings", "text"]
 
 #: What the specification calls the state of a document that the index holds.
 STATE_ACTIVE = "STATE_ACTIVE"
@@ -144,7 +147,7 @@ class TermMatch:
     #: Inverse document frequency: the rarer the word is among the team's chunks, the more it weighs.
     idf: float
     #: Where it stands: of `title`, `headings` and `text`; empty unless the query asked to explain.
-    parts: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,13 +183,15 @@ class Hit:
     bucket_ids: tuple[str, ...]
     #: Text, ordinal and place: page, lines, characters, headings.
     chunk: Chunk
-    #: 0 to 1, comparable between searches of one mode. Keyword: the share of the query's idf that the matched words
-    #: cover. Semantic: the cosine, not below 0. Hybrid: the mean of both, of a chunk without a vector the first.
+    #: 0 to 1, comparable between searches of one mode. Keyword: the coverage. Semantic: the cosine, not below 0.
+    #: Hybrid: the mean of both; of a chunk without a vector, the coverage.
     score: float
     #: Place in the whole order, from 1, the passed over ones counted.
     rank: int
     #: The words found, in the order of the query.
     matches: tuple[TermMatch, ...]
+    #: 0 to 1, the share of the query's idf that these carry.
+    coverage: float
     #: None where it is not among the best by words.
     keyword: KeywordMatch | None
     #: None where the search went by keyword, or the chunk has no vector.

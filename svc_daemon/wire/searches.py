@@ -27,6 +27,50 @@ class SearchRequest(RequestBody):
     explain: bool = False
 
 
+class ExplainedTerm(BaseModel):
+    """A word of the query that the passage has."""
+
+    term: str
+    #: What it weighs: the rarer the word is among the team's passages, the more.
+    idf: float
+    #: Where it stands.
+    parts: list[Literal["title", "headings", "text"]]
+
+
+class ExplainedKeyword(BaseModel):
+    """The passage's place in the order by words."""
+
+    rank: int
+    bm25: float
+
+
+class ExplainedMeaning(BaseModel):
+    """How near the passage is in meaning."""
+
+    #: Null for one that came by its words and is not among the nearest.
+    rank: int | None
+    #: Between the vectors of query and passage, -1 to 1.
+    cosine: float
+    #: What made the vectors.
+    model: str
+
+
+class Explanation(BaseModel):
+    """Which part of the search found the passage, and what it scored there."""
+
+    #: Place in the whole order, from 1.
+    rank: int
+    #: What the order of a hybrid search is made by; null in other modes.
+    fused: float | None
+    #: The share of the query's weight that the terms carry.
+    coverage: float
+    terms: list[ExplainedTerm]
+    #: Null where it is not among the best by words.
+    keyword: ExplainedKeyword | None
+    #: Null where meaning was not looked for, or the passage has no vector.
+    semantic: ExplainedMeaning | None
+
+
 class SearchResult(BaseModel):
     source_id: str
     chunk_id: str
@@ -34,14 +78,15 @@ class SearchResult(BaseModel):
     filename: str
     title: str
     source_url: str | None
-    #: 0 to 1, absolute: the share of the query's weight that the chunk covers.
+    #: 0 to 1, absolute. Keyword: the share of the query's weight that the passage covers. Semantic: the cosine, not
+    #: below 0. Hybrid: the mean of both.
     score: float
     tags: list[str]
     metadata: dict[str, Any]
     text: str
     location: Location
     #: Only with `explain`.
-    explain: dict[str, Any] | None = None
+    explain: Explanation | None = None
 
 
 class SearchPage(BaseModel):

@@ -30,6 +30,7 @@ from svc_daemon.core.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
+from svc_daemon.embed.contract import Embedder
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
@@ -118,6 +119,7 @@ class Daemon:
         self.limits = limits
         self._extractor = extractor
         self._ahead = timedelta()
+        self._looks_left = 0
         self._stack = AsyncExitStack()
         self._workers: list[asyncio.Task[None]] = []
         for path in (self.files.root, self.files.blobs, self.files.staging, self.files.parts, self.files.index):
@@ -125,7 +127,7 @@ class Daemon:
         self.loop.run(self._open())
 
     async def _open(self) -> None:
-        clock = Clock(now=self._now, monotonic=lambda: time.monotonic() + self._ahead.total_seconds())
+        clock = Clock(now=self._now, monotonic=self._monotonic)
         make_ids = Ids(now=clock.now, random=os.urandom)
         executor = self._stack.enter_context(ThreadPoolExecutor(4))
         database = Database(self.files.state, prepare=migrate)
@@ -181,6 +183,13 @@ class Daemon:
     def _now(self) -> datetime:
         return datetime.now(UTC) + self._ahead
 
+    def _monotonic(self) -> float:
+        if self._looks_left:
+            self._looks_left -= 1
+            if not self._looks_left:
+                self._ahead += timedelta(hours=1)
+        return time.monotonic() + self._ahead.total_seconds()
+
     def close(self) -> None:
         self.stop()
         self.loop.run(self._stack.aclose())
@@ -189,6 +198,14 @@ class Daemon:
         """Set both clocks ahead, and have every worker look at them."""
         self._ahead += timedelta(seconds=seconds)
         self.wake()
+
+    def leap(self, looks: int) -> None:
+        """Set both clocks an hour ahead at this look at the monotonic one, counted from the next as 1."""
+        self._looks_left = looks
+
+    def embed_with(self, embedder: Embedder | None) -> None:
+        """Have this model make the vectors of queries from now on."""
+        self.context = self.app.state.context = replace(self.context, embedder=embedder)
 
     def wake(self) -> None:
         wakes = self.context.wakes

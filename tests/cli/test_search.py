@@ -1,8 +1,11 @@
-"""The part of a passage that a search shows."""
+"""The part of a passage that a search shows, and why it was found."""
+
+from typing import Any
 
 import pytest
 
-from svc_cli.commands.search import best_window
+from svc_cli.commands.search import best_window, explanation
+from tests.cli.consoles import MakeConsole
 
 LINES = ["alpha one", "beta two", "gamma three", "delta four", "Epsilon five"]
 
@@ -21,3 +24,67 @@ LINES = ["alpha one", "beta two", "gamma three", "delta four", "Epsilon five"]
 )
 def test_the_window_with_most_words_is_shown(stems: set[str], start: int) -> None:
     assert best_window(LINES, stems, 2) == start
+
+
+WORDS = [
+    {"term": "umber", "idf": 3.2, "parts": ["title", "text"]},
+    {"term": "quay", "idf": 2.05, "parts": []},
+]
+BY_BOTH = """\
+found by  rank  scored
+words     3     bm25 7.31     covers 62% of the query
+- umber         idf 3.20      in title, text
+- quay          idf 2.05
+meaning   1     cosine 0.712  minilm@1
+both      2     fused 0.0323"""
+BY_WORDS = """\
+found by  rank  scored
+words     1     bm25 7.31  covers 100% of the query"""
+BY_MEANING = """\
+found by  rank  scored
+words                         covers 0% of the query
+meaning   4     cosine 0.300  minilm@1"""
+
+
+@pytest.mark.parametrize(
+    ("explain", "shown"),
+    [
+        (
+            {
+                "rank": 2,
+                "fused": 0.03226,
+                "coverage": 0.62,
+                "terms": WORDS,
+                "keyword": {"rank": 3, "bm25": 7.31},
+                "semantic": {"rank": 1, "cosine": 0.712, "model": "minilm@1"},
+            },
+            BY_BOTH,
+        ),
+        (
+            {
+                "rank": 1,
+                "fused": None,
+                "coverage": 1.0,
+                "terms": [],
+                "keyword": {"rank": 1, "bm25": 7.31},
+                "semantic": None,
+            },
+            BY_WORDS,
+        ),
+        (
+            {
+                "rank": 4,
+                "fused": None,
+                "coverage": 0.0,
+                "terms": [],
+                "keyword": None,
+                "semantic": {"rank": 4, "cosine": 0.3, "model": "minilm@1"},
+            },
+            BY_MEANING,
+        ),
+    ],
+)
+def test_an_explanation_is_a_table_of_what_found_the_passage(
+    make_console: MakeConsole, explain: dict[str, Any], shown: str
+) -> None:
+    assert explanation(make_console().console, explain) == shown

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from svc_daemon.core.ranking import coverage, hybrid_score, semantic_score
-from svc_daemon.provider.contract import Hit, KeywordMatch, SearchMode, SemanticMatch, TermMatch, chunk_id
+from svc_daemon.provider.contract import Hit, KeywordMatch, Part, SearchMode, SemanticMatch, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 
 #: The columns of the index that hold a document's own words.
-PARTS = ("title", "headings", "text")
+PARTS: tuple[Part, ...] = ("title", "headings", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +52,17 @@ def read_hits(
         key, row = placed.key, rows[placed.key]
         matched = [word for word in question.weights if key in found.words[word]]
         semantic = placed.semantic or found.others.get(key)
+        covered = coverage(question.weights, matched)
         yield Hit(
             chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
             source_id=row["source_id"],
             generation=row["generation"],
             bucket_ids=memberships.list_buckets(connection, key >> ORDINAL_BITS),
             chunk=documents.chunk_from_row(row),
-            score=_score(question.mode, coverage(question.weights, matched), semantic),
+            score=_score(question.mode, covered, semantic),
             rank=rank,
             matches=tuple(_match(question, found, word, key) for word in matched),
+            coverage=covered,
             keyword=placed.keyword,
             semantic=semantic,
             fused=placed.fused,
@@ -74,7 +76,7 @@ class _Found:
     #: For each word, the chunks that have it.
     words: Mapping[str, frozenset[int]]
     #: The same for a word in one part of a chunk, where that was asked for.
-    parts: Mapping[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    parts: Mapping[tuple[str, Part], frozenset[int]] = field(default_factory=dict)
     #: How near those are that did not come by meaning.
     others: Mapping[int, SemanticMatch] = field(default_factory=dict)
 
@@ -104,7 +106,7 @@ def _measure_others(
 
 def _parts(
     connection: sqlite3.Connection, question: Question, keys: Sequence[int]
-) -> dict[tuple[str, str], frozenset[int]]:
+) -> dict[tuple[str, Part], frozenset[int]]:
     return {(word, part): _keys_having(connection, word, keys, (part,)) for word in question.weights for part in PARTS}
 
 
@@ -121,7 +123,7 @@ def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 
 
 def _keys_having(
-    connection: sqlite3.Connection, word: str, keys: Sequence[int], parts: Sequence[str] = PARTS
+    connection: sqlite3.Connection, word: str, keys: Sequence[int], parts: Sequence[Part] = PARTS
 ) -> frozenset[int]:
     """Which of these chunks have the word in these parts, as the index sees words: stemmed, and without accents."""
     # The plus keeps FTS5 from seeking each key by itself: one walk through the word's postings is cheaper.

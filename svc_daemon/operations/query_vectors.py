@@ -1,0 +1,59 @@
+"""The vector of a query, and what a search does without one.
+
+A model that is not there or that fails never keeps a hybrid search from finding words; who asked for meaning alone
+hears of it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from svc_daemon.embed.contract import EmbedFailed
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.provider.contract import QueryVector, SearchMode
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.searches import SearchRequest
+
+#: The share of a search's time that a model may take; the rest is for looking.
+EMBED_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How a search is going to match."""
+
+    mode: SearchMode
+    vector: QueryVector | None = None
+    #: What the user should hear of it.
+    warnings: tuple[str, ...] = ()
+
+
+async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
+    """By meaning where that was asked for and a model makes a vector of the query, else by keyword.
+
+    Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
+    """
+    mode = SearchMode(request.mode)
+    if mode is SearchMode.KEYWORD or context.embedder is None:
+        return Matching(SearchMode.KEYWORD, warnings=_without_model(mode))
+    embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
+    try:
+        values = await asyncio.to_thread(context.embedder.embed_query, request.query, embed_by_s)
+    except EmbedFailed as error:
+        return _without_vector(context, mode, error, deadline_s)
+    return Matching(mode, QueryVector(model=context.embedder.model, values=values))
+
+
+def _without_model(mode: SearchMode) -> tuple[str, ...]:
+    """By keyword is what hybrid is without a model; semantic is something else."""
+    if mode is not SearchMode.SEMANTIC:
+        return ()
+    return ("The search went by keyword: no embedding model is set up, and meaning is not looked for without one.",)
+
+
+def _without_vector(context: Context, mode: SearchMode, error: EmbedFailed, deadline_s: float) -> Matching:
+    if context.clock.monotonic() >= deadline_s:
+        raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
+    if mode is SearchMode.SEMANTIC:
+        raise ServiceError(ErrorCode.SEARCH_FAILED, f"The query has no vector: {error}") from error
+    return Matching(SearchMode.KEYWORD, warnings=(f"The search went by keyword alone: {error}",))

@@ -1,0 +1,153 @@
+"""Search by meaning over the API: modes, warnings, explanations, and what happens when time or the model runs out."""
+
+from typing import Any
+
+import pytest
+
+from svc_daemon.embed.contract import EmbedFailed
+from svc_daemon.wire.searches import SearchPage
+from tests.api.answers import body_of, details_of, refused_field
+from tests.api.daemons import Daemon
+from tests.api.embedders import WordEmbedder
+from tests.provider.samples import MODEL
+
+HARBOUR = b"# Harbour\n\nThe umber pier was built in 1880.\n"
+MARKET = b"# Market\n\nThe hall sells grey mullet.\n"
+WALL = b"# Wall\n\nMade of granite alone.\n"
+
+
+@pytest.fixture(scope="module")
+def filled(shared: Daemon) -> Daemon:
+    """One bucket with harbour, market and wall, of which the wall has no vectors yet; the workers have stopped."""
+    shared.start()
+    shared.add_ready(HARBOUR, filename="harbour.md")
+    shared.add_ready(MARKET, filename="market.md")
+    embed(shared)
+    shared.add_ready(WALL, filename="wall.md")
+    shared.stop()
+    return shared
+
+
+@pytest.fixture
+def model(filled: Daemon) -> WordEmbedder:
+    """The model that the daemon asks in this test."""
+    model = WordEmbedder()
+    filled.embed_with(model)
+    return model
+
+
+def embed(daemon: Daemon) -> None:
+    """Give every chunk a vector."""
+    missing = daemon.provider.list_unembedded(daemon.team_id, MODEL, 100)
+    vectors = WordEmbedder().embed([chunk.text for chunk in missing])
+    names = [chunk.chunk_id for chunk in missing]
+    daemon.provider.put_vectors(daemon.team_id, MODEL, list(zip(names, vectors, strict=True)))
+
+
+def page_of(daemon: Daemon, query: str, **body: Any) -> dict[str, Any]:
+    return body_of(daemon.search(query, **body))
+
+
+def names(page: dict[str, Any]) -> list[str]:
+    return [result["filename"] for result in page["data"]]
+
+
+def test_a_hybrid_search_finds_what_has_none_of_the_words(filled: Daemon, model: WordEmbedder) -> None:
+    assert names(page_of(filled, "jetty")) == ["harbour.md", "market.md"]
+    assert names(page_of(filled, "jetty", mode="keyword")) == []
+    assert names(page_of(filled, "herring jetty herring", mode="semantic")) == ["market.md", "harbour.md"]
+
+
+def test_a_search_by_meaning_says_how_much_of_its_scope_has_no_vectors(filled: Daemon, model: WordEmbedder) -> None:
+    told = "1 of 3 passages have no vectors yet"
+    assert page_of(filled, "jetty")["warnings"] == [f"{told} and are found by their words alone."]
+    assert page_of(filled, "jetty", mode="semantic")["warnings"] == [f"{told} and can't be found by meaning."]
+    assert page_of(filled, "jetty", mode="keyword")["warnings"] == []
+    assert names(page_of(filled, "granite"))[0] == "wall.md"
+
+
+def test_each_mode_scores_as_it_says(filled: Daemon, model: WordEmbedder) -> None:
+    def first(mode: str) -> dict[str, Any]:
+        return dict(page_of(filled, "umber jetty", mode=mode, explain=True)["data"][0])
+
+    by_words, by_meaning, by_both = first("keyword"), first("semantic"), first("hybrid")
+    assert {each["filename"] for each in (by_words, by_meaning, by_both)} == {"harbour.md"}
+    assert by_words["score"] == by_words["explain"]["coverage"]
+    assert by_meaning["score"] == pytest.approx(by_meaning["explain"]["semantic"]["cosine"])
+    assert by_both["score"] == pytest.approx((by_words["score"] + by_meaning["score"]) / 2)
+    assert 0 < by_words["score"] < by_meaning["score"] < 1
+
+
+def test_an_explanation_says_which_part_found_what(filled: Daemon, model: WordEmbedder) -> None:
+    page = page_of(filled, "umber mullet", explain=True)
+    assert SearchPage.model_validate(page, extra="forbid")
+    explained = {result["filename"]: result["explain"] for result in page["data"]}
+    assert names(page)[0] == "market.md"
+    market, harbour = explained["market.md"], explained["harbour.md"]
+    assert market["semantic"] == {"rank": 1, "cosine": pytest.approx(1.0, abs=0.01), "model": MODEL}
+    assert market["keyword"]["rank"] in {1, 2}
+    assert [(term["term"], term["parts"]) for term in market["terms"]] == [("mullet", ["text"])]
+    assert market["fused"] == pytest.approx(1 / 61 + 1 / (60 + market["keyword"]["rank"]))
+    assert (market["rank"], harbour["rank"]) == (1, 2)
+    (plain,) = page_of(filled, "umber", mode="keyword", explain=True)["data"]
+    assert (plain["explain"]["semantic"], plain["explain"]["fused"]) == (None, None)
+
+
+def test_the_query_string_explains_too(filled: Daemon, model: WordEmbedder) -> None:
+    asked = {"q": "umber mullet", "explain": "true"}
+    page = body_of(filled.ask("GET", "/v1/search", params=asked))
+    assert page["data"] == page_of(filled, "umber mullet", explain=True)["data"]
+    assert page["data"][0]["explain"] is not None
+    plain = body_of(filled.ask("GET", "/v1/search", params={**asked, "explain": "false"}))
+    assert plain["data"][0]["explain"] is None
+    assert refused_field(filled.ask("GET", "/v1/search", params={**asked, "explain": "much"})) == "explain"
+
+
+def test_without_a_model_hybrid_goes_by_keyword_and_semantic_says_so(filled: Daemon) -> None:
+    filled.embed_with(None)
+    assert (names(page_of(filled, "umber jetty")), page_of(filled, "umber jetty")["warnings"]) == (["harbour.md"], [])
+    page = page_of(filled, "umber jetty", mode="semantic")
+    assert names(page) == ["harbour.md"]
+    (warning,) = page["warnings"]
+    assert "no embedding model" in warning
+
+
+def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Daemon, model: WordEmbedder) -> None:
+    model.failure = EmbedFailed("The model is out to lunch.")
+    page = page_of(filled, "umber jetty")
+    assert names(page) == ["harbour.md"]
+    assert page["warnings"] == ["The search went by keyword alone: The model is out to lunch."]
+    answer = filled.search("umber", mode="semantic")
+    details_of(answer, "search_failed")
+    assert "out to lunch" in answer.json()["error"]["message"]
+    assert page_of(filled, "umber", mode="keyword")["warnings"] == []
+
+
+def test_a_vector_that_fits_no_other_is_a_search_that_failed(filled: Daemon, model: WordEmbedder) -> None:
+    model.embed_query = lambda text, deadline_s: b"\0" * 8  # type: ignore[method-assign]
+    answer = filled.search("umber")
+    details_of(answer, "search_failed")
+    assert answer.status_code == 502
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+def test_a_model_that_takes_all_the_time_ends_the_search(filled: Daemon, model: WordEmbedder, mode: str) -> None:
+    model.on_query = lambda: filled.leap(1)
+    model.failure = EmbedFailed("The model took too long.")
+    answer = filled.search("umber", mode=mode)
+    assert details_of(answer, "search_timeout") == {"budget_seconds": 10}
+    assert answer.status_code == 504
+
+
+def test_a_search_is_interrupted_when_its_time_is_up(working: Daemon) -> None:
+    """The clock leaps at a look that the running query takes at it."""
+    working.add_ready("\n\n".join(f"# Part {number}\n\nThe umber quay." for number in range(700)).encode())
+    embed(working)
+    working.stop()
+    working.embed_with(WordEmbedder())
+    for mode in ("keyword", "hybrid"):
+        for looks in (2, 3, 5, 8):
+            working.leap(looks)
+            answer = working.search("quay", mode=mode)
+            assert details_of(answer, "search_timeout") == {"budget_seconds": 10}
+            assert len(page_of(working, "quay", mode=mode)["data"]) == 10
