@@ -55,8 +55,7 @@ def move(scene: Scene, change: Change) -> None:
         names = {"title": now.path, "filename": PurePosixPath(now.path).name}
         item.follow(scene.client.update_source(was.source_id, names))
         moved = now._replace(source_id=was.source_id, place_id=was.place_id, state=was.state, reason=was.reason)
-        scene.index.save([moved])
-        scene.index.remove([was.path])
+        scene.index.move(was.path, moved)
     except ApiError as error:
         item.refuse(error)
     scene.tell(item)

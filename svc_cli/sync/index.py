@@ -21,7 +21,8 @@ from svc_cli.sync.snapshots import Fingerprint
 #: A file whose time of change is so near the moment of its hashing may have been written once more within the clock's
 #: grain; git's rule for "racily clean".
 RACY_NS = 2_000_000_000
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+#: The file is broken, no database, or has other tables than ours.
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 #: The number of migrations that a file of this release has seen.
 SCHEMA_VERSION = 1
 
@@ -97,8 +98,9 @@ class Index:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
                 raise unwritable(path, error) from error
-            _set_aside(path)
-            self._connection = _open(path)
+            self._connection = _open_anew(path)
+        except (ValueError, TypeError):
+            self._connection = _open_anew(path)
 
     def __enter__(self) -> Self:
         return self
@@ -139,6 +141,12 @@ class Index:
         with self._transaction():
             self._connection.executemany("DELETE FROM files WHERE path = ?", ((path,) for path in paths))
 
+    def move(self, path: str, row: Row) -> None:
+        """Keep a file under its new path alone."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
+            self._put([row])
+
     def clear(self) -> None:
         """Forget everything: the bucket is another one."""
         with self._transaction():
@@ -162,8 +170,7 @@ class Index:
 
     def list_batches(self) -> list[Journaled]:
         """The batches that were begun and not finished."""
-        found = self._connection.execute("SELECT key, body, files FROM batches").fetchall()
-        return [Journaled(key, json.loads(body), _rows(json.loads(files))) for key, body, files in found]
+        return _read_batches(self._connection)
 
     def find_fact(self, name: str) -> str | None:
         found = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
@@ -195,6 +202,11 @@ def _rows(stored: dict[str, list[Any]]) -> dict[str, Row]:
     return {name: Row._make(values) for name, values in stored.items()}
 
 
+def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
+    found = connection.execute("SELECT key, body, files FROM batches").fetchall()
+    return [Journaled(key, json.loads(body), _rows(json.loads(files))) for key, body, files in found]
+
+
 def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
     """What to say where the system, or a full disk, refuses the file."""
     return UsageError(
@@ -223,6 +235,22 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
     if version < SCHEMA_VERSION:
         _migrate(connection)
+    _read_through(connection)
+
+
+def _read_through(connection: sqlite3.Connection) -> None:
+    """Touch every page: damage is to show now, while the file can still be made anew, and not in the middle of a run.
+
+    Raises sqlite3.Error, ValueError or TypeError.
+    """
+    connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
+    connection.execute("SELECT name, value FROM facts").fetchall()
+    _read_batches(connection)
+
+
+def _open_anew(path: Path) -> sqlite3.Connection:
+    _set_aside(path)
+    return _open(path)
 
 
 def _set_aside(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The index of a mapping: a real file, opened again and again."""
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,46 @@ def test_an_error_is_told_only_where_there_is_one() -> None:
     assert ROWS[1].error == {"code": "x"}
     assert ROWS[0].error is None
     assert ROWS[0]._replace(state="skipped", reason="type can't be read").error is None
+
+
+def _break_pages(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xa5" * (len(data) - 4096))
+
+
+def _drop_table(path: Path) -> None:
+    _execute(path, "DROP TABLE facts")
+
+
+def _put_other_tables(path: Path) -> None:
+    path.unlink()
+    _execute(path, "CREATE TABLE files (x)")
+
+
+def _break_journal(path: Path) -> None:
+    _execute(path, "INSERT INTO batches VALUES ('k', '{half', '{}')")
+
+
+def _execute(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("harm", [_break_pages, _drop_table, _put_other_tables, _break_journal])
+def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, harm: Callable[[Path], None]) -> None:
+    with Index(path) as index:
+        index.save(ROWS)
+    harm(path)
+    with Index(path) as index:
+        assert (index.load(), index.list_batches(), index.find_fact("revision")) == ({}, [], None)
+        index.save(ROWS)
+    assert path.with_suffix(".damaged").exists()
+
+
+def test_a_file_that_moved_has_one_row(path: Path) -> None:
+    with Index(path) as index:
+        index.save(ROWS)
+        index.move("a.md", ROWS[0]._replace(path="b.md"))
+        assert sorted(index.load()) == ["b.md", "\u00e9.md"]
