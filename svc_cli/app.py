@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from svc_cli.commands.options import common_callback, new_app
 from svc_cli.console import Console, Format
-from svc_cli.errors import Interrupted, SvcError, UsageError
+from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
 
 #: Every command: its module in `commands`, and the line that `svc --help` shows without loading it. Daily verbs first.
@@ -124,8 +124,8 @@ def _local_trouble(error: Exception) -> UsageError | None:
         # Bytes that are no UTF-8 arrive from the system as lone surrogates, which nothing can be sent as.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
         return UsageError(f"{odd!r} is not UTF-8 text.", hint="spell names, titles and words in UTF-8.")
-    if isinstance(error, OSError) and error.filename is not None:
-        return UsageError(f"{error.filename}: {error.strerror}.", code="svc_file_refused")
+    if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
+        return refused_by_system(error)
     return None
 
 

@@ -16,9 +16,13 @@ SvcError             anything a caller is told, by code, sentence and hint
  └─ BadAnswer        what came back is not an answer of this API
 """
 
+import errno
 from typing import Any
 
 from svc_cli.exits import Exit, exit_for_answer
+
+#: The disk, or the user's share of it, is full.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class SvcError(Exception):
@@ -81,6 +85,13 @@ class ApiError(SvcError):
 class UsageError(SvcError):
     code = "svc_usage"
     exit = Exit.USAGE
+
+
+def refused_by_system(error: OSError) -> UsageError:
+    """What to say where the system refuses a file or a folder, or has no room for one."""
+    told = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
+    hint = "make room there, then run it again." if error.errno in NO_ROOM else None
+    return UsageError(told, code="svc_file_refused", hint=hint)
 
 
 class PathMissing(SvcError):

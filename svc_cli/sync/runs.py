@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from svc_cli.client.api import Client
-from svc_cli.errors import ApiError, PathMissing, SvcError
+from svc_cli.errors import ApiError, PathMissing, SvcError, refused_by_system
 from svc_cli.progress import Progress
 from svc_cli.sync import changing, ending, holdings, safety
 from svc_cli.sync.comparing import Change, Comparison, Reading
@@ -71,6 +71,10 @@ def sync(
             report.stopped_by = error
         except sqlite3.Error as error:
             report.stopped_by = unwritable(index_path, error)
+        except BrokenPipeError:
+            raise  # whoever heard of the files has enough
+        except OSError as error:
+            report.stopped_by = refused_by_system(error)
     report.duration_ms = elapsed_ms(began_s)
     return report
 

@@ -5,17 +5,18 @@ moved on by what is sent here, so the next whole sync lists it and mends whateve
 out of the bucket here: whether what is gone may leave it can only be judged with the whole folder in view.
 """
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from svc_cli.client.api import Client
-from svc_cli.errors import SvcError
+from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Silent
 from svc_cli.sync import ending, holdings, runs
 from svc_cli.sync.comparing import Comparison, Reading
-from svc_cli.sync.index import Index
+from svc_cli.sync.index import Index, unwritable
 from svc_cli.sync.locks import hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
@@ -60,6 +61,12 @@ def touch(
             touched.report.stopped_by = interrupted()
         except SvcError as error:
             touched.report.stopped_by = error
+        except sqlite3.Error as error:
+            touched.report.stopped_by = unwritable(index_path, error)
+        except BrokenPipeError:
+            raise  # whoever heard of the files has enough
+        except OSError as error:
+            touched.report.stopped_by = refused_by_system(error)
     touched.report.duration_ms = elapsed_ms(began_s)
     return touched
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -226,6 +227,18 @@ def test_too_few_watches_are_told_with_their_cure_and_the_folder_is_asked_instea
         assert "needs 7" in notes[0]
         assert "sudo sysctl fs.inotify.max_user_watches=" in notes[0]
         assert run_state(shared_installation, folders.name)["polling"]
+
+
+def test_a_state_folder_without_room_is_told_and_watched_on(shared_installation: Installation, folders: Path) -> None:
+    fill(folders, a="the ant")
+    with watching(shared_installation, str(folders), "-b", "no-room") as watch:
+        # A limit on the size of files is what a full disk looks like.
+        before = resource.prlimit(watch.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        fill(folders, b="the bee")
+        wait_until(lambda: [line for line in watch.lines if line["type"] == "watch.note"], "the trouble is told")
+        resource.prlimit(watch.process.pid, resource.RLIMIT_FSIZE, before)
+        watch.wait_for_item("created", "b.md")
+        assert len(_sources(shared_installation, "no-room")) == 2
 
 
 def test_one_that_was_killed_goes_on_where_it_was(shared_installation: Installation, folders: Path) -> None:

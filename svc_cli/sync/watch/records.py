@@ -105,13 +105,14 @@ class Record:
         """The token of who asks for a sync."""
         try:
             return self._path("ask").read_text() or None
-        except FileNotFoundError:
+        except OSError:
             return None
 
     def end_ask(self, token: str) -> None:
         """Forget the question, unless somebody asked anew."""
         if self.find_ask() == token:
-            self._path("ask").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._path("ask").unlink()
 
     def forget(self) -> None:
         """Remove the files."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut
+from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
@@ -71,6 +71,8 @@ class Watcher:
     _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
+    #: The files of the record could not be written when that was last tried.
+    _is_unwritable: bool = False
     _written: Json = field(default_factory=dict)
 
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
@@ -227,6 +229,10 @@ class Watcher:
             error = report.stopped_by
         except SvcError as raised:
             report, error = None, raised
+        except BrokenPipeError:
+            raise  # whoever heard of us has enough
+        except OSError as raised:
+            report, error = None, refused_by_system(raised)
         if isinstance(error, Interrupted):
             raise KeyboardInterrupt
         if report is not None:
@@ -265,7 +271,7 @@ class Watcher:
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""
             self.telling.word(self.mapping, f"{error.message}{hint}", True)
-            self.record.log({"type": "watch.error", "error": body})
+            self._log({"type": "watch.error", "error": body})
         self.error = body
         if not isinstance(error, PathMissing):
             self.engine.renew()
@@ -277,14 +283,14 @@ class Watcher:
             self._tell(item)
 
     def _tell(self, item: Item) -> None:
-        self.record.log({"type": "watch.item", **item.as_json()})
+        self._log({"type": "watch.item", **item.as_json()})
         self.telling.item(self.mapping, item)
 
     def _remember(self, reason: str, report: Report) -> None:
         counts = {action: count for action, count in report.counts.items() if count}
         self.last = {"reason": reason, "at": time.time(), "duration_ms": report.duration_ms, "counts": counts}
         if report.has_changes or reason != "change":
-            self.record.log({"type": "watch.sync", **{k: v for k, v in self.last.items() if k != "at"}})
+            self._log({"type": "watch.sync", **{k: v for k, v in self.last.items() if k != "at"}})
 
     def _rest(self) -> None:
         if self._observer is None:
@@ -300,7 +306,25 @@ class Watcher:
 
     def _save(self) -> None:
         facts = self.facts()
-        if facts != self._written:
-            self._written = facts
+        if facts == self._written:
+            return
+        self._written = facts
+        try:
             self.record.write_state(facts)
-            self.telling.state()
+            self._is_unwritable = False
+        except OSError as error:
+            self._written = {}  # what others can't read yet is written again
+            self._complain(error)
+        self.telling.state()
+
+    def _log(self, line: Json) -> None:
+        try:
+            self.record.log(line)
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        """Say once that there is no room for what others are to read; watching goes on without it."""
+        if not self._is_unwritable:
+            self.telling.word(self.mapping, f"its state can't be written: {error.strerror}.", True)
+        self._is_unwritable = True
