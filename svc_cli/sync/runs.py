@@ -97,6 +97,8 @@ def _run(scene: Scene) -> None:
     folder = str(scene.mapping.folder)
     safety.refuse_lost_root(folder, exists=True, is_empty=comparison.met == 0, owned=ending.owned(known))
     _report_left_out(scene, comparison)
+    # A disk that was taken away in the middle of the walk looks as if the rest of its files were deleted.
+    is_moved = is_moved or identify_root(scene.mapping.folder) != root
     if bucket_id is not None and scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
     ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved)

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli.client.api import Client
+from svc_cli.progress import Silent
+from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.runs import sync as run_sync
+from svc_cli.sync.scenes import Options
+from svc_cli.sync.snapshots import Filters
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import (
+    BUCKET,
     assert_equal,
     counts,
     fill,
@@ -197,6 +204,38 @@ def _make_deep(folder: Path, levels: int) -> None:
         os.close(here)
         here = there
     os.close(here)
+
+
+def test_a_disk_taken_away_in_the_middle_of_the_walk_takes_nothing_out(installation: Installation) -> None:
+    fill(installation.root / "docs", 8)
+    folder = installation.root / "docs" / "000"
+    assert sync(installation, *PRUNE, folder="docs/000").exit == 0
+    write(folder, "00.bin", b"\0")  # the first to be told of, while the others are still to be met
+    mapping = Mapping(name="docs", folder=folder, bucket=BUCKET)
+    options = Options(
+        filters=Filters(max_bytes=10**6, max_path_characters=100), extensions=frozenset({".md"}), prune="detach"
+    )
+    with Client(installation.base_url, installation.key) as client:
+        index_path = mapping.index_path(installation.root / "state", client.service)
+        report = run_sync(client, mapping, options, index_path, Silent(), lambda _: _take_away(folder))
+    assert (report.counts["gone"], report.counts["detached"]) == (8, 0)
+    assert len(titles(installation)) == 8
+
+
+def _take_away(folder: Path) -> None:
+    if folder.exists():
+        folder.rename(folder.with_name("away"))
+
+
+def test_a_name_that_a_mapping_was_not_given_takes_nothing_of_others_out(installation: Installation) -> None:
+    for place in ("a", "b"):
+        write(installation.root / place, "svc.toml", f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\nprune = "delete"\n')
+        write(installation.root / place / "docs", f"{place}.md", f"Words of {place}.")
+        finished = installation.svc("sync", "--all", "--json", cwd=installation.root / place)
+        assert finished.exit == 0
+    assert titles(installation) == ["a.md", "b.md"]
+    refused = installation.svc("sync", "svc.toml", "--name", "docs", cwd=installation.root / "a")
+    assert (refused.exit, "leave the folder out" in refused.stderr) == (2, True)
 
 
 def test_a_document_with_the_title_of_a_file_is_left_alone(installation: Installation) -> None:
