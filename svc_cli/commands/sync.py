@@ -122,10 +122,20 @@ def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     folder = Path(flags.folder or ".").absolute()
     named = [each for each in known if each.name == flags.name or (not flags.name and _is_same(each.folder, folder))]
     if named and flags.bucket in (None, named[0].bucket):
-        return named[:1]
+        return [_take_named(call, named[0], flags)]
     resolved = folder.resolve()
     name, bucket = flags.name or name_of(resolved), call.bucket(flags.bucket)
     return [Mapping(name=name, folder=resolved, bucket=bucket, is_named=flags.name is not None)]
+
+
+def _take_named(call: Invocation, mapping: Mapping, flags: SyncFlags) -> Mapping:
+    """A mapping of the project. Raises UsageError where its name was given for another folder."""
+    if flags.folder is not None and not _is_same(mapping.folder, Path(flags.folder)):
+        raise UsageError(
+            f"{mapping.name} is the folder {mapping.folder} in {call.settings.project_file}, not {flags.folder}.",
+            hint="leave the folder out, or give another --name.",
+        )
+    return replace(mapping, is_named=mapping.is_named or flags.name is not None)
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:

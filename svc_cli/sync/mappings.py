@@ -100,6 +100,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
         exclude=tuple(table.get("exclude", ())),
         tags=tuple(table.get("tags", ())),
         prune=table.get("prune"),
+        is_named=bool(table.get("name")),
     )
 
 

@@ -33,7 +33,9 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
         exclude=("drafts",),
         tags=("a",),
         prune="detach",
+        is_named=False,
     )
+    assert read({"dir": "docs", "name": "n"})[0].is_named
     assert read({"dir": "../notes/", "name": "n", "bucket": "b"})[0].folder == Path("/srv/notes")
 
 

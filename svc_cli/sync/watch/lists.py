@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,7 @@ class Added:
         if not self.path.exists():
             return []
         tables = read_mapping_tables(self.path)
-        mappings = read_mappings(tables, self.path, None)
-        return [replace(each, is_named="name" in table) for each, table in zip(mappings, tables, strict=True)]
+        return read_mappings(tables, self.path, None)
 
     def stamp(self) -> tuple[int, int] | None:
         """Another one than before: the file was written."""
