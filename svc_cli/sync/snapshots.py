@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import pathspec
-
 from svc_cli.sync.scopes import Scope, composed
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
+from svc_cli.uploads.patterns import Patterns
 from svc_cli.uploads.selections import is_utf8
 
 #: What the service refuses in a file's name: controls, invisible marks, line separators.
@@ -88,7 +87,7 @@ class Snapshot:
         self._base = f"{str(self._root).rstrip(os.sep)}{os.sep}"
         self._filters = filters
         self._scope = scope
-        self._included = pathspec.GitIgnoreSpec.from_lines(filters.include) if filters.include else None
+        self._included = Patterns(filters.include) if filters.include else None
         #: Paths so far that could be spelled in another way too.
         self._spelled: set[str] = set()
 
@@ -146,7 +145,7 @@ class Snapshot:
             return "ignored"
         if not name.isprintable() and (reason := _unspeakable(name)):
             return reason
-        if is_folder or self._included is None or self._included.match_file(raw):
+        if is_folder or self._included is None or self._included.covers(raw):
             return None
         return "not included"
 
@@ -207,7 +206,7 @@ class Snapshot:
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
     """The rules that reach a folder from outside; its own ignore files come behind them."""
     rules = rules_above(root)
-    return rules.under(root, pathspec.GitIgnoreSpec.from_lines(exclude), "exclude") if exclude else rules
+    return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import pathspec
+from svc_cli.uploads.patterns import Patterns
 
 #: Read in this order: what `.svcignore` says comes later and wins.
 IGNORE_FILES = (".gitignore", ".svcignore")
@@ -16,7 +16,7 @@ class Layer(NamedTuple):
 
     #: Length of the path of the folder that they speak of: what is matched stands behind it.
     behind: int
-    spec: pathspec.GitIgnoreSpec
+    patterns: Patterns
     #: The file, or what else gave them.
     origin: str
 
@@ -31,46 +31,51 @@ class IgnoreRules:
         """The rules one folder deeper, with its own ignore files added. `folder` is absolute."""
         rules = self
         for name in IGNORE_FILES:
-            if spec := _read(folder / name):
-                rules = rules.under(folder, spec, str(folder / name))
+            if patterns := _read(folder / name):
+                rules = rules.under(folder, patterns, str(folder / name))
         return rules
 
-    def under(self, folder: Path, spec: pathspec.GitIgnoreSpec, origin: str) -> "IgnoreRules":
+    def under(self, folder: Path, patterns: Patterns, origin: str) -> "IgnoreRules":
         """These rules, and others that speak of what is inside `folder`."""
         behind = len(str(folder).rstrip(os.sep)) + 1
-        return IgnoreRules((*self.layers, Layer(behind, spec, origin)))
+        return IgnoreRules((*self.layers, Layer(behind, patterns, origin)))
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Whether the last rule that speaks of this absolute path ignores it."""
-        verdict = False
-        for behind, spec, _ in self.layers:
-            said = spec.check_file(_relative(path, behind, is_folder=is_folder)).include
-            verdict = verdict if said is None else said
-        return verdict
+        for behind, patterns, _ in reversed(self.layers):
+            found = patterns.find(_relative(path, behind), is_folder=is_folder)
+            if found is not None:
+                return not found.keeps
+        return False
 
     def find_rule(self, path: str, *, is_folder: bool) -> tuple[str, str] | None:
         """Where the last rule that speaks of the path comes from, and its pattern."""
-        for behind, spec, origin in reversed(self.layers):
-            index = spec.check_file(_relative(path, behind, is_folder=is_folder)).index
-            if index is not None:
-                return origin, str(spec.patterns[index].pattern)
+        for behind, patterns, origin in reversed(self.layers):
+            found = patterns.find(_relative(path, behind), is_folder=is_folder)
+            if found is not None:
+                return origin, found.text
         return None
 
 
-def _relative(path: str, behind: int, *, is_folder: bool) -> str:
-    relative = path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
-    return f"{relative}/" if is_folder else relative
+def _relative(path: str, behind: int) -> str:
+    return path[behind:] if os.sep == "/" else path[behind:].replace(os.sep, "/")
 
 
 def rules_above(folder: Path) -> IgnoreRules:
-    """The rules that reach `folder` from its repository's root: git's files up to the folder that holds `.git`."""
+    """The rules that reach `folder` from its repository's root: git's files up to the folder that holds `.git`.
+
+    Where they ignore the folder itself, or one around it, they ignore all that is in it.
+    """
     root = _repository_root(folder)
     rules = IgnoreRules()
     if root is None or root == folder:
         return rules
-    for parent in reversed(folder.parents):
-        if parent == root or root in parent.parents:
-            rules = rules.inside(parent)
+    within = [parent for parent in reversed(folder.parents) if parent == root or root in parent.parents]
+    for parent, child in zip(within, [*within[1:], folder], strict=True):
+        rules = rules.inside(parent)
+        if rules.ignores(str(child), is_folder=True):
+            origin, _ = rules.find_rule(str(child), is_folder=True) or ("", "")
+            return rules.under(folder, Patterns(["*"]), origin)
     return rules
 
 
@@ -78,11 +83,11 @@ def _repository_root(folder: Path) -> Path | None:
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 
-def _read(path: Path) -> pathspec.GitIgnoreSpec | None:
+def _read(path: Path) -> Patterns | None:
     try:
         if not path.is_file():  # a pipe of that name would be waited for
             return None
-        lines = path.read_text("utf-8", errors="replace").splitlines()
+        text = path.read_bytes().decode("utf-8", errors="replace")
     except OSError:
         return None
-    return pathspec.GitIgnoreSpec.from_lines(lines)
+    return Patterns.parse(text)

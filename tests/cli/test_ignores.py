@@ -2,10 +2,12 @@
 
 import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
+from svc_cli.uploads.patterns import Patterns
 from svc_cli.uploads.selections import FolderPolicy, select
 
 POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
@@ -73,3 +75,103 @@ def test_a_folder_outside_any_repository_has_its_own_rules_only(tmp_path: Path) 
 def test_a_named_file_is_sent_even_if_ignored(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
     assert [candidate.title for candidate in select(["b.log"], POLICY).candidates] == ["b.log"]
+
+
+#: What git takes for a pattern and what it does not, and names to try them on; no name has a letter of two bytes, since
+#: git's `?` stands for one byte and ours for one character.
+PIECES = (
+    *(
+        "a",
+        "b",
+        "foo",
+        "*.md",
+        "*",
+        "**",
+        "***",
+        "?",
+        "[ab]",
+        "[!a]",
+        "[^a]*",
+        "[a-c]",
+        "foo*",
+        "*o",
+        "f**o",
+        "\\#h",
+        "\\!n",
+    ),
+    *(
+        "#h",
+        "!n",
+        "a b",
+        "a\\ b",
+        "\\[z\\]",
+        "[",
+        "[a",
+        "[]a]",
+        "[z-a]",
+        "[[:alpha:]]",
+        "[[:no:]]",
+        "\\",
+        "a\\",
+        "*\\",
+        "[\\]]",
+        "b ",
+    ),
+)
+NAMES = ("a", "b", "foo", "x.md", "a b", "#h", "!n", "[z]", "A", "foo.md", "a\\", "b ", "]")
+
+
+def _random_line(random: Random) -> str:
+    line = "/".join(random.choice(PIECES) for _ in range(random.choice([1, 1, 2, 3])))
+    marks = [
+        (0.25, "/", ""),
+        (0.3, "", "/"),
+        (0.25, "!", ""),
+        (0.05, "", "\r"),
+        (0.03, "", "\x0c"),
+        (0.03, "\ufeff", ""),
+    ]
+    for share, before, behind in marks:
+        if random.random() < share:
+            line = before + line + behind
+    return line
+
+
+def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
+    for name in random.sample(NAMES, 4):
+        path = folder / name
+        if depth < 3 and random.random() < 0.5:
+            path.mkdir()
+            _make_tree(random, path, depth + 1)
+        else:
+            path.write_text("text")
+    (folder / ".gitignore").write_bytes("\n".join(_random_line(random) for _ in range((depth and 2) or 3)).encode())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_pattern_means_what_it_means_to_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    root = tmp_path / "repo"
+    for number in range(8):
+        _make_tree(Random(seed * 8 + number), _made(root / str(number)))
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    monkeypatch.chdir(root)
+    policy = FolderPolicy(frozenset({".md"}), 1000)
+    assert sorted(candidate.title for candidate in select(["."], policy).candidates) == _kept_by_git(root, ".")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_what_is_inside_an_ignored_folder_is_ignored_when_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("build/\n!build/keep.md\n")
+    rules = rules_above(tmp_path / "build" / "sub")
+    assert rules.ignores(str(tmp_path / "build" / "sub" / "a.md"), is_folder=False)
+
+
+def test_an_include_takes_a_folder_with_all_that_is_in_it() -> None:
+    included = Patterns(["docs/", "*.md", "!docs/drafts/", "["])
+    paths = ["docs/a.txt", "docs/deep/b.txt", "a.md", "a.txt", "docs/drafts/c.md"]
+    assert [included.covers(path) for path in paths] == [True, True, True, False, False]
