@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 
@@ -138,10 +138,17 @@ class Transport:
         return failure
 
 
+class Told(dict[str, Any]):
+    """An object of an answer; to ask it for a field that it lacks is a BadAnswer, and no bug of whoever asks."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
+
+
 def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
     """Tell success from refusal from something that is no answer of this API."""
     try:
-        body = response.json() if response.content else {}
+        body = response.json(object_hook=Told) if response.content else {}
     except ValueError:
         body = None
     if not isinstance(body, dict):

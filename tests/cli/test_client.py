@@ -7,7 +7,7 @@ import pytest
 
 from svc_cli.client import ApiError, Client, NetworkFailed, Upload, idempotency_key
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.errors import UsageError
+from svc_cli.errors import BadAnswer, UsageError
 from tests.acceptance.installations import Installation
 from tests.cli.odd_servers import OddServer
 
@@ -71,6 +71,12 @@ def test_a_dead_line_is_an_error_of_ours(odd: OddServer) -> None:
     with Client("http://127.0.0.1:1", "sk-test", policy=policy) as client, pytest.raises(NetworkFailed) as told:
         client.buckets()
     assert told.value.is_dead is True
+
+
+def test_an_answer_that_lacks_a_field_is_told_as_such(odd: OddServer) -> None:
+    odd.answers["GET /v1/buckets"] = (200, {}, {})
+    with Client(odd.url, "sk-test") as client, pytest.raises(BadAnswer, match="lacks `buckets`"):
+        _ = client.buckets()["buckets"]
 
 
 def test_a_create_is_held_back_as_often_as_the_service_says(odd: OddServer) -> None:
