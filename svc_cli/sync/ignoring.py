@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.snapshots import first_rules
+from svc_cli.sync.snapshots import find_flaw, first_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Verdict:
 
     path: str
     is_ignored: bool
-    #: `dotfile`, `link` or `ignored`.
+    #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
     #: The part of the path that the rule speaks of: a folder that is left out takes along what is in it.
     at: str | None = None
@@ -41,6 +41,8 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Verdict:
         origin, pattern = rules.find_rule(str(here), is_folder=is_folder) or (None, None)
         if rules.ignores(str(here), is_folder=is_folder):
             return Verdict(path, is_ignored=True, reason="ignored", at=at, origin=origin, pattern=pattern)
+        if flaw := find_flaw(name):
+            return Verdict(path, is_ignored=True, reason=flaw, at=at)
         if here.is_symlink():
             return Verdict(path, is_ignored=True, reason="link", at=at)
         verdict = Verdict(path, is_ignored=False, at=at, origin=origin, pattern=pattern)

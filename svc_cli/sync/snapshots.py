@@ -143,7 +143,7 @@ class Snapshot:
             return "dotfile"
         if rules.layers and rules.ignores(self._base + raw, is_folder=is_folder):
             return "ignored"
-        if not name.isprintable() and (reason := _unspeakable(name)):
+        if not name.isprintable() and (reason := find_flaw(name)):
             return reason
         if is_folder or self._included is None or self._included.covers(raw):
             return None
@@ -213,7 +213,7 @@ def _is_within(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
 
 
-def _unspeakable(name: str) -> str | None:
+def find_flaw(name: str) -> str | None:
     """Why the service would refuse the name."""
     if not is_utf8(name):
         return "name is not UTF-8"

@@ -46,6 +46,11 @@ def test_the_file_of_the_rule_is_named(svc: RunSvc, docs: Path) -> None:
     assert f"{docs / '.gitignore'}: *.log" in shown
 
 
+def test_a_name_that_no_source_can_have_is_left_out(svc: RunSvc, docs: Path) -> None:
+    reason, _, pattern = check(svc, "two\nlines.md")["two\nlines.md"]
+    assert (reason, pattern) == ("name holds an invisible character", None)
+
+
 def test_a_path_outside_of_the_folder_is_refused(svc: RunSvc, docs: Path) -> None:
     ended = svc("ignore", "check", "../elsewhere.md")
     assert ended.exit == 2
