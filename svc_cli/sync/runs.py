@@ -230,7 +230,7 @@ def _save_refreshed(scene: Scene, comparison: Comparison) -> None:
 
 def _report_left_out(scene: Scene, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
-        scene.report.add(Item(path=skip.path, action="skipped", reason=skip.reason))
+        scene.report.add(changing.item_of_skip(skip))
     count = sum(row.source_id is not None for row in comparison.left_out)
     if count:
         scene.note(f"{count} files are left out now and still answer: `svc source rm` takes them out.")

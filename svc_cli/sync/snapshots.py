@@ -49,6 +49,8 @@ class Skip(NamedTuple):
 
     path: str
     reason: str
+    #: No policy says so: the system does not let it be read.
+    is_trouble: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +137,7 @@ class Snapshot:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self.is_complete = False
-            self._skip(prefix.rstrip(os.sep), f"can't be read: {error.strerror}", is_folder=True)
+            self._skip_unreadable(prefix.rstrip(os.sep) + os.sep, error)
             return []
 
     def _reason_by_name(self, name: str, raw: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
@@ -169,7 +171,7 @@ class Snapshot:
         except FileNotFoundError:
             return None  # gone since the folder was listed
         except OSError as error:
-            self._skip(raw, f"can't be read: {error.strerror}")
+            self._skip_unreadable(raw, error)
             return None
         path = raw if raw.isascii() else composed(raw)
         if (reason := self._reason_by_facts(path, facts)) is not None:
@@ -201,6 +203,10 @@ class Snapshot:
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
         self.skips.append(Skip(composed(raw) + ("/" if is_folder else ""), reason))
+
+    def _skip_unreadable(self, raw: str, error: OSError) -> None:
+        is_gone = isinstance(error, FileNotFoundError)  # since the folder around it was listed
+        self.skips.append(Skip(composed(raw), f"can't be read: {error.strerror}", is_trouble=not is_gone))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:

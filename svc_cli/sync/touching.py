@@ -14,7 +14,7 @@ from pathlib import Path
 from svc_cli.client.api import Client
 from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Silent
-from svc_cli.sync import ending, holdings, runs
+from svc_cli.sync import changing, ending, holdings, runs
 from svc_cli.sync.comparing import Comparison, Reading
 from svc_cli.sync.index import Index, unwritable
 from svc_cli.sync.locks import hold
@@ -80,7 +80,7 @@ def _run(scene: Scene, scope: Scope) -> bool:
     runs.apply(scene, bucket_id, comparison)
     for skip in comparison.snapshot.skips:
         if skip.reason not in EXPECTED:
-            scene.tell(Item(path=skip.path, action="skipped", reason=skip.reason))
+            scene.tell(changing.item_of_skip(skip))
     if scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
     return _leave_gone(scene, comparison) and not _may_be_mended(scene)

@@ -192,6 +192,8 @@ def test_a_folder_that_cannot_be_listed_takes_nothing_out_and_moves_nothing(inst
     finished = sync(installation, *PRUNE)
     assert finished.json["counts"]["detached"] == finished.json["counts"]["moved"] == 0
     assert "some folders could not be read" in " ".join(finished.json["notes"])
+    assert finished.exit == 3
+    assert finished.json["error"]["code"] == "svc_file_unreadable"
     assert "000/03.md" in titles(installation)
 
 

@@ -16,7 +16,7 @@ def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool
     known = {"max_bytes": MOST_BYTES, "max_path_characters": 300} | filters
     snapshot = Snapshot(root, Filters(**known))  # type: ignore[arg-type]
     paths = [entry.path for entry in snapshot]
-    return paths, dict(snapshot.skips), snapshot.is_complete
+    return paths, {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
 
 
 def fill(root: Path, *names: str | bytes, data: bytes = b"text") -> None:
