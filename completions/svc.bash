@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -170,6 +170,8 @@ _svc() {
             return ;;
         "svc search --bucket" | "svc search -b")
             COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc search --agent")
+            return ;;
         "svc search -k")
             return ;;
         "svc search --mode")
@@ -281,6 +283,66 @@ _svc() {
         "svc batch show --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc batch show --base-url")
+            return ;;
+        "svc agent ls --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc agent ls --base-url")
+            return ;;
+        "svc agent create --name")
+            return ;;
+        "svc agent create --role")
+            return ;;
+        "svc agent create --instructions")
+            return ;;
+        "svc agent create --bucket" | "svc agent create -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc agent create --source")
+            return ;;
+        "svc agent create --scope")
+            COMPREPLY=($(compgen -W "buckets sources team" -- "$current")); return ;;
+        "svc agent create --filters")
+            return ;;
+        "svc agent create --top-k")
+            return ;;
+        "svc agent create --threshold")
+            return ;;
+        "svc agent create --surface")
+            return ;;
+        "svc agent create --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc agent create --base-url")
+            return ;;
+        "svc agent show --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc agent show --base-url")
+            return ;;
+        "svc agent set --name")
+            return ;;
+        "svc agent set --role")
+            return ;;
+        "svc agent set --instructions")
+            return ;;
+        "svc agent set --bucket" | "svc agent set -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc agent set --source")
+            return ;;
+        "svc agent set --scope")
+            COMPREPLY=($(compgen -W "buckets sources team" -- "$current")); return ;;
+        "svc agent set --filters")
+            return ;;
+        "svc agent set --top-k")
+            return ;;
+        "svc agent set --threshold")
+            return ;;
+        "svc agent set --surface")
+            return ;;
+        "svc agent set --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc agent set --base-url")
+            return ;;
+        "svc agent rm --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc agent rm --base-url")
             return ;;
         "svc webhook deliveries --status")
             COMPREPLY=($(compgen -W "pending delivered failed" -- "$current")); return ;;
@@ -416,7 +478,7 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff ignore watch status wait search bucket source batch webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search bucket source batch agent webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -434,7 +496,7 @@ _svc() {
         "svc watch log") commands="" flags="--lines --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc search") commands="" flags="--bucket --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc search") commands="" flags="--bucket --agent --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket") commands="ls create set show archive rm" flags="--help" ;;
         "svc bucket ls") commands="" flags="--all --names --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket create") commands="" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -453,6 +515,12 @@ _svc() {
         "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc batch") commands="show" flags="--help" ;;
         "svc batch show") commands="" flags="--items --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent") commands="ls create show set rm" flags="--help" ;;
+        "svc agent ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent create") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent show") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent set") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook") commands="deliveries resend secret verify" flags="--help" ;;
         "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook resend") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

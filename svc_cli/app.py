@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bucket": ("buckets", "List, create, show, archive and delete buckets."),
     "source": ("sources", "List, show, read, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show a batch of uploads."),
+    "agent": ("agents", "List, make, show, change and delete agents."),
     "webhook": ("webhooks", "Show and resend webhook calls, show the secret, check a call that was received."),
     "key": ("keys", "Make, list and revoke API keys."),
     "daemon": ("daemon", "Run, start, stop and look at the local daemon."),

@@ -40,6 +40,8 @@ teams = typer.Typer(help="Make and list teams, and rebuild their indexes.", no_a
 keys = typer.Typer(help="Make keys of any team.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(teams, name="team")
 app.add_typer(keys, name="key")
+search = typer.Typer(help="Turn search off for a while, and on again.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(search, name="search")
 
 Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
 
@@ -186,6 +188,51 @@ def create_key(
     verb = partial(verbs.create_team_key, fields=body)
     made = _perform(Errand(method="POST", path="/admin/keys", body=body, verb=verb), as_json)
     _show_key(_saved(made, as_json) if save else made, as_json)
+
+
+@search.command("off")
+def search_off(
+    retry_after: Annotated[int, typer.Option(metavar="SECONDS", help="What clients are told to wait.")] = 60,
+    as_json: Json = False,
+) -> None:
+    """Refuse searches and questions of every team with `search_disabled`, until `search on`."""
+    _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
+
+
+@search.command("on")
+def search_on(as_json: Json = False) -> None:
+    """Let searches and questions through again."""
+    _switch_search({"enabled": True}, as_json)
+
+
+@search.command("status")
+def search_status(as_json: Json = False) -> None:
+    """Say whether search is on."""
+    from svc_daemon.operations.switches import show_search
+    from svc_daemon.operators import Errand
+
+    def verb(connection: Any, _: Any) -> "BaseModel":
+        return show_search(connection)
+
+    _tell_search(_perform(Errand(method="GET", path="/admin/search", body=None, verb=verb), as_json), as_json)
+
+
+def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
+    from svc_daemon.operations.switches import switch_search
+    from svc_daemon.operators import Errand
+    from svc_daemon.wire.switches import SearchSwitchChange
+
+    body = _model(SearchSwitchChange, fields, as_json)
+    errand = Errand(method="PUT", path="/admin/search", body=body, verb=partial(switch_search, change=body))
+    _tell_search(_perform(errand, as_json), as_json)
+
+
+def _tell_search(told: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(told))
+        return
+    retry_after_s = told["retry_after_seconds"]
+    print("search is on" if told["enabled"] else f"search is off; clients are told to wait {retry_after_s} s")
 
 
 def _run(settings: Settings) -> None:

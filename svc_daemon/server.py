@@ -63,6 +63,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.counting import CountingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker
@@ -259,6 +260,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
         DeliveringWorker(process.context),
         RebuildingWorker(process.context, process.extractor),
         RechunkingWorker(process.context, process.extractor),
+        CountingWorker(process.context),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:

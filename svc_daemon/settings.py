@@ -78,6 +78,10 @@ class Limits:
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Memory that searches by meaning may keep: some 60 bytes a passage of the buckets searched last.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
+    #: Answers and searches of a team in a calendar month of UTC. 0 is off.
+    answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
+    #: Agents of a team besides the default one. 0 is off.
+    agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
     #: Memory of the child that reads one document.
     extract_memory_bytes: int = field(default=1024**3, metadata={"unit": "bytes"})
     #: Processor time of the child that reads one document.

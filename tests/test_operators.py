@@ -78,6 +78,13 @@ def test_teams_and_keys_are_made_with_and_without_a_daemon(either: Installation)
     assert team_of(either, either.key) != blue["team"]["id"]
 
 
+def test_search_is_turned_off_and_on_with_and_without_a_daemon(either: Installation) -> None:
+    off = made(either, "search", "off", "--retry-after", "90")
+    assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
+    assert run(either, "search", "status").stdout == "search is off; clients are told to wait 90 s\n"
+    assert run(either, "search", "on").stdout == "search is on\n"
+
+
 def test_for_people_the_key_stands_alone_on_stdout(either: Installation) -> None:
     finished = run(either, "team", "create", "blue")
     assert finished.exit == 0
@@ -145,7 +152,12 @@ def test_what_is_saved_is_not_told(resting: Installation) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("team", "ls"), ("team", "rebuild", "default"), ("key", "create", "--team", "default", "--preset", "read")],
+    [
+        ("team", "ls"),
+        ("team", "rebuild", "default"),
+        ("search", "off"),
+        ("key", "create", "--team", "default", "--preset", "read"),
+    ],
 )
 def test_a_verb_makes_no_installation_where_none_is(
     make_installation: MakeInstallation, words: tuple[str, ...]

@@ -11,7 +11,15 @@ from svc_daemon.settings import DEFAULT_PORT, LARGEST, LONGEST_S, Limits, Settin
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
-MAY_BE_ZERO = {"creates_per_second", "bytes_per_minute", "tags", "free_disk_bytes", "redirects"}
+MAY_BE_ZERO = {
+    "creates_per_second",
+    "bytes_per_minute",
+    "tags",
+    "free_disk_bytes",
+    "redirects",
+    "answers_per_month",
+    "agents",
+}
 NO_NUMBERS = ["-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"]
 NO_NUMBERS += [str(LARGEST * 10), "9" * 5000]
 #: What the specification and the contract say.
@@ -34,6 +42,8 @@ DEFAULTS = {
     "search_results": 50,
     "search_sources": 200,
     "search_seconds": 10,
+    "answers_per_month": 0,
+    "agents": 100,
     "json_bytes": 1024**2,
     "extract_memory_bytes": 1024**3,
     "extract_cpu_seconds": 30,

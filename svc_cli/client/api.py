@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from svc_cli.client.agents import AgentCalls
 from svc_cli.client.batches import BatchCalls
 from svc_cli.client.calls import Json, part
 from svc_cli.client.imports import ImportCalls
@@ -19,7 +20,7 @@ from svc_cli.client.webhooks import WebhookCalls
 PAGE_ROWS = 1000
 
 
-class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
+class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls):
     """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
@@ -158,7 +159,8 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls):
     def search(self, query: str, **options: Any) -> Json:
         """One page of results: `{data: [{source_id, title, score, text, location, …}], has_more, warnings, …}`.
 
-        Options are `buckets`, `source_ids`, `filters`, `tags`, `max_num_results`, `mode`, `score_threshold`, `explain`.
+        Options are `agent`, `buckets`, `source_ids`, `filters`, `tags`, `max_num_results`, `mode`, `score_threshold`
+        and `explain`.
         """
         return self._call("POST", "/v1/search", json={"query": query, **options})
 

@@ -7,15 +7,19 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import connected
 from svc_cli.daemon_process import Installation
-from svc_cli.errors import SvcError
+from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import size, table
 from svc_daemon import paths
 from svc_daemon.wire.versions import API_RANGE, VERSION
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
 
 app = new_app()
 
@@ -104,8 +108,29 @@ def _service(call: Invocation) -> Iterator[Finding]:
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets()["buckets"]
         formats = client.limits()["formats"]
+        agents = _agents(client)
     yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
     yield Finding("service", "ok", f"{len(buckets)} buckets, reads {', '.join(form['name'] for form in formats)}")
+    yield from agents
+
+
+def _agents(client: "Client") -> list[Finding]:
+    """Whose stored policy is broken: these retrieve nothing. A key that may not look at agents says so."""
+    try:
+        agents = client.agents()["agents"]
+    except ApiError as error:
+        return [Finding("agents", "warning", error.message, error.hint)]
+    broken = [
+        Finding(
+            "agents",
+            "failed",
+            f"{agent['id']} finds nothing. {agent['policy_error']}",
+            f"`svc agent set {agent['id']}` with --bucket, --source or --scope writes a new one.",
+        )
+        for agent in agents
+        if agent["policy_error"]
+    ]
+    return broken or [Finding("agents", "ok", f"{len(agents)}, each with a whole policy")]
 
 
 #: In the order of the report.

@@ -32,6 +32,9 @@ BucketOption = Annotated[
     str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Bucket, by slug or id.  [SVC_BUCKET]")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", metavar="AGENT", help="By this agent's policy; its id or model id.")
+]
 TimeoutOption = Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="Longest wait: 90, 90s, 5m, 1h.")]
 
 
@@ -218,6 +221,13 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
     if not 0 <= seconds < 10**8:
         raise UsageError(f"{flag} takes a time such as 90s, 5m, 1h or 30d, not {text!r}.")
     return seconds
+
+
+def model_id(agent: str) -> str:
+    """The model id of an agent that is named by it or by the agent's id."""
+    if agent == "default":
+        return "svc-agent"
+    return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
@@ -28,6 +28,7 @@ def search(
         list[str] | None,
         typer.Option("--bucket", "-b", metavar="BUCKET", help="Only here; may be repeated.  [SVC_BUCKET]"),
     ] = None,
+    agent: AgentOption = None,
     k: Annotated[int | None, typer.Option("-k", metavar="N", help="Most results, 1 to 50.  [default: 10]")] = None,
     mode: Annotated[
         Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
@@ -40,11 +41,13 @@ def search(
     """Search buckets, all of them where none is named."""
     if not query.strip():
         raise UsageError("The query is empty.")
-    default = call.settings.get("bucket")
+    # An agent has buckets of its own; the one of the settings would cut it down unasked.
+    default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     options: dict[str, Any] = {
         "max_num_results": call.settings.get("search.k", k),
         "mode": call.settings.get("search.mode", mode),
+        **({"agent": model_id(agent)} if agent else {}),
         **({"buckets": buckets} if buckets else {}),
         **({"tags": tag} if tag else {}),
         **({"explain": True} if explain else {}),

@@ -1,4 +1,4 @@
-"""The operator's door: teams, their keys and their indexes, for `svc-daemon` on this machine while the service runs.
+"""The operator's door: teams, their keys and indexes, the switch of search, for `svc-daemon` while the service runs.
 
 It takes the operator token, which is in a file that only the service's user can read, from a client on this machine
 that is no browser. It is no part of the API that keys open, so it doesn't stand in its document.
@@ -16,12 +16,14 @@ from starlette.routing import Route
 from svc_daemon.api.presenting import body_of, context_of
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations import switches
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.views import view_task
 from svc_daemon.wire import headers
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.switches import SearchSwitchChange
 
 Answering = Callable[[Request], Awaitable[BaseModel]]
 
@@ -42,6 +44,15 @@ async def create_key(request: Request) -> BaseModel:
 
 async def rebuild_team(request: Request) -> BaseModel:
     return view_task(await rebuild_store(context_of(request), request.path_params["team"]))
+
+
+async def show_search(request: Request) -> BaseModel:
+    return context_of(request).look(switches.show_search)
+
+
+async def switch_search(request: Request) -> BaseModel:
+    change, context = await body_of(request, SearchSwitchChange), context_of(request)
+    return await context.write(lambda connection: switches.switch_search(connection, context.ids, change))
 
 
 def check_operator(request: Request) -> None:
@@ -86,4 +97,6 @@ ROUTES = (
     _route("GET", "/admin/teams", list_teams),
     _route("POST", "/admin/teams/{team:path}/rebuild", rebuild_team),
     _route("POST", "/admin/keys", create_key),
+    _route("GET", "/admin/search", show_search),
+    _route("PUT", "/admin/search", switch_search),
 )

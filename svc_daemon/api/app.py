@@ -8,12 +8,14 @@ from starlette.routing import Route
 
 from svc_daemon.api import (
     admin,
+    agents,
     batches,
     buckets,
     files,
     imports,
     keys,
     legacy,
+    models,
     qa,
     searches,
     services,
@@ -28,6 +30,7 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
 from svc_daemon.settings import Limits
+from svc_daemon.wire import agents as agent
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
 from svc_daemon.wire import imports as importing
@@ -98,18 +101,23 @@ INDEX = (E.SEARCH_FAILED, E.TEAM_STORE_MAINTENANCE)
 SEARCH = (
     E.MODEL_NOT_ALLOWED,
     E.BUCKET_STORE_INDEXING_PENDING,
+    E.RAG_QUOTA_EXCEEDED,
+    E.SEARCH_DISABLED,
     E.SEARCH_TIMEOUT,
     *INDEX,
     *NO_BUCKET,
 )
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
+NO_AGENT = (E.MODEL_NOT_ALLOWED, E.AGENT_NOT_FOUND)
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/knowledge"
+A = "/v1/agents/{agent_id}"
 U, STORAGE = B + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
 B_ANY = {201: bucket.BucketAnswer, 200: bucket.BucketAnswer | source.DryRun}
 B_PUT = {201: bucket.BucketPutAnswer, 200: bucket.BucketPutAnswer | source.DryRun}
 S_ANY = {201: source.SourceAnswer, 200: source.SourceAnswer | source.DryRun}
 U_ANY = {201: uploading.Upload, 200: uploading.Upload | source.DryRun}
+A_ANY = {201: agent.AgentAnswer, 200: agent.AgentAnswer | source.DryRun}
 K_ANY = {201: keying.KeyCreated, 200: keying.KeyCreated | source.DryRun}
 BATCH_ANY = {201: batching.Batch, 200: batching.Batch | source.DryRun}
 S_ONE = {200: source.SourceAnswer}
@@ -190,7 +198,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              query=VERIFY, errors=(*NO_SOURCE, *INDEX)),
     Endpoint("PATCH", S, sources.update, "Describe a source", S_ONE,
              body=source.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, *INDEX)),
-    Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted}, errors=NO_SOURCE,
+    Endpoint("DELETE", S, sources.delete, "Delete a source everywhere", {200: source.Deleted},
+             errors=(*NO_SOURCE, E.DELETE_BLOCKED),
              query={"force": "true: even if other things depend on it."}),
     Endpoint("POST", S + "/retry", sources.retry, "Index a failed source again", S_ONE, errors=NO_SOURCE),
     Endpoint("POST", S + "/refresh", sources.refresh, "Fetch a source's URL again",
@@ -218,6 +227,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/keys", keys.list_all, "List API keys", {200: keying.KeyList}, query=PAGE),
     Endpoint("DELETE", "/v1/keys/{key_id}", keys.revoke, "Revoke an API key", {200: keying.KeyAnswer},
              errors=(E.KEY_NOT_FOUND,)),
+
+    Endpoint("POST", "/v1/agents", agents.create, "Make an agent", A_ANY,
+             body=agent.AgentCreate, query=DRY, repeatable=True,
+             errors=(E.AGENT_EXISTS, E.AGENT_LIMIT_REACHED, E.AGENT_REPLAY_CHECK_UNAVAILABLE, E.INVALID_AGENT_PROFILE,
+                     E.MODEL_NOT_ALLOWED)),
+    Endpoint("GET", "/v1/agents", agents.list_all, "List agents", {200: agent.AgentList}, query=PAGE),
+    Endpoint("GET", A, agents.show, "Show an agent", {200: agent.AgentAnswer}, errors=NO_AGENT),
+    Endpoint("PUT", A, agents.update, "Change some fields of an agent", {200: agent.AgentAnswer},
+             body=agent.AgentFields, errors=(*NO_AGENT, E.NO_UPDATES, E.INVALID_AGENT_PROFILE)),
+    Endpoint("DELETE", A, agents.delete, "Delete an agent", {200: agent.AgentDeleted},
+             query={"force": "true: even if it is bound to a surface."}, errors=(*NO_AGENT, E.DELETE_BLOCKED)),
+    Endpoint("GET", "/v1/models", models.list_all, "List the agents as models", {200: agent.ModelList}),
+    Endpoint("GET", "/v1/models/{model}", models.show, "Show an agent as a model", {200: agent.ModelAnswer},
+             errors=(*NO_AGENT, E.MODEL_NOT_FOUND)),
+    Endpoint("GET", "/v1/rag-agent/models", models.list_all, "List the agents as models", {200: agent.ModelList}),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),

@@ -9,7 +9,9 @@ from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
 from svc_daemon.core.refusals import refusal
+from svc_daemon.operations.usage import used_answers
 from svc_daemon.settings import Limits
+from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open
 from svc_daemon.wire import services as wire
 from svc_daemon.wire.proofs import NONCE_CHARACTERS, prove
@@ -58,6 +60,8 @@ async def limits(request: Request) -> Response:
         for limit in fields(Limits)
     }
     shown["bytes_per_minute"].used = context.gates.used_bytes(key.team_id)
+    shown["answers_per_month"].used = used_answers(context, key.team_id)
+    shown["agents"].used = context.look(lambda connection: count_named_agents(connection, key.team_id))
     formats = [
         wire.Format(
             name=kind.name,

@@ -97,8 +97,8 @@ async def update(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
-    flag("force", request.query_params.get("force"))
-    await deletion.delete_everywhere(context_of(request), key, source_id)
+    force = flag("force", request.query_params.get("force"))
+    await deletion.delete_everywhere(context_of(request), key, source_id, force=force)
     return answer(request, wire.Deleted, {"id": source_id})
 
 

@@ -17,6 +17,7 @@ EVENT = "evt"
 BLOB = "blob"
 REQUEST = "req"
 INSTALLATION = "ins"
+AGENT = "agt"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,3 +24,8 @@ def agent_of(model: str) -> str:
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
     """Whether a key with these allowed models, in either spelling, may use the agent; None allows all."""
     return models is None or any(agent_of(model) == agent_id for model in models)
+
+
+def model_of(agent_id: str) -> str:
+    """The model id under which an agent is advertised."""
+    return SPELLINGS[0] if agent_id == DEFAULT_AGENT else f"{SPELLINGS[0]}:{agent_id}"

@@ -12,6 +12,7 @@ from svc_daemon.database import Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.gates import Gates
+from svc_daemon.operations.tallies import Tallies
 from svc_daemon.operations.writers import Writers
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
@@ -32,6 +33,7 @@ class Wakes:
     delivering: asyncio.Event = field(default_factory=asyncio.Event)
     rebuilding: asyncio.Event = field(default_factory=asyncio.Event)
     rechunking: asyncio.Event = field(default_factory=asyncio.Event)
+    counting: asyncio.Event = field(default_factory=asyncio.Event)
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
 
@@ -56,6 +58,7 @@ class Context:
     gates: Gates
     writers: Writers
     wakes: Wakes
+    tallies: Tallies = field(default_factory=Tallies)
     #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
     secret: bytes
     #: What makes vectors of texts and queries; None where no model is set up, and searches go by keyword.

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.agents import give_names, list_agents_of
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.webhooks import record_event
@@ -21,19 +22,32 @@ from svc_daemon.store.tombstones import create_tombstone
 from svc_daemon.wire.codes import ErrorCode
 
 
-async def delete_everywhere(context: Context, key: Key, source_id: str) -> None:
+async def delete_everywhere(context: Context, key: Key, source_id: str, *, force: bool) -> None:
     """Remove the source, its memberships, its bytes and its index rows.
 
-    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
+    Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach, and `delete_blocked`
+    where an agent's policy names it, unless forced.
     """
 
     def work(connection: Connection) -> None:
         source = get_reachable_source(connection, key, source_id)
         refuse_out_of_reach(key, source.places, "source", api_keys.SOURCE_DELETE)
+        if not force:
+            _refuse_named(connection, source)
         remove_source(connection, context, source)
 
     await context.write(work)
     context.wakes.sweeping.set()
+
+
+def _refuse_named(connection: Connection, source: Source) -> None:
+    agents = [agent.id for agent in list_agents_of(connection, source.team_id, source.id)]
+    if agents:
+        raise ServiceError(
+            ErrorCode.DELETE_BLOCKED,
+            f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it all the same.",
+            agents=agents,
+        )
 
 
 async def detach_source(context: Context, key: Key, bucket: str, source_id: str) -> tuple[str, list[str]]:
@@ -86,6 +100,8 @@ def give_places(
 def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
     """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
     now = context.clock.timestamp()
+    if replaced_by is not None:
+        give_names(connection, source.team_id, source.id, replaced_by)
     delete_memberships(connection, source.id)
     cancel_tasks(connection, source.id, now)
     delete_source(connection, source.team_id, source.id)

@@ -27,6 +27,7 @@ class Gates:
         self._creates: dict[str, TokenBucket] = {}
         self._bytes: dict[str, ByteWindow] = {}
         self._in_flight: set[tuple[str, str]] = set()
+        self._agents_in_flight: set[tuple[str, str, str]] = set()
         self._uploads = 0
         self._no_uploads = asyncio.Event()
         self._no_uploads.set()
@@ -45,6 +46,23 @@ class Gates:
             yield
         finally:
             self._in_flight.discard(claim)
+
+    @contextmanager
+    def hold_agent(self, key_id: str, idempotency_key: str | None, agent_id: str | None) -> Iterator[None]:
+        """Hold the id of an agent that is being made under a key: until that is decided, nobody can say whether
+        another request with both is its replay. Raises `agent_replay_check_unavailable` then.
+        """
+        if idempotency_key is None or agent_id is None:
+            yield
+            return
+        claim = (key_id, idempotency_key, agent_id)
+        if claim in self._agents_in_flight:
+            raise ServiceError(ErrorCode.AGENT_REPLAY_CHECK_UNAVAILABLE, agent_id=agent_id, retry_after_seconds=1)
+        self._agents_in_flight.add(claim)
+        try:
+            yield
+        finally:
+            self._agents_in_flight.discard(claim)
 
     @contextmanager
     def uploading(self) -> Iterator[None]:

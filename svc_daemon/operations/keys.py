@@ -4,6 +4,7 @@ from collections.abc import Collection
 from sqlite3 import Connection
 
 from svc_daemon.core import api_keys, readiness
+from svc_daemon.core.model_ids import is_allowed
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
@@ -39,6 +40,12 @@ def require(key: Key, capability: str) -> None:
             f"This needs a key with the capability {capability}.",
             required_capability=capability,
         )
+
+
+def require_model(key: Key, agent_id: str) -> None:
+    """Raises `model_not_allowed` unless the key may use the agent."""
+    if not is_allowed(key.models, agent_id):
+        raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, f"This key may not use the agent {agent_id!r}.")
 
 
 def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:

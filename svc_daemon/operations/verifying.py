@@ -59,6 +59,7 @@ def verify(directory: Directory, *, read_data: bool) -> Findings:
         return Findings(unreadable)
     findings = Findings([*_check_log(directory), *checks.check_references(directory.state)])
     findings.problems.extend(checks.check_rows(directory.state))
+    findings.problems.extend(checks.check_agents(directory.state))
     _check_blobs(directory, findings, read_data=read_data)
     findings.problems.extend(_check_leftovers(directory, findings.counts))
     for team_id in sorted({*teams.list_team_ids(directory.state), *directory.inspector.list_teams()}):

@@ -1,8 +1,12 @@
 """Agents: one row for each, the default one among them from the team's first day on."""
 
 from sqlite3 import Connection, Row
+from typing import Any
 
-from svc_daemon.core.agents import NOTHING, Agent, PolicyFault, policy_text, read_policy
+from svc_daemon.core.agents import NOTHING, Agent, PolicyFault, lost_default, policy_text, read_policy
+from svc_daemon.core.model_ids import DEFAULT_AGENT
+from svc_daemon.errors import NotFound
+from svc_daemon.wire.codes import ErrorCode
 
 
 def create_agent(connection: Connection, agent: Agent) -> bool:
@@ -23,23 +27,57 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> Agent | N
     return _from_row(row) if row else None
 
 
-def update_agent(connection: Connection, agent: Agent) -> None:
-    """Write all that a change may move."""
+def get_agent(connection: Connection, team_id: str, agent_id: str) -> Agent:
+    """Raises NotFound; a default agent that was taken away is one that retrieves nothing."""
+    found = find_agent(connection, team_id, agent_id)
+    if found is not None:
+        return found
+    if agent_id == DEFAULT_AGENT:
+        return lost_default(team_id)
+    raise NotFound(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {agent_id!r}.", agent_id=agent_id)
+
+
+def list_agents(connection: Connection, team_id: str) -> list[Agent]:
+    """The team's agents by id; the default one among them, whatever became of it."""
+    rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
+    found = [_from_row(row) for row in rows]
+    if all(agent.id != DEFAULT_AGENT for agent in found):
+        found.append(lost_default(team_id))
+    return sorted(found, key=lambda agent: agent.id)
+
+
+def count_named_agents(connection: Connection, team_id: str) -> int:
+    row = connection.execute(
+        "SELECT COUNT(*) AS named FROM agents WHERE team_id = :team_id AND id <> :default",
+        {"team_id": team_id, "default": DEFAULT_AGENT},
+    ).fetchone()
+    return int(row["named"])
+
+
+def put_agent(connection: Connection, agent: Agent) -> None:
+    """Write all that a change may move, of a default agent that was taken away too. A broken policy stays as it is."""
     connection.execute(
-        "UPDATE agents SET name = :name, role = :role, instructions = :instructions, policy = :policy,"
-        " bound_surface = :bound_surface, updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
-        _values(agent),
+        "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"
+        " VALUES (:team_id, :id, :name, :role, :instructions, :policy, :bound_surface, :created_at, :updated_at)"
+        " ON CONFLICT (team_id, id) DO UPDATE SET name = excluded.name, role = excluded.role,"
+        " instructions = excluded.instructions, bound_surface = excluded.bound_surface,"
+        " updated_at = excluded.updated_at, policy = CASE WHEN :is_broken THEN agents.policy ELSE excluded.policy END",
+        {**_values(agent), "is_broken": agent.policy_fault is not None},
     )
 
 
-def _values(agent: Agent) -> dict[str, str | None]:
+def delete_agent(connection: Connection, team_id: str, agent_id: str) -> None:
+    connection.execute("DELETE FROM agents WHERE team_id = :team_id AND id = :id", {"team_id": team_id, "id": agent_id})
+
+
+def _values(agent: Agent) -> dict[str, Any]:
     return {
         "team_id": agent.team_id,
         "id": agent.id,
         "name": agent.name,
         "role": agent.role,
         "instructions": agent.instructions,
-        "policy": policy_text(agent.policy),
+        "policy": "" if agent.policy_fault is not None else policy_text(agent.policy),
         "bound_surface": agent.bound_surface,
         "created_at": agent.created_at,
         "updated_at": agent.updated_at,

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.store.agents import list_agents
 from svc_daemon.store.sources import Source
+from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 
@@ -203,6 +205,16 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
         for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
             ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
             yield Problem(check.invariant, check.message.format(**dict(row)), check.mend, ids)
+
+
+def check_agents(connection: Connection) -> Iterator[Problem]:
+    """Agents that retrieve nothing since nobody can say what they may: their policy is broken, or they are gone."""
+    for team_id in list_team_ids(connection):
+        for agent in list_agents(connection, team_id):
+            if agent.policy_fault is not None:
+                what = "it" if agent.created_at == "" else "its stored policy"
+                told = f"agent {agent.id} of {team_id} retrieves nothing: {what} {agent.policy_fault}"
+                yield Problem("I15", told, about={"agent_id": agent.id, "team_id": team_id})
 
 
 def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[Source]:

@@ -8,5 +8,18 @@ def find_fact(connection: Connection, name: str) -> str | None:
     return row["value"] if row else None
 
 
+def put_fact(connection: Connection, name: str, value: str) -> None:
+    """Write the fact, in place of what it was."""
+    connection.execute(
+        "INSERT INTO facts (name, value) VALUES (:name, :value)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        {"name": name, "value": value},
+    )
+
+
+def delete_fact(connection: Connection, name: str) -> None:
+    connection.execute("DELETE FROM facts WHERE name = :name", {"name": name})
+
+
 def create_fact(connection: Connection, name: str, value: str) -> None:
     connection.execute("INSERT INTO facts (name, value) VALUES (:name, :value)", {"name": name, "value": value})

@@ -1,4 +1,4 @@
-"""The only loops: indexing, bucket sync, sweeping, cascades, deliveries, rebuilds. Each waits, works, repeats.
+"""The only loops: indexing, bucket sync, sweeping, cascades, deliveries, rebuilds, usage. Each waits, works, repeats.
 
 When a worker wakes:
 
@@ -8,6 +8,7 @@ When a worker wakes:
     cascading   the deletion of a bucket was asked for; a pause ended; a lease ran out
     delivering  a source became ready or failed; a call ended; a pause ended; one was asked for again
     rebuilding  a rebuild was asked for; an index was found damaged; a pause ended; a lease ran out
+    counting    an answer or a search was given
 
 State is in the database, never in a loop: a worker that dies is replaced by the next start.
 """

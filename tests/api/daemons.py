@@ -48,6 +48,7 @@ from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
 from svc_daemon.workers.cascading import CascadingWorker
+from svc_daemon.workers.counting import CountingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker
@@ -66,6 +67,7 @@ Worker = (
     | DeliveringWorker
     | RebuildingWorker
     | RechunkingWorker
+    | CountingWorker
 )
 
 #: Tests that are not about the limits must not wait for them.
@@ -223,6 +225,7 @@ class Daemon:
             "delivering": partial(DeliveringWorker, self.context),
             "rebuilding": partial(RebuildingWorker, self.context, self._extractor),
             "rechunking": partial(RechunkingWorker, self.context, self._extractor),
+            "counting": partial(CountingWorker, self.context),
         }
         for name in names or makers:
             self.loop.run(self._start(makers[name]))

@@ -12,6 +12,7 @@ Example = Callable[[Stage], Call]
 Route = tuple[str, str]
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/keys"
+A = "/v1/agents/{agent_id}"
 U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
 
 #: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
@@ -139,6 +140,16 @@ example(
 example("GET", W + "/deliveries", lambda stage, call: call.asking(source_id="x", limit="1"))
 example("POST", W + "/deliveries/{delivery_id}/resend", lambda stage, call: call.at(delivery_id=stage.delivery()))
 example("POST", W + "/secret/rotate")
+
+creating("POST", "/v1/agents", lambda stage, call: call.sending(agent_id=stage.name("agent")))
+example("GET", "/v1/agents")
+example("GET", "/v1/agents", lambda _, call: call.asking(limit="1"))
+example("GET", A, lambda stage, call: call.at(agent_id=stage.agent()))
+example("PUT", A, lambda stage, call: call.at(agent_id=stage.agent()).sending(role="seller"))
+example("DELETE", A, lambda stage, call: call.at(agent_id=stage.agent()))
+for path in ("/v1/models", "/v1/rag-agent/models"):
+    example("GET", path)
+example("GET", "/v1/models/{model}", lambda stage, call: call.at(model=f"svc-agent:{stage.agent()}"))
 example(
     "POST",
     "/v1/search",

@@ -15,6 +15,7 @@ from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
+from tests.api.agent_refusals import AGENT_SPOILERS
 from tests.api.daemons import NOTES
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
@@ -27,7 +28,7 @@ UNRESOLVED = "http://nowhere.invalid/hook"
 TOO_LARGE = b"x" * (26_214_400 + 1)
 #: How the paths end of both doors for sessions, and for pages.
 SESSIONS, PAGES = ("/uploads", "/upload-session"), ("/pages", "/websites")
-SPOILERS: dict[ErrorCode, Spoiler] = {}
+SPOILERS: dict[ErrorCode, Spoiler] = {**AGENT_SPOILERS}
 
 
 def spoils(code: ErrorCode) -> Callable[[Spoiler], Spoiler]:
@@ -64,7 +65,6 @@ changed(E.KEY_NOT_FOUND, lambda call: call.at(key_id="key_missing"))
 changed(E.BUCKET_REQUIRED, lambda call: _going_to(call, ""))
 changed(E.BUCKET_ASSIGNMENT_FAILED, lambda call: _going_to(call, "nowhere"))
 changed(E.FORCE_REQUIRED, lambda call: call.but(params={}))
-changed(E.AGENT_NOT_FOUND, lambda call: call.sending(agent="svc-agent:nobody"))
 changed(E.METADATA_FILTER_TOO_LARGE, lambda call: call.sending(source_ids=[f"src_{n}" for n in range(201)]))
 changed(E.OFFSET_MISMATCH, lambda call: call.but(content=b"x").naming(Content_Range=f"bytes 5-5/{len(NOTES)}"))
 changed(E.SIZE_MISMATCH, lambda call: call.naming(Content_Range="bytes 0-8/9"))
@@ -83,25 +83,6 @@ def _going_to(call: Call, bucket: str) -> Call:
     """The call of a legacy door with this bucket in its body; an empty one names none."""
     manifest = call.options["json"].get("manifest")
     return call.sending(manifest=manifest | {"bucket": bucket}) if manifest else call.sending(bucket=bucket)
-
-
-@spoils(E.MODEL_NOT_FOUND)
-def _no_model(stage: Stage, call: Call) -> httpx.Response:
-    return stage.send(_using(call, "another-model"))
-
-
-@spoils(E.MODEL_NOT_ALLOWED)
-def _other_model(stage: Stage, call: Call) -> httpx.Response:
-    """The key is kept to an agent that isn't the default one."""
-    key = stage.daemon.add_key(models=("svc-agent:other",))
-    return stage.send(_using(call, "svc-agent").but(key=key))
-
-
-def _using(call: Call, model: str) -> Call:
-    """The call about this model; a search in the query string can name none, and means the default one."""
-    if call.method == "GET":
-        return call.but(params={"q": "umber quay"})
-    return call.sending(models=[model]) if is_to(call, "/keys") else call.sending(agent=model)
 
 
 @spoils(E.TEAM_STORE_MAINTENANCE)

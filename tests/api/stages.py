@@ -140,6 +140,11 @@ class Stage:
     def batch_body(self) -> dict[str, Any]:
         return batch_body([("a", NOTES)])
 
+    def agent(self, **fields: Any) -> str:
+        """The id of a new agent."""
+        body = {"agent_id": self.name("agent"), **fields}
+        return str(body_of(self.daemon.ask("POST", "/v1/agents", json=body), 201)["id"])
+
     def made_key(self) -> str:
         """The id of an API key that nobody uses."""
         return _id_of(self.daemon.add_key())

@@ -9,7 +9,7 @@ import pytest
 
 from svc_daemon.core.agents import EVERYTHING, Agent, Policy
 from svc_daemon.core.questions import FILE_NAME as QUESTION
-from svc_daemon.store.agents import create_agent, find_agent, update_agent
+from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
@@ -49,7 +49,7 @@ def add_agent(daemon: Daemon, agent_id: str, **policy: Any) -> str:
         id=agent_id, team_id=daemon.team_id, name=agent_id, policy=Policy(**policy), created_at=now, updated_at=now
     )
     if not daemon.write(lambda connection: create_agent(connection, agent)):
-        daemon.write(lambda connection: update_agent(connection, agent))
+        daemon.write(lambda connection: put_agent(connection, agent))
     return f"svc-agent:{agent_id}"
 
 
@@ -58,9 +58,9 @@ def default_policy(daemon: Daemon, policy: Policy) -> Iterator[None]:
     """The default agent with another policy, for a while."""
     agent = daemon.read(lambda connection: find_agent(connection, daemon.team_id, "default"))
     assert agent is not None
-    daemon.write(lambda connection: update_agent(connection, replace(agent, policy=policy)))
+    daemon.write(lambda connection: put_agent(connection, replace(agent, policy=policy)))
     yield
-    daemon.write(lambda connection: update_agent(connection, replace(agent, policy=EVERYTHING)))
+    daemon.write(lambda connection: put_agent(connection, replace(agent, policy=EVERYTHING)))
 
 
 def names(daemon: Daemon, **body: Any) -> set[str]:

@@ -8,6 +8,7 @@ import pytest
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.core.api_keys import (
+    AGENT_MANAGE,
     AGENT_READ,
     BUCKET_CREATE,
     BUCKET_DELETE,
@@ -58,6 +59,11 @@ NEEDED = {
     ("POST", "/v1/knowledge/files/upload-session"): FILE_CREATE,
     ("POST", "/v1/knowledge/files:batch/upload-session"): FILE_CREATE,
     ("POST", "/v1/knowledge/websites"): FILE_CREATE,
+    ("POST", "/v1/agents"): AGENT_MANAGE,
+    ("GET", "/v1/agents"): AGENT_READ,
+    ("GET", "/v1/agents/{agent_id}"): AGENT_READ,
+    ("PUT", "/v1/agents/{agent_id}"): AGENT_MANAGE,
+    ("DELETE", "/v1/agents/{agent_id}"): AGENT_MANAGE,
     ("POST", "/v1/search"): SEARCH,
     ("GET", "/v1/search"): SEARCH,
 }
@@ -65,6 +71,9 @@ NEEDED = {
 ANY_KEY = {
     ("GET", "/v1/version"),
     ("GET", "/v1/limits"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model}"),
+    ("GET", "/v1/rag-agent/models"),
     ("GET", "/v1/buckets"),
     ("GET", B),
     ("GET", U),

@@ -26,20 +26,15 @@ from tests.rules.modules import Module, modules
 from tests.rules.raised import codes_raised
 
 #: Codes that nothing raises yet, each with what will.
-NOT_YET = {
-    E.DELETE_BLOCKED: "agents: nothing else is a dependent",
-    E.SEARCH_DISABLED: "search as agents use it",
-    E.RAG_QUOTA_EXCEEDED: "answers, and a plan's limit of them",
-    E.AGENT_LIMIT_REACHED: "agents",
-    E.AGENT_EXISTS: "agents",
-    E.NO_UPDATES: "agents",
-    E.INVALID_AGENT_PROFILE: "agents",
-    E.AGENT_REPLAY_CHECK_UNAVAILABLE: "agents",
-}
+NOT_YET: dict[ErrorCode, str] = {}
 #: What a client goes on with, where the specification or `contract.md` promises it.
 PROMISED = {
     E.FORBIDDEN_PROJECT_KEY: {"required_capability"},
     E.FILE_TOO_LARGE: {"max_bytes"},
+    E.INVALID_AGENT_PROFILE: {"errors"},
+    E.RAG_QUOTA_EXCEEDED: {"limit", "used", "resets_at"},
+    E.AGENT_LIMIT_REACHED: {"limit", "used", "resets_at"},
+    E.SEARCH_DISABLED: {"retry_after_seconds"},
     E.URL_IS_WEB_PAGE: {"suggested_endpoint"},
     E.URL_IS_FILE: {"suggested_endpoint"},
     E.WEBSITE_URL_EXISTS: {"source_id"},

@@ -27,6 +27,7 @@ SHOWN_ELSEWHERE = {
 FREE = "Status and lists need no capability."
 NEVER: tuple[tuple[str, E, str], ...] = (
     (r"GET /v1/(version|limits|sources/{source_id})", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/(models|models/{model}|rag-agent/models)", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/buckets(/{bucket}(/sources|/uploads/{session_id})?)?", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/knowledge/buckets", E.FORBIDDEN_PROJECT_KEY, FREE),
     (r"GET /v1/knowledge/(files|tasks|batches)/{\w+}", E.FORBIDDEN_PROJECT_KEY, FREE),

@@ -25,6 +25,8 @@ MISSING = {
     "task_id": "task_not_found",
     "delivery_id": "not_found",
     "key_id": "key_not_found",
+    "agent_id": "agent_not_found",
+    "model": "agent_not_found",
 }
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 QA = {"question": "q?", "answer": "a"}
@@ -41,6 +43,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", f"{B}/batches/{{batch_id}}/finalize"): {"json": {}},
     ("POST", f"{B}/sources"): {"json": {"source_id": "src_any"}},
     ("PATCH", S): {"json": {"title": "x"}},
+    ("PUT", "/v1/agents/{agent_id}"): {"json": {"role": "x"}},
 }
 #: Not a look-up: a slug of this team, whatever others have.
 SLUGS = {("PUT", B)}
@@ -67,6 +70,8 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
         "session_id": open_session(daemon)["session_id"],
         "batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"],
         "delivery_id": _add_delivery(daemon, source["id"]),
+        "agent_id": body_of(daemon.ask("POST", "/v1/agents", json={"agent_id": "ours-alone"}), 201)["id"],
+        "model": "svc-agent:ours-alone",
         "key_id": body_of(daemon.ask("GET", "/v1/keys"))["keys"][0]["id"],
     }
     yield Neighbours(daemon, ids, daemon.add_team())
@@ -136,6 +141,9 @@ IN_BODIES: list[tuple[str, str, dict[str, Any], str]] = [
     ("POST", f"{B}/qa", {"json": QA | {"replaces": "{source_id}"}}, "source_not_found"),
     ("POST", f"{B}/uploads", {"json": session_body(replaces="{source_id}")}, "source_not_found"),
     ("POST", "/v1/search", {"json": {"query": "quay", "buckets": ["{bucket}"]}}, "bucket_not_found"),
+    ("POST", "/v1/search", {"json": {"query": "quay", "agent": "{model}"}}, "agent_not_found"),
+    ("POST", "/v1/agents", {"json": {"policy": {"bucket_ids": ["{bucket}"]}}}, "invalid_agent_profile"),
+    ("POST", "/v1/agents", {"json": {"policy": {"source_ids": ["{source_id}"]}}}, "invalid_agent_profile"),
     ("POST", "/v1/keys", {"json": {"name": "k", "preset": "read", "buckets": ["{bucket}"]}}, "bucket_not_found"),
 ]
 

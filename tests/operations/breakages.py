@@ -96,6 +96,18 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         "answers with source {source} of another team",
         False,
     ),
+    "policy broken": (
+        lambda w: w.sql("UPDATE agents SET policy = replace(policy, '[\"*\"]', '\"*\"')"),
+        "I15",
+        "agent default of {team} retrieves nothing: its stored policy has bucket_ids that are no list of bucket ids",
+        False,
+    ),
+    "default agent taken away": (
+        lambda w: w.sql("DELETE FROM agents"),
+        "I15",
+        "agent default of {team} retrieves nothing: it is missing",
+        False,
+    ),
     "document lost": (lambda w: _remove_document(w, w.source), "I6", "source {source} is active in generation 1", True),
     "older generation": (
         lambda w: w.sql(f"UPDATE sources SET generation = 5 WHERE id = '{w.source}'"),

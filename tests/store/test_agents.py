@@ -6,7 +6,7 @@ from sqlite3 import Connection
 import pytest
 
 from svc_daemon.core.agents import EVERYTHING, NOTHING, Agent, Policy
-from svc_daemon.store.agents import create_agent, find_agent, update_agent
+from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.store.rows import LATER, NOW, OURS, THEIRS
 
 SALES = Agent(
@@ -26,7 +26,7 @@ def test_an_agent_is_read_as_it_was_written(connection: Connection) -> None:
     assert create_agent(connection, SALES)
     assert find_agent(connection, OURS, "sales") == SALES
     changed = replace(SALES, name="Shop", policy=EVERYTHING, bound_surface=None, updated_at=LATER)
-    update_agent(connection, changed)
+    put_agent(connection, changed)
     assert find_agent(connection, OURS, "sales") == changed
 
 
@@ -35,7 +35,7 @@ def test_an_id_is_taken_once_in_a_team_and_free_in_another(connection: Connectio
     assert not create_agent(connection, replace(SALES, name="Other"))
     assert find_agent(connection, THEIRS, "sales") is None
     assert create_agent(connection, replace(SALES, team_id=THEIRS, name="Theirs"))
-    update_agent(connection, replace(SALES, team_id=THEIRS, name="Changed"))
+    put_agent(connection, replace(SALES, team_id=THEIRS, name="Changed"))
     assert find_agent(connection, OURS, "sales") == SALES
 
 

@@ -1,0 +1,45 @@
+"""Agents: making, listing, changing and deleting them, and the models that they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.transport import Request
+
+
+class AgentCalls(Calls):
+    """Methods for agents."""
+
+    def agents(self) -> Json:
+        """`{team_id, agents: [...], request_id}`: those that the key may use, the default one among them."""
+        return self._get("/v1/agents")
+
+    def agent(self, agent_id: str) -> Json:
+        """One agent; `default` is the default one."""
+        return self._get(f"/v1/agents/{part(agent_id)}")
+
+    def create_agent(
+        self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
+    ) -> Json:
+        """Make an agent of `{agent_id, name, role, instructions, policy, bound_surface}`."""
+        return self._transport.send(
+            Request(
+                method="POST",
+                path="/v1/agents",
+                params={"dry_run": "true"} if dry_run else None,
+                json=dict(fields),
+                idempotency_key=idempotency_key,
+            )
+        ).body
+
+    def update_agent(self, agent_id: str, changes: Mapping[str, Any]) -> Json:
+        """Change the fields that are sent; of a policy too, what is not sent stays."""
+        return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=dict(changes))
+
+    def delete_agent(self, agent_id: str, *, force: bool = False) -> Json:
+        """Delete an agent; one that is bound to a surface only with `force`."""
+        return self._call("DELETE", f"/v1/agents/{part(agent_id)}", params={"force": "true"} if force else None)
+
+    def models(self) -> Json:
+        """`{object: "list", data: [{id, created, owned_by}]}`: the agents as OpenAI's clients list models."""
+        return self._get("/v1/models")

@@ -1,0 +1,174 @@
+"""`svc agent …`: who answers, and what it searches."""
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import typer
+
+from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
+from svc_cli.console import Console
+from svc_cli.errors import UsageError
+from svc_cli.render import fields, table
+
+app = new_app("List, make, show, change and delete agents.")
+
+Json = dict[str, Any]
+AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Its id; `default` is the default one.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What an agent is to be."""
+
+    agent: Annotated[str, typer.Argument(metavar="ID", help="What stands behind the colon of its model id.")]
+    name: Annotated[str | None, typer.Option(help="Name for people.")] = None
+    role: Annotated[str | None, typer.Option(help="Who it is, in a few words.")] = None
+    instructions: Annotated[str | None, typer.Option(help="How it answers.")] = None
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Search this bucket; may be repeated; '*' is every one."),
+    ] = None
+    source: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE", help="Search this source instead; may be repeated.")
+    ] = None
+    scope: Annotated[
+        Literal["buckets", "sources", "team"] | None,
+        typer.Option(help="What it goes by; team: all there is, questions and answers too."),
+    ] = None
+    filters: Annotated[str | None, typer.Option(metavar="JSON", help="Only sources that pass; {} is all.")] = None
+    top_k: Annotated[int | None, typer.Option(metavar="N", help="Passages, where the caller doesn't say.")] = None
+    threshold: Annotated[float | None, typer.Option(metavar="SCORE", help="Least score of a passage, 0 to 1.")] = None
+    surface: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Where people meet it: in the way of its deletion; '' is none.")
+    ] = None
+    dry_run: DryRunOption = False
+
+    def sent(self) -> Json:
+        """The fields that were given. Raises UsageError."""
+        policy = {
+            "scope": self.scope,
+            "bucket_ids": self.bucket or None,
+            "source_ids": self.source or None,
+            "filters": _parsed(self.filters),
+            "top_k": self.top_k,
+            "score_threshold": self.threshold,
+        }
+        given = {
+            "name": self.name,
+            "role": self.role,
+            "instructions": self.instructions,
+            "policy": {name: value for name, value in policy.items() if value is not None} or None,
+            "bound_surface": self.surface,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _parsed(filters: str | None) -> Any:
+    if filters is None:
+        return None
+    try:
+        return json.loads(filters)
+    except ValueError as error:
+        example = '{"type": "eq", "key": "lang", "value": "en"}'
+        raise UsageError("--filters takes a JSON object.", hint=f"such as {example}.") from error
+
+
+@command(app, "ls")
+def ls(call: Invocation) -> None:
+    """List the agents that the key may use."""
+    with call.client() as client:
+        answer = client.agents()
+    rows = [(agent["id"], agent["name"], _reach(agent), agent["bound_surface"] or "") for agent in answer["agents"]]
+    call.console.show(answer, lambda: table(call.console, ("ID", "NAME", "SEARCHES", "BOUND TO"), rows))
+
+
+@command(app, "create")
+def create(call: Invocation, options: Options) -> None:
+    """Make an agent; without buckets, sources or scope it searches all that the key reaches."""
+    wanted = {"agent_id": options.agent, **options.sent()}
+    with call.client() as client:
+        # A request that was cut off is sent again, under the same key.
+        answer = client.create_agent(
+            wanted, None if options.dry_run else secrets.token_hex(16), dry_run=options.dry_run
+        )
+    made = answer["would_create"] if options.dry_run else answer
+    said = "would create" if options.dry_run else "created"
+    call.console.show(answer, lambda: f"{said} {made['model']}, which searches {_reach(made)}")
+    if not options.dry_run:
+        call.console.next_step(f'svc search "…" --agent {options.agent}')
+
+
+@command(app, "show")
+def show(call: Invocation, agent: AgentArgument) -> None:
+    """Show one agent."""
+    with call.client() as client:
+        answer = client.agent(agent)
+    call.console.show(answer, lambda: _render(call.console, answer))
+
+
+@command(app, "set")
+def change(call: Invocation, options: Options) -> None:
+    """Change what is given of an agent; the rest stays."""
+    changes = options.sent()
+    if not changes:
+        raise UsageError("Say what to change.", hint="--name, --role, --bucket and such; --help lists them.")
+    with call.client() as client:
+        if options.dry_run:
+            answer = {**client.agent(options.agent), "dry_run": True, "changes": changes}
+        else:
+            answer = client.update_agent(options.agent, changes)
+    said = f"would change {', '.join(changes)} of" if options.dry_run else "changed"
+    after = "" if options.dry_run else f", which searches {_reach(answer)}"
+    call.console.show(answer, lambda: f"{said} {answer['model']}{after}")
+
+
+@command(app, "rm")
+def rm(
+    call: Invocation,
+    agent: AgentArgument,
+    force: Annotated[bool, typer.Option("--force", help="Even if it is bound to a surface.")] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Delete an agent; whoever calls its model id is refused from then on."""
+    with call.client() as client:
+        answer = {**client.agent(agent), "dry_run": True} if dry_run else client.delete_agent(agent, force=force)
+    said = "would delete" if dry_run else "deleted"
+    call.console.show(answer, lambda: f"{said} {answer['id']}")
+
+
+def _reach(agent: Json) -> str:
+    """What an agent searches, in a few words."""
+    policy = agent["policy"]
+    if agent["policy_error"]:
+        return "nothing: its stored policy is broken"
+    if policy["scope"] == "team":
+        return "the whole team"
+    if policy["scope"] == "sources":
+        return f"{len(policy['source_ids'])} sources"
+    return "every bucket" if "*" in policy["bucket_ids"] else f"{len(policy['bucket_ids'])} buckets"
+
+
+def _render(console: Console, agent: Json) -> str:
+    policy = agent["policy"]
+    return fields(
+        console,
+        [
+            ("agent", agent["id"]),
+            ("model", agent["model"]),
+            ("name", agent["name"]),
+            ("role", agent["role"]),
+            ("instructions", agent["instructions"]),
+            ("searches", _reach(agent)),
+            ("error", agent["policy_error"]),
+            ("buckets", "  ".join(policy["bucket_ids"])),
+            ("sources", "  ".join(policy["source_ids"])),
+            ("filters", json.dumps(policy["filters"]) if policy["filters"] else None),
+            ("passages", policy["top_k"]),
+            ("threshold", policy["score_threshold"]),
+            ("bound to", agent["bound_surface"]),
+            ("created", agent["created_at"]),
+            ("updated", agent["updated_at"]),
+        ],
+    )

@@ -1,0 +1,221 @@
+"""Agent verbs: create, list, show, change, delete.
+
+A key that is kept to some buckets finds through any agent only what is in these. It changes an agent only where what
+that retrieves is within its reach, before the change and after it: others use the agent too, and with their keys a
+wider policy would retrieve more.
+"""
+
+from contextlib import suppress
+from dataclasses import asdict, replace
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import api_keys, ids
+from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, EVERYTHING, SOURCES, Agent, Policy
+from svc_daemon.core.model_ids import DEFAULT_AGENT, is_allowed, model_of
+from svc_daemon.core.profiles import Fault, change_policy, find_faults, invalid_profile
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import NotFound, ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, require_model
+from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.store import agents as store
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import find_source
+from svc_daemon.wire import agents as wire
+from svc_daemon.wire.codes import ErrorCode
+
+
+def plan_agent(connection: Connection, context: Context, key: Key, fields: wire.AgentCreate) -> Agent:
+    """The agent that would be made; raises what making it would."""
+    sent = fields.model_dump(exclude_unset=True)
+    agent_id = fields.agent_id or context.ids.make(ids.AGENT)
+    require_model(key, agent_id)
+    if agent_id == DEFAULT_AGENT or store.find_agent(connection, key.team_id, agent_id):
+        raise ServiceError(ErrorCode.AGENT_EXISTS, f"There is an agent {agent_id!r}.", agent_id=agent_id)
+    _refuse_over_limit(connection, context, key)
+    now = context.clock.timestamp()
+    # A key grants only what it has: without a policy, the agent searches what the key reaches.
+    policy = EVERYTHING if key.buckets is None else Policy(bucket_ids=key.buckets)
+    bare = Agent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
+    planned = _changed(connection, key, bare, sent)
+    _refuse_out_of_reach(connection, key, planned)
+    return planned
+
+
+async def create_new_agent(context: Context, request: Repeatable, fields: wire.AgentCreate) -> Outcome:
+    """Make an agent.
+
+    Raises `agent_exists` where this is no replay, `agent_replay_check_unavailable` while a create of this id under this
+    idempotency key is undecided, `agent_limit_reached`, and what a policy is refused for.
+    """
+
+    def work(connection: Connection) -> Outcome:
+        agent = plan_agent(connection, context, request.key, fields)
+        store.create_agent(connection, agent)
+        body = view_agent(agent).model_dump()
+        store_answer(connection, context, request, body)
+        return Outcome(body)
+
+    holding = context.gates.hold_agent(request.key.id, request.idempotency_key, fields.agent_id)
+    with holding, replaying(context, request) as earlier:
+        if earlier is not None:
+            return earlier
+        return await context.write(work)
+
+
+async def list_visible_agents(context: Context, key: Key) -> list[Agent]:
+    """The team's agents that the key may use, by id; the default one among them."""
+    found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
+    return [agent for agent in found if is_allowed(key.models, agent.id)]
+
+
+def show_agent(context: Context, key: Key, agent_id: str) -> Agent:
+    """Raises `model_not_allowed` and NotFound."""
+    require_model(key, agent_id)
+    return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
+
+
+async def change_agent(context: Context, key: Key, agent_id: str, fields: wire.AgentFields) -> Agent:
+    """Write the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
+    sent = fields.model_dump(exclude_unset=True)
+    if sent in ({}, {"policy": {}}):
+        raise ServiceError(ErrorCode.NO_UPDATES, "The update names none of name, role, instructions, policy and such.")
+    require_model(key, agent_id)
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> Agent:
+        agent = store.get_agent(connection, key.team_id, agent_id)
+        _refuse_out_of_reach(connection, key, agent)
+        changed = replace(_changed(connection, key, agent, sent), created_at=agent.created_at or now, updated_at=now)
+        _refuse_out_of_reach(connection, key, changed)
+        store.put_agent(connection, changed)
+        return changed
+
+    return await context.write(work)
+
+
+async def delete_agent(context: Context, key: Key, agent_id: str, *, force: bool) -> None:
+    """Remove a named agent; raises `delete_blocked` for one that is bound to a surface, unless forced."""
+    require_model(key, agent_id)
+    if agent_id == DEFAULT_AGENT:
+        raise refusal("agent_id", "The default agent can be changed, but not deleted.")
+
+    def work(connection: Connection) -> None:
+        agent = store.get_agent(connection, key.team_id, agent_id)
+        _refuse_out_of_reach(connection, key, agent)
+        if agent.bound_surface is not None and not force:
+            raise ServiceError(
+                ErrorCode.DELETE_BLOCKED,
+                f"The agent {agent_id!r} is in use: {agent.bound_surface}. force=true deletes it all the same.",
+                bound_surface=agent.bound_surface,
+            )
+        store.delete_agent(connection, key.team_id, agent_id)
+
+    await context.write(work)
+
+
+def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[Agent]:
+    """The team's agents whose policy names the source."""
+    return [agent for agent in store.list_agents(connection, team_id) if source_id in agent.policy.source_ids]
+
+
+def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
+    """Have the agents that name a source name its successor: they would find neither else."""
+    for agent in list_agents_of(connection, team_id, source_id):
+        renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
+        policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))
+        store.put_agent(connection, replace(agent, policy=policy))
+
+
+def view_agent(agent: Agent) -> wire.Agent:
+    return wire.Agent(
+        id=agent.id,
+        agent_id=agent.id,
+        model=model_of(agent.id),
+        name=agent.name,
+        role=agent.role,
+        instructions=agent.instructions,
+        policy=wire.Policy(**asdict(agent.policy)),
+        policy_error=f"The stored policy {agent.policy_fault}." if agent.policy_fault else None,
+        bound_surface=agent.bound_surface,
+        created_at=agent.created_at,
+        updated_at=agent.updated_at,
+    )
+
+
+def _changed(connection: Connection, key: Key, agent: Agent, sent: dict[str, Any]) -> Agent:
+    """The agent with the fields that were sent; raises `invalid_agent_profile`."""
+    policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
+    if faults := [*find_faults(sent), *unknown]:
+        raise invalid_profile(faults)
+    texts: dict[str, Any] = {name: sent[name] for name in ("name", "role", "instructions") if name in sent}
+    if "bound_surface" in sent:
+        texts["bound_surface"] = sent["bound_surface"] or None
+    described = replace(agent, **texts)
+    return replace(described, policy=change_policy(agent.policy, policy), policy_fault=None) if policy else described
+
+
+def _with_ids(
+    connection: Connection, key: Key, known: Policy, sent: dict[str, Any]
+) -> tuple[dict[str, Any], list[Fault]]:
+    """What was sent of a policy, with ids for names, and what is not there. Ids that it holds already may be gone."""
+    found, faults = dict(sent), []
+    for field, noun, find in (("bucket_ids", "bucket", _find_bucket), ("source_ids", "source", _find_source)):
+        if field not in sent:
+            continue
+        ids_by_name = {
+            name: name if name in getattr(known, field) else find(connection, key, name) for name in sent[field]
+        }
+        found[field] = list(dict.fromkeys(ids_by_name.values()))
+        faults += [
+            (f"policy.{field}.{place}", f"there is no {noun} {name!r}.")
+            for place, name in enumerate(sent[field])
+            if ids_by_name[name] is None
+        ]
+    return found, faults
+
+
+def _find_bucket(connection: Connection, key: Key, bucket: str) -> str | None:
+    if bucket == EVERY_BUCKET:
+        return bucket
+    with suppress(NotFound):
+        return get_lasting_bucket(connection, key, bucket).id
+    return None
+
+
+def _find_source(connection: Connection, key: Key, source_id: str) -> str | None:
+    with suppress(NotFound):
+        return get_reachable_source(connection, key, source_id).id
+    return None
+
+
+def _refuse_over_limit(connection: Connection, context: Context, key: Key) -> None:
+    limit, used = context.limits.agents, store.count_named_agents(connection, key.team_id)
+    if limit and used >= limit:
+        raise ServiceError(
+            ErrorCode.AGENT_LIMIT_REACHED,
+            f"The team has {used} agents; its plan allows {limit}. Delete one.",
+            limit=limit,
+            used=used,
+            resets_at=None,
+        )
+
+
+def _refuse_out_of_reach(connection: Connection, key: Key, agent: Agent) -> None:
+    """Raises `forbidden_project_key` where the agent retrieves, or may, what the key is kept from."""
+    if key.buckets is None or (agent.policy_fault is None and _is_within(connection, key, agent.policy)):
+        return
+    raise ServiceError(
+        ErrorCode.FORBIDDEN_PROJECT_KEY,
+        f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.",
+        required_capability=api_keys.AGENT_MANAGE,
+    )
+
+
+def _is_within(connection: Connection, key: Key, policy: Policy) -> bool:
+    reach = set(key.buckets or ())
+    if policy.scope == BUCKETS:
+        return set(policy.bucket_ids) <= reach
+    named = (find_source(connection, key.team_id, source_id) for source_id in policy.source_ids)
+    return policy.scope == SOURCES and all(source is None or reach & set(source.places) for source in named)

@@ -1,0 +1,140 @@
+"""Where a search looks, and by whose policy.
+
+That is the intersection of what the key may reach, what the request names and what the agent's policy covers. A bucket
+that is named and that the key may not reach is missing, as everywhere; one that the agent does not cover is left out,
+and a warning says so. The policy's filters, number of passages and threshold go into the request.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from sqlite3 import Connection
+from typing import Any
+
+from svc_daemon.core import readiness
+from svc_daemon.core.agents import SOURCES, Agent, Policy
+from svc_daemon.core.filters import passes
+from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.keys import get_usable_bucket, require_model
+from svc_daemon.operations.maintenance import refuse_in_maintenance
+from svc_daemon.operations.switches import refuse_disabled
+from svc_daemon.store.agents import get_agent
+from svc_daemon.store.buckets import Bucket, list_buckets
+from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import Source, SourceFilter, list_indexed_sources, list_sources
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.searches import SearchRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to look: buckets, and within them all sources or only some."""
+
+    #: Sources are found through their buckets; else also those that no search of a bucket finds.
+    goes_by_bucket: bool
+    #: Sources that are in no bucket count too.
+    takes_unplaced: bool
+    #: Buckets that the request named and the agent does not search.
+    left_out: tuple[str, ...]
+    #: Each bucket's revision when the scope was read: it moves with every change of membership.
+    revisions: dict[str, int]
+    source_ids: tuple[str, ...] | None
+    #: The rebuild that made the index: another one at the end means that the index was another one too.
+    rebuild_id: str | None
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"The agent does not search the bucket {bucket!r}; it was left out." for bucket in self.left_out]
+
+    @property
+    def bucket_ids(self) -> tuple[str, ...]:
+        return tuple(self.revisions)
+
+
+def choose_agent(context: Context, key: Key, request: SearchRequest) -> Agent | None:
+    """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
+    if request.agent is None and request.buckets is not None:
+        return None
+    agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
+    require_model(key, agent_id)
+    return context.look(lambda connection: get_agent(connection, key.team_id, agent_id))
+
+
+def narrow(context: Context, request: SearchRequest, policy: Policy) -> SearchRequest:
+    """The request with what the policy adds to it; raises `metadata_filter_too_large`."""
+    changed: dict[str, Any] = {}
+    if policy.scope == SOURCES:
+        changed["source_ids"] = _common(context, policy.source_ids, request.source_ids)
+    if policy.filters is not None:
+        filters = [policy.filters, request.filters] if request.filters else [policy.filters]
+        changed["filters"] = {"type": "and", "filters": filters}
+    if policy.top_k is not None and "max_num_results" not in request.model_fields_set:
+        changed["max_num_results"] = min(policy.top_k, context.limits.search_results)
+    if policy.score_threshold is not None:
+        changed["score_threshold"] = max(policy.score_threshold, request.score_threshold or 0.0)
+    return request.model_copy(update=changed)
+
+
+def _common(context: Context, source_ids: Sequence[str], named: list[str] | None) -> list[str]:
+    """The policy's sources that the request doesn't rule out."""
+    if len(source_ids) > context.limits.search_sources:
+        raise ServiceError(
+            ErrorCode.METADATA_FILTER_TOO_LARGE,
+            f"The agent searches {len(source_ids)} sources by their ids; give it a bucket instead.",
+            max_source_ids=context.limits.search_sources,
+        )
+    return [source_id for source_id in source_ids if named is None or source_id in named]
+
+
+def find_scope(connection: Connection, context: Context, key: Key, request: SearchRequest, policy: Policy) -> Scope:
+    """What to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
+    refuse_disabled(connection)
+    buckets = _buckets(connection, key, request.buckets)
+    left_out = (bucket.slug for bucket in buckets if request.buckets and not policy.covers(bucket.id))
+    scope = Scope(
+        goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
+        takes_unplaced=not policy.goes_by_bucket and request.buckets is None and key.buckets is None,
+        left_out=tuple(dict.fromkeys(left_out)),
+        revisions={bucket.id: bucket.revision for bucket in buckets if policy.covers(bucket.id)},
+        source_ids=None if request.source_ids is None else tuple(request.source_ids),
+        rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
+    )
+    # Where buckets don't say what the key may reach, the index is asked for the sources in them by name.
+    if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
+        return scope
+    members = _members(connection, key, scope)
+    wanted = dict.fromkeys(source.id for source in members if _is_wanted(source, request))
+    return replace(scope, source_ids=tuple(wanted))
+
+
+def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[Bucket]:
+    """The buckets that were named, else every active one that the key may reach."""
+    if named is not None:
+        return [get_usable_bucket(connection, key, bucket) for bucket in named]
+    active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
+    return [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
+
+
+def _members(connection: Connection, key: Key, scope: Scope) -> Iterator[Source]:
+    """Every source that may be in scope; whether it is, is judged with the hits."""
+    if scope.goes_by_bucket:
+        for bucket_id in scope.bucket_ids:
+            yield from list_sources(connection, key.team_id, bucket_id, SourceFilter())
+        return
+    for source in list_indexed_sources(connection, key.team_id):
+        if scope.takes_unplaced or not scope.revisions.keys().isdisjoint(source.places):
+            yield source
+
+
+def _is_wanted(source: Source, request: SearchRequest) -> bool:
+    if request.source_ids is not None and source.id not in request.source_ids:
+        return False
+    if not set(request.tags or ()) <= set(source.tags):
+        return False
+    return request.filters is None or passes(request.filters, _attributes(source))
+
+
+def _attributes(source: Source) -> dict[str, object]:
+    own = {name: getattr(source, name) for name in ("type", "filename", "title", "content_type", "source_url")}
+    return {**source.metadata, **own}

@@ -1,0 +1,67 @@
+"""How many answers and searches each team has had this month, and the plan's limit of them.
+
+They are counted in memory and told to the state by `workers.counting`, at once after a quiet second and else once a
+second, so that no search waits for the disk. A stop tells what is left; a kill forgets a second's at most.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from sqlite3 import Connection
+
+from svc_daemon.core.months import end_of_month, month_of
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.tallies import Period
+from svc_daemon.store.usage import add_answers, find_answers
+from svc_daemon.wire.codes import ErrorCode
+
+
+@contextmanager
+def counting_answer(context: Context, team_id: str) -> Iterator[None]:
+    """Count one answer or search, which is the block; one that is refused or fails is not counted.
+
+    Raises `rag_quota_exceeded`.
+    """
+    period = _period(context, team_id)
+    used, limit = used_answers(context, team_id), context.limits.answers_per_month
+    if limit and used >= limit:
+        raise ServiceError(
+            ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
+        )
+    # Counted before, so that as many as come at once don't all find the last one free.
+    context.tallies.add(period, 1)
+    try:
+        yield
+    except BaseException:
+        context.tallies.add(period, -1)
+        raise
+    context.wakes.counting.set()
+
+
+def used_answers(context: Context, team_id: str) -> int:
+    """Answers and searches of the team in this month, those that are under way too."""
+    period = _period(context, team_id)
+    if period not in context.tallies.totals:
+        context.tallies.totals[period] = context.look(lambda connection: find_answers(connection, *period))
+    return context.tallies.totals[period]
+
+
+async def tell_usage(context: Context) -> None:
+    """Write down what was counted since the last time; raises StorageError, and then it is told with the next."""
+    untold = context.tallies.take_untold()
+    if not untold:
+        return
+
+    def work(connection: Connection) -> None:
+        for (team_id, month), answers in untold.items():
+            add_answers(connection, team_id, month, answers)
+
+    try:
+        await context.write(work)
+    except Exception:
+        context.tallies.give_back(untold)
+        raise
+
+
+def _period(context: Context, team_id: str) -> Period:
+    return team_id, month_of(context.clock.now())

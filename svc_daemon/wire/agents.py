@@ -1,0 +1,116 @@
+"""Agents on the wire: who answers, what its policy lets it retrieve, and the models that stand for them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from svc_daemon.wire.requests import RequestBody
+
+#: It stands in paths and behind the colon of a model id.
+AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
+Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
+
+
+class PolicyFields(RequestBody):
+    """What an agent is to retrieve; what is not sent stays. Lists of buckets or of sources choose the scope, too."""
+
+    scope: Literal["buckets", "sources", "team"] | None = None
+    #: By id or slug, ids are kept; `*` is every active bucket.
+    bucket_ids: Named | None = None
+    source_ids: Named | None = None
+    #: OpenAI's grammar, as in a search; an empty object takes them away.
+    filters: dict[str, Any] | None = None
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+class AgentFields(RequestBody):
+    """Body of `PUT /v1/agents/{agent_id}`; what is not sent stays."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    role: Annotated[str, Field(max_length=2000)] | None = None
+    instructions: Annotated[str, Field(max_length=20_000)] | None = None
+    policy: PolicyFields | None = None
+    #: Where people meet it, such as `widget`; an empty text takes it away.
+    bound_surface: Annotated[str, Field(max_length=200)] | None = None
+
+
+class AgentCreate(AgentFields):
+    """Body of `POST /v1/agents`."""
+
+    #: One is made where none is sent.
+    agent_id: AgentId | None = None
+    #: Only validate: nothing is made, no idempotency key is claimed.
+    dry_run: bool = False
+
+
+class Policy(BaseModel):
+    scope: Literal["buckets", "sources", "team"]
+    #: Counts with the scope `buckets`.
+    bucket_ids: list[str]
+    #: Counts with the scope `sources`.
+    source_ids: list[str]
+    filters: dict[str, Any] | None
+    top_k: int | None
+    score_threshold: float | None
+
+
+class Agent(BaseModel):
+    id: str
+    #: The same; part of the model id.
+    agent_id: str
+    object: Literal["agent"] = "agent"
+    #: As it is advertised.
+    model: str
+    name: str
+    role: str
+    instructions: str
+    policy: Policy
+    #: Why the stored policy counts as one that retrieves nothing; null for a whole one.
+    policy_error: str | None
+    bound_surface: str | None
+    created_at: str
+    updated_at: str
+
+
+class AgentAnswer(Agent):
+    request_id: str
+
+
+class AgentList(BaseModel):
+    team_id: str
+    #: By id, the default one among them.
+    agents: list[Agent]
+    has_more: bool | None = None
+    last_id: str | None = None
+    request_id: str
+
+
+class AgentDeleted(BaseModel):
+    id: str
+    agent_id: str
+    object: Literal["agent"] = "agent"
+    deleted: Literal[True] = True
+    request_id: str
+
+
+class Model(BaseModel):
+    """An agent as OpenAI's clients list models."""
+
+    id: str
+    object: Literal["model"] = "model"
+    #: Unix seconds.
+    created: int
+    owned_by: str
+
+
+class ModelAnswer(Model):
+    request_id: str
+
+
+class ModelList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Model]
+    request_id: str

@@ -1,0 +1,22 @@
+"""The operator's switches on the wire."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from svc_daemon.wire.requests import RequestBody
+
+
+class SearchSwitchChange(RequestBody):
+    """Body of `PUT /admin/search`."""
+
+    enabled: bool
+    #: What refused clients are told to wait.
+    retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
+
+
+class SearchSwitch(BaseModel):
+    object: Literal["search_switch"] = "search_switch"
+    enabled: bool
+    #: Null while search is on.
+    retry_after_seconds: int | None

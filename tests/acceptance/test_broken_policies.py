@@ -1,0 +1,29 @@
+"""A default agent whose stored policy somebody broke: it finds nothing, and whoever looks is told why."""
+
+import sqlite3
+
+from tests.acceptance.installations import Installation
+from tests.test_operators import run
+
+
+def test_a_broken_default_agent_finds_nothing_and_is_told(installation: Installation) -> None:
+    notes = installation.root / "notes.md"
+    notes.write_text("The umber quay was built of grey stone.\n")
+    assert installation.svc("upload", str(notes), "-b", "inbox").exit == 0
+    installation.stop()
+    with sqlite3.connect(installation.files.state) as state:
+        state.execute("""UPDATE agents SET policy = '{"scope": "team"}' WHERE id = 'default'""")
+    state.close()
+    verdict = run(installation, "verify", "--json")
+    (problem,) = verdict.json["problems"]
+    assert (verdict.exit, problem["invariant"], problem["agent_id"], problem["mend"]) == (1, "I15", "default", None)
+    assert "retrieves nothing: its stored policy is no object with exactly" in problem["message"]
+    installation.start()
+    assert installation.svc("search", "umber", "--json").json["data"] == []
+    doctor = installation.svc("doctor", "--json")
+    (check,) = [check for check in doctor.json["checks"] if check["check"] == "agents"]
+    assert (doctor.exit, check["state"]) == (3, "failed")
+    assert "default finds nothing. The stored policy is no object" in check["text"]
+    assert "svc agent set default" in check["hint"]
+    assert installation.svc("agent", "set", "default", "--bucket", "*").exit == 0
+    assert len(installation.svc("search", "umber", "--json").json["data"]) == 1

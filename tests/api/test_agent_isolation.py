@@ -1,0 +1,82 @@
+"""No question brings an agent's text from outside its scope: random ones, over buckets that overlap, of two teams."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+
+BUCKETS = ("blue", "green", "red", "grey")
+WORDS = [first + last for first in ("umber", "quay", "stone", "mill", "tide") for last in ("ra", "lo", "mi", "tu")]
+#: In each team.
+SOURCES = 20
+#: Some of them take 4 ms each; a thousand with --large.
+QUESTIONS, LARGE = 300, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """One of two teams whose buckets, words and agents are called the same."""
+
+    key: str
+    #: The words of each source.
+    words: dict[str, set[str]]
+    #: The sources that each agent may find.
+    reach: dict[str, set[str]]
+
+    def expected(self, agent_id: str, question: set[str]) -> set[str]:
+        return {source_id for source_id in self.reach[agent_id] if self.words[source_id] & question}
+
+
+@pytest.fixture(scope="module")
+def teams(shared: Daemon) -> tuple[Team, Team]:
+    chance = random.Random(20)
+    shared.start("indexing", "syncing")
+    both = fill(shared, shared.key, chance), fill(shared, shared.add_team(), chance)
+    shared.wait(lambda: all(is_ready(shared, team) for team in both), "all of both teams is ready")
+    shared.stop()
+    return both
+
+
+def is_ready(daemon: Daemon, team: Team) -> bool:
+    return all(daemon.source(source_id, team.key)["ready"] for source_id in team.words)
+
+
+def fill(daemon: Daemon, key: str, chance: random.Random) -> Team:
+    places: dict[str, set[str]] = {}
+    words: dict[str, set[str]] = {}
+    for bucket in BUCKETS:
+        daemon.make_bucket(bucket, key=key)
+    for number in range(SOURCES):
+        chosen, (first, *others) = chance.sample(WORDS, 5), chance.sample(BUCKETS, chance.randint(1, 3))
+        source_id = daemon.add_source(" ".join(chosen).encode(), bucket=first, filename=f"{number}.txt", key=key)
+        for other in others:
+            body_of(daemon.ask("POST", f"/v1/buckets/{other}/sources", key=key, json={"source_id": source_id}))
+        places[source_id], words[source_id] = {first, *others}, set(chosen)
+    reach = {bucket: {source for source, at in places.items() if bucket in at} for bucket in BUCKETS}
+    picked = chance.sample(sorted(places), 5)
+    policies = {bucket: {"bucket_ids": [bucket]} for bucket in BUCKETS} | {"picked": {"source_ids": picked}}
+    for agent_id, policy in policies.items():
+        body_of(daemon.ask("POST", "/v1/agents", key=key, json={"agent_id": agent_id, "policy": policy}), 201)
+    return Team(key, words, {**reach, "picked": set(picked)})
+
+
+def test_an_agent_finds_all_of_its_scope_and_nothing_else(
+    shared: Daemon, teams: tuple[Team, Team], large: bool
+) -> None:
+    chance = random.Random(21)
+    found_nothing = 0
+    for _ in range(LARGE if large else QUESTIONS):
+        team = chance.choice(teams)
+        agent_id = chance.choice(sorted(team.reach))
+        question = chance.sample(WORDS, chance.randint(1, 4))
+        spelling = chance.choice(("svc-agent", "svc-rag-agent"))
+        page = body_of(
+            shared.search(" ".join(question), key=team.key, agent=f"{spelling}:{agent_id}", max_num_results=50)
+        )
+        assert {result["source_id"] for result in page["data"]} == team.expected(agent_id, set(question)), question
+        found_nothing += not page["data"]
+    # A question that finds nothing shows nothing.
+    assert found_nothing < (LARGE if large else QUESTIONS) / 3

@@ -1,0 +1,49 @@
+"""The operator's switch: search is off for every team until it is on again, whoever restarts what."""
+
+from typing import Any
+
+from tests.api.answers import details_of
+from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
+
+
+def switch(daemon: Daemon, method: str = "PUT", **body: Any) -> dict[str, Any]:
+    operator = {"Authorization": f"Bearer {daemon.operator_token}"}
+    answer = daemon.ask(method, "/admin/search", headers=operator, json=body)
+    assert answer.status_code == 200, answer.text
+    return {name: value for name, value in answer.json().items() if name != "request_id"}
+
+
+def test_search_is_refused_while_it_is_off(daemon: Daemon) -> None:
+    daemon.make_bucket("second")
+    assert switch(daemon, "GET") == {"object": "search_switch", "enabled": True, "retry_after_seconds": None}
+    told = switch(daemon, enabled=False, retry_after_seconds=90)
+    assert told == switch(daemon, "GET") == {"object": "search_switch", "enabled": False, "retry_after_seconds": 90}
+    for answer in (
+        daemon.search("umber"),
+        daemon.search("umber", buckets=["inbox"], agent="svc-agent"),
+        daemon.search("umber", key=daemon.add_team()),
+        daemon.ask("GET", "/v1/search", params={"q": "umber"}),
+    ):
+        assert details_of(answer, "search_disabled") == {"retry_after_seconds": 90}
+        assert answer.headers["Retry-After"] == "90"
+    assert daemon.ask("GET", "/v1/buckets").is_success
+    assert switch(daemon, enabled=True)["enabled"]
+    assert daemon.search("umber").is_success
+
+
+def test_it_stays_off_over_a_restart(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    switch(daemon, enabled=False)
+    switch(daemon, enabled=False, retry_after_seconds=5)
+    daemon.close()
+    daemon = make_daemon()
+    assert details_of(daemon.search("umber"), "search_disabled") == {"retry_after_seconds": 5}
+
+
+def test_only_the_operator_turns_it(daemon: Daemon) -> None:
+    details_of(daemon.ask("PUT", "/admin/search", json={"enabled": False}), "invalid_project_key")
+    operator = {"Authorization": f"Bearer {daemon.operator_token}"}
+    for body in ({}, {"enabled": "no"}, {"enabled": False, "retry_after_seconds": 0}):
+        details_of(daemon.ask("PUT", "/admin/search", headers=operator, json=body), "invalid_request")
+    assert daemon.search("umber").is_success
