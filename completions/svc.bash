@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -394,6 +394,12 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc key revoke --base-url")
             return ;;
+        "svc mcp --allow")
+            return ;;
+        "svc mcp --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc mcp --base-url")
+            return ;;
         "svc daemon run --listen")
             return ;;
         "svc daemon run --progress")
@@ -478,7 +484,7 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff ignore watch status wait search bucket source batch agent webhook key daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search bucket source batch agent webhook key mcp daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -530,6 +536,7 @@ _svc() {
         "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key revoke") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc mcp") commands="" flags="--allow --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon") commands="run start stop restart status logs install uninstall" flags="--help" ;;
         "svc daemon run") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon start") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

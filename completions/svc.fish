@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
                 set where "$where $word"
         end
     end
@@ -25,6 +25,7 @@ complete -c svc -n '__svc_at svc' -f -a batch -d 'Show a batch of uploads'
 complete -c svc -n '__svc_at svc' -f -a agent -d 'List, make, show, change and delete agents'
 complete -c svc -n '__svc_at svc' -f -a webhook -d 'Show and resend webhook calls, show the secret, check a call that was received'
 complete -c svc -n '__svc_at svc' -f -a key -d 'Make, list and revoke API keys'
+complete -c svc -n '__svc_at svc' -f -a mcp -d 'Serve MCP on standard input and output, for a program that starts this command'
 complete -c svc -n '__svc_at svc' -f -a daemon -d 'Run, start, stop and look at the local daemon'
 complete -c svc -n '__svc_at svc' -f -a auth -d 'Store and show the API key'
 complete -c svc -n '__svc_at svc' -f -a config -d 'Show and change settings'
@@ -591,6 +592,15 @@ complete -c svc -n '__svc_at svc key revoke' -l no-autostart -d 'Don’t start t
 complete -c svc -n '__svc_at svc key revoke' -l no-input -d 'Never ask'
 complete -c svc -n '__svc_at svc key revoke' -l debug -d 'Show tracebacks'
 complete -c svc -n '__svc_at svc key revoke' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc mcp' -l allow -r -d 'Let uploads name files under this folder; may be repeated'
+complete -c svc -n '__svc_at svc mcp' -l json -d 'Print exactly one JSON value'
+complete -c svc -n '__svc_at svc mcp' -l ndjson -d 'Print one JSON value per line as things happen'
+complete -c svc -n '__svc_at svc mcp' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
+complete -c svc -n '__svc_at svc mcp' -l base-url -r -d 'Another service'
+complete -c svc -n '__svc_at svc mcp' -l no-autostart -d 'Don’t start the daemon'
+complete -c svc -n '__svc_at svc mcp' -l no-input -d 'Never ask'
+complete -c svc -n '__svc_at svc mcp' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc mcp' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc daemon' -f -a run -d 'Run the daemon in the foreground, until Ctrl-C'
 complete -c svc -n '__svc_at svc daemon' -f -a start -d 'Start the daemon in the background, unless it runs'
 complete -c svc -n '__svc_at svc daemon' -f -a stop -d 'Stop the daemon; what is in flight is finished or parked'

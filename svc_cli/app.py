@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agents", "List, make, show, change and delete agents."),
     "webhook": ("webhooks", "Show and resend webhook calls, show the secret, check a call that was received."),
     "key": ("keys", "Make, list and revoke API keys."),
+    "mcp": ("mcp", "Lend the service's tools to a program that speaks MCP."),
     "daemon": ("daemon", "Run, start, stop and look at the local daemon."),
     "auth": ("auth", "Store and show the API key."),
     "config": ("config", "Show and change settings."),

@@ -87,6 +87,7 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
     E.QUOTA_EXCEEDED: ErrorRule(429, True, "The team's bytes for this minute are used up."),
     E.STORAGE_FULL: ErrorRule(503, True, "The disk is full; nothing was stored."),
     E.SHUTTING_DOWN: ErrorRule(503, True, "The service is stopping."),
+    E.EXTRA_NOT_INSTALLED: ErrorRule(501, False, "The service was installed without the extra that this needs."),
 }
 
 

@@ -28,6 +28,7 @@ _QUIETED = {
     "httpcore": logging.WARNING,
     "python_multipart": logging.CRITICAL,
     "asyncio": logging.WARNING,
+    "mcp": logging.WARNING,
 }
 
 #: What must not be written: each alternative is the part that may stay, and then the secret. Every line passes here, so

@@ -142,7 +142,8 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
                 lambda: process.context.ids.make(ids.REQUEST),
                 max_head_bytes=MAX_HEAD_BYTES,
                 stop_s=max(settings.limits.stop_seconds - PARK_S, 1),
-            )
+            ),
+            app.state.stopping,
         )
         stack.enter_context(_announced(files, base_url, process.installation_id, process.context.clock))
         log.info("listening on %s", base_url)
@@ -290,6 +291,15 @@ async def _run_until_stopped(server: uvicorn.Server, listener: socket.socket, br
 
 class _Server(uvicorn.Server):
     """uvicorn with signals that end in exit code 0: its own would raise them again after the stop."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Tell those who wait for something that the stop has begun, and see the others to their end."""
+        self._stopping.set()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -57,6 +57,10 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls):
         """How many creates wait for their turn by now."""
         return self._transport.gate.waiting
 
+    def send(self, request: Request) -> Answer:
+        """Any request of the API, sent as the others are: with the key, and again where that is safe."""
+        return self._transport.send(request)
+
     # Buckets
 
     def buckets(self, *, include_archived: bool = False) -> Json:

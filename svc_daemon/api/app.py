@@ -1,5 +1,6 @@
 """The URL map of the service, on one screen, and the application made of it."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -15,6 +16,7 @@ from svc_daemon.api import (
     imports,
     keys,
     legacy,
+    mcp,
     models,
     qa,
     searches,
@@ -257,6 +259,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
         routes=[
             *(Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS),
             *admin.ROUTES,
+            mcp.route(),
         ],
         middleware=middleware(hardening, {row.path: row.successor for row in ENDPOINTS if row.successor}),
         exception_handlers=EXCEPTION_HANDLERS,
@@ -265,4 +268,6 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     # A redirect would have an empty body; an unknown path gets the envelope instead.
     app.router.redirect_slashes = False
     app.state.openapi = describe(ENDPOINTS, limits)
+    #: Set when the server begins to stop: who waits for something ends then.
+    app.state.stopping = asyncio.Event()
     return app

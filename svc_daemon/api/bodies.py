@@ -1,5 +1,6 @@
 """JSON bodies: counted while they arrive, parsed strictly, and turned into models."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dic
     Content-Length tells; 400 `invalid_json`; 400 `invalid_request` for what is no object or names `team_id`. Raises
     ClientDisconnect.
     """
-    _refuse_other_types(request)
+    refuse_other_types(request)
     return _parse(await read_bytes(request, max_bytes=max_bytes))
 
 
@@ -36,7 +37,7 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
     data = await read_bytes(request, max_bytes=max_bytes)
     if not data:
         return {}
-    _refuse_other_types(request)
+    refuse_other_types(request)
     return _parse(data)
 
 
@@ -60,19 +61,28 @@ def parse_model(fields: Any, model: type[Model]) -> Model:
 
 async def read_bytes(request: Request, *, max_bytes: int) -> bytes:
     """The whole body; raises 413 `request_too_large` as soon as it is known to be longer."""
+    if content_length(request) == 0:
+        return b""
+    data = bytearray()
+    async with aclosing(stream_bytes(request, max_bytes=max_bytes)) as chunks:
+        async for chunk in chunks:
+            data += chunk
+    return bytes(data)
+
+
+async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[bytes, None]:
+    """The body as it comes; raises 413 `request_too_large` as soon as it is known to be longer."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
         # Nothing has been received yet: a client that waits for 100 Continue is answered instead, and sends nothing.
         raise _too_large(max_bytes)
-    if declared == 0:
-        return b""
-    data = bytearray()
+    received_bytes = 0
     async with aclosing(request.stream()) as chunks:
         async for chunk in chunks:
-            data += chunk
-            if len(data) > max_bytes:
+            received_bytes += len(chunk)
+            if received_bytes > max_bytes:
                 raise _too_large(max_bytes)
-    return bytes(data)
+            yield chunk
 
 
 def content_length(request: Request) -> int | None:
@@ -93,7 +103,8 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _refuse_other_types(request: Request) -> None:
+def refuse_other_types(request: Request) -> None:
+    """Raises 415 `unsupported_media_type` for a body that is not JSON, as it is."""
     refuse_encoding(request)
     sent = media_type(request.headers.get("content-type", ""))
     if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):

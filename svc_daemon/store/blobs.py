@@ -181,6 +181,12 @@ class StagedFile:
         if len(self._buffer) >= SPILL_BYTES:
             await self._blobs.run(self._spill)
 
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        """Up to so many of the bytes that have come, from the offset on; raises StorageError."""
+        if self._file is None:
+            return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
+        return await self._blobs.run(lambda: self._read(offset_bytes, most_bytes))
+
     async def keep(self, source_id: str) -> None:
         """Make the bytes durable under the source's id; failed or cancelled, nothing is left of them."""
         try:
@@ -204,6 +210,12 @@ class StagedFile:
             self._file = self._path.open("xb", buffering=0)
         _write_all(self._file, self._buffer)
         self._buffer.clear()
+
+    def _read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        self._spill()
+        with self._path.open("rb") as file:
+            file.seek(offset_bytes)
+            return file.read(most_bytes)
 
     def _keep(self, source_id: str) -> None:
         """Renamed before the sync: no row names the file yet, and the file's own sync carries the rename along."""

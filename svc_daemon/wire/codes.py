@@ -69,6 +69,7 @@ class ErrorCode(StrEnum):
     QUOTA_EXCEEDED = "quota_exceeded"
     STORAGE_FULL = "storage_full"
     SHUTTING_DOWN = "shutting_down"
+    EXTRA_NOT_INSTALLED = "extra_not_installed"
 
 
 class SourceErrorCode(StrEnum):

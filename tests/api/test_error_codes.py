@@ -21,6 +21,7 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.refusals import SPOILERS
 from tests.api.servers import ask
 from tests.api.stages import Stage, staging
+from tests.api.tool_callers import post, without_library
 from tests.conftest import MakeInstallation
 from tests.rules.modules import Module, modules
 from tests.rules.raised import codes_raised
@@ -88,11 +89,18 @@ async def _close(daemon: Daemon) -> None:
     daemon.context.database.close()
 
 
+def _uninstalled(scene: Scene) -> httpx.Response:
+    """A call of a tool where the library is missing."""
+    with without_library():
+        return post(scene.make_daemon("bare"), "svc-list-buckets")
+
+
 #: Codes that no request alone brings about.
 PROVOKED: dict[ErrorCode, Provoke] = {
     E.REQUEST_TIMEOUT: _slow,
     E.INTERNAL_ERROR: _unexpected,
     E.SHUTTING_DOWN: _stopping,
+    E.EXTRA_NOT_INSTALLED: _uninstalled,
 }
 
 

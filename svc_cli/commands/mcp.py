@@ -1,0 +1,66 @@
+"""`svc mcp`: the tools of the service for programs that speak MCP, on standard input and output."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.console import is_terminal
+from svc_cli.errors import UsageError
+
+app = new_app()
+
+
+@command(app, "mcp")
+def mcp(
+    call: Invocation,
+    allow: Annotated[
+        list[Path] | None,
+        typer.Option("--allow", metavar="DIR", help="Let uploads name files under this folder; may be repeated."),
+    ] = None,
+) -> None:
+    """Serve MCP on standard input and output, for a program that starts this command.
+
+    It lends the service's tools (upload, search, status) with this user's key. Without --allow no file of this machine
+    can be named: uploads carry their bytes.
+    """
+    if not call.console.is_text:
+        raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
+    servers = _library()
+    from svc_cli.tools.folders import Folders
+    from svc_cli.tools.services import LocalService
+
+    folders = Folders(allow or [])
+    if is_terminal(sys.stdin):
+        call.console.note("programs that speak MCP start this command; docs/mcp.md shows how. Ctrl-D ends it.")
+    # Whoever waits for a line on standard input can't be interrupted; nothing is lost by an end at once.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with LocalService(call.client, folders) as service:
+        server = servers.build_server(
+            servers.list_tools(takes_paths=bool(folders)), lambda tool, arguments: tool.call(service, arguments)
+        )
+        try:
+            asyncio.run(servers.serve_stdio(server))
+        except ExceptionGroup as failed:
+            if failed.subgroup(BrokenPipeError):
+                raise BrokenPipeError from failed  # the program has gone; nobody is left to tell
+            raise
+
+
+def _library() -> ModuleType:
+    """What needs the `mcp` library. Raises UsageError where the extra is not installed."""
+    try:
+        from svc_daemon.wire.tools import servers
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "svc was installed without its extra for MCP.",
+            code="svc_extra_not_installed",
+            hint="`pip install 'svc[mcp]'` installs it.",
+            details={"extra": "mcp"},
+        ) from error
+    return servers

@@ -1,0 +1,80 @@
+"""The folders whose files a tool may read. Where a path leads in truth decides, not how it is written."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from svc_cli.errors import PathMissing, SvcError, UsageError
+from svc_cli.exits import Exit
+from svc_cli.uploads.readings import FileContent, read
+from svc_cli.uploads.selections import Candidate
+
+
+class PathRefused(SvcError):
+    """The path leads out of the folders that were allowed."""
+
+    code = "svc_path_not_allowed"
+    exit = Exit.DENIED
+
+
+class Folders:
+    """Folders that were allowed at the start; none allows nothing."""
+
+    def __init__(self, allowed: Sequence[Path]) -> None:
+        """Raises PathMissing and UsageError for what is no folder."""
+        self._roots = [_real_folder(folder) for folder in allowed]
+
+    def __bool__(self) -> bool:
+        return bool(self._roots)
+
+    def read(self, path: str, max_bytes: int) -> tuple[str, bytes]:
+        """Name and bytes of a file; a relative path is looked for in each folder. Raises PathRefused, PathMissing and
+        FileRefused."""
+        real = self._find(path)
+        reading = read(Candidate(real, path, is_named=True), max_bytes)
+        data = FileContent(Candidate(real, path, is_named=True), reading).whole()
+        # A link that was put there meanwhile would have been followed.
+        if self._find(path) != real:
+            raise self._refused(path)
+        return Path(path).name, data
+
+    def _find(self, path: str) -> Path:
+        """Where the path leads. What is outside is refused before it is looked at: nobody learns what is there."""
+        inside = [real for root in self._roots if self._holds(real := _resolved(root / path))]
+        found = next((real for real in inside if _is_there(real)), None)
+        if found is not None:
+            return found
+        if inside:
+            raise PathMissing(f"There is no file {path!r} in the allowed folders.")
+        raise self._refused(path)
+
+    def _holds(self, real: Path) -> bool:
+        return any(real.is_relative_to(root) for root in self._roots)
+
+    def _refused(self, path: str) -> PathRefused:
+        listed = ", ".join(map(str, self._roots))
+        allowed = f"Files are read only under {listed}." if listed else "No folder is allowed."
+        return PathRefused(
+            f"{path!r} may not be read. {allowed}", hint="`svc mcp --allow DIR` allows a folder; or send contentBase64."
+        )
+
+
+def _real_folder(folder: Path) -> Path:
+    if not folder.exists():
+        raise PathMissing(f"{folder} does not exist.")
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder.", hint="--allow takes folders; files are named by the tools.")
+    return folder.resolve()
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long, NUL
+        raise PathRefused(f"{str(path)!r} is not a path.") from error
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder on the way that nobody may look into, a name too long
+        return False

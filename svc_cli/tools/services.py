@@ -1,0 +1,109 @@
+"""The API as `svc mcp` reaches it: the client, in threads, connected with the first call and when the line is dead.
+
+The daemon may be started anew while a program keeps `svc mcp` for days, at another port even; the call that finds the
+line dead connects again, which starts the local daemon where that is meant, and is made once more. Nothing is doubled
+by that: every create has its idempotency key.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import urlsplit
+
+from svc_cli.client.api import Client
+from svc_cli.client.contents import BytesContent
+from svc_cli.client.transport import Request
+from svc_cli.errors import NetworkFailed, SvcError
+from svc_cli.tools.folders import Folders
+from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
+
+T = TypeVar("T")
+
+
+class LocalService:
+    """The service in force for this user (`svc_daemon.wire.tools.services.Service`)."""
+
+    def __init__(self, connect: Callable[[], AbstractContextManager[Client]], folders: Folders) -> None:
+        self._connect = connect
+        self._folders = folders
+        self._open = ExitStack()
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.stop()
+            self._open.close()
+
+    async def call(self, call: Call) -> Answer:
+        """Make a call; raises CallFailed."""
+        request = Request(
+            method=call.method,
+            path=call.path,
+            params=call.query,
+            json=call.body,
+            idempotency_key=call.idempotency_key,
+            # All that carry a key here are.
+            is_create=call.idempotency_key is not None,
+        )
+        answer = await self._do(lambda client: client.send(request))
+        return Answer(answer.body, is_replay=answer.is_replay)
+
+    async def send_bytes(self, upload_url: str, data: bytes) -> None:
+        """Send all bytes of an upload session; raises CallFailed."""
+        path = urlsplit(upload_url).path
+        # The same service may be at another address by now than when it made the URL.
+        await self._do(lambda client: client.send_bytes(client.base_url + path, BytesContent(data)))
+
+    async def read_file(self, path: str) -> File:
+        """A file under the allowed folders; raises CallFailed."""
+        limits = (await self.call(Call(method="GET", path="/v1/limits"))).body["limits"]
+        try:
+            name, data = await asyncio.to_thread(self._folders.read, path, limits["file_bytes"]["value"])
+        except SvcError as error:
+            raise failure(error) from error
+        return File(name, data)
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
+    async def _do(self, work: Callable[[Client], T]) -> T:
+        """Work of the client, in a thread; a call that is given up is left to end by itself."""
+        try:
+            return await asyncio.to_thread(self._try, work)
+        except SvcError as error:
+            raise failure(error) from error
+
+    def _try(self, work: Callable[[Client], T]) -> T:
+        client = self._connected()
+        try:
+            return work(client)
+        except NetworkFailed as error:
+            if not error.is_dead:
+                raise
+            return work(self._connected(dead=client))
+
+    def _connected(self, dead: Client | None = None) -> Client:
+        """The open client, or a new one where there is none, or where it is the `dead` one."""
+        with self._lock:
+            if self._client is None or self._client is dead:
+                # Another thread may have a request on the old one, which closes with the whole.
+                self._client = None
+                self._client = self._open.enter_context(self._connect())
+            return self._client
+
+
+def failure(error: SvcError) -> CallFailed:
+    """The error as a tool tells it, with the way out that the command line knows."""
+    told = {name: value for name, value in error.body().items() if value is not None}
+    return CallFailed(told, error.request_id)

@@ -1,0 +1,266 @@
+"""MCP over HTTP, at `/mcp`: each POST is one message of the protocol, answered with one JSON document.
+
+Nothing is kept between two messages: any client may come with its key at any moment, and a restart breaks no session. A
+tool's calls of the API go through the application's own routes, with the caller's key and under the request's id, so
+that no check stands here a second time. What is wrong before a tool is reached is told in the service's envelope.
+
+The library is an extra, takes longer to import than the whole daemon does, and is imported when the first client comes.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import unquote, urlencode, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from svc_daemon.api.bodies import refuse_other_types, stream_bytes
+from svc_daemon.api.faults import service_error
+from svc_daemon.api.presenting import caller, context_of
+from svc_daemon.api.request_ids import Header, request_id_of
+from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.settings import Limits
+from svc_daemon.wire import headers
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
+
+if TYPE_CHECKING:
+    from svc_daemon.wire.tools.arguments import Result
+    from svc_daemon.wire.tools.catalogue import Tool
+
+logger = logging.getLogger(__name__)
+
+PATH = "/mcp"
+#: Messages over the limit of other JSON bodies that are in memory at a time, each several times over; the others wait
+#: on the disk.
+LARGE_AT_ONCE = 2
+#: What passes by itself is waited out for so long: models are no good at trying again.
+PATIENCE_S = 10.0
+#: The pause where an answer names none.
+PAUSE_S = 0.1
+_PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
+#: A body goes to its handler in pieces of this size, as it would come from a socket.
+_CHUNK_BYTES = 1024 * 1024
+#: What the library wants of a message that may pass; that it is so has been looked at.
+_INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
+
+
+def route() -> Route:
+    """The route, which is none of the API's: MCP describes itself."""
+    return Route(PATH, Door(), methods=["POST"])
+
+
+def message_bytes(limits: Limits) -> int:
+    """The largest message: a file of the most bytes in base64, and what is told of it."""
+    return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
+
+
+class Door:
+    """The ASGI application behind the route."""
+
+    def __init__(self) -> None:
+        #: `svc_daemon.wire.tools.servers` and the list of tools, once a client has come.
+        self._library: tuple[Any, Any] | None = None
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and what is wrong with a body."""
+        request = Request(scope, receive)
+        caller(request)
+        servers, listed = self._library or await self._load()
+        refuse_other_types(request)
+        limits, message = context_of(request).limits, context_of(request).blobs.stage()
+        try:
+            async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
+                await message.append(chunk)
+            server = servers.build_server(listed, partial(run_tool, Routes(scope)))
+            answering = servers.answer_message(
+                server, _plain(scope), _Body(message).receive, send, max_bytes=message_bytes(limits)
+            )
+            async with self._large if message.size_bytes > limits.json_bytes else nullcontext():
+                await _until_gone(answering, receive)
+        finally:
+            await message.discard()
+
+    async def _load(self) -> tuple[Any, Any]:
+        """Import the library, in a thread: it takes a while."""
+        try:
+            servers = await asyncio.to_thread(import_module, "svc_daemon.wire.tools.servers")
+        except ModuleNotFoundError as error:
+            raise ServiceError(
+                ErrorCode.EXTRA_NOT_INSTALLED,
+                "MCP needs an extra that this service was installed without: pip install 'svc[mcp]', then restart it.",
+                extra="mcp",
+            ) from error
+        self._library = servers, servers.list_tools(takes_paths=False)
+        return self._library
+
+
+async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "Result":
+    """Run a tool for the caller of a request; raises CallFailed alone, with the request's id."""
+    try:
+        return await tool.call(routes, arguments)
+    except CallFailed as failure:
+        failure.request_id = routes.request_id
+        logger.info("a tool was refused", extra={"fields": {"tool": tool.name, "code": failure.code}})
+        raise
+    except Exception as error:
+        logger.exception("unexpected %s in %s", type(error).__name__, tool.name)
+        raise routes.failure(service_error(error)) from error
+
+
+async def _until_gone(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Answer, unless the client goes away first: nobody waits for the rest then."""
+    answer = asyncio.create_task(answering)
+    gone = asyncio.create_task(_wait_for_end(receive))
+    try:
+        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        answer.cancel()
+        gone.cancel()
+        await asyncio.gather(answer, gone, return_exceptions=True)
+    if not answer.cancelled():
+        answer.result()
+
+
+async def _wait_for_end(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _plain(scope: Scope) -> Scope:
+    """The request with the headers that the library insists on, whatever the client has sent."""
+    others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
+    return {**scope, "headers": [*others, *_INSISTED]}
+
+
+class _Bytes(Protocol):
+    """Bytes that are all there."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes: ...
+
+
+class _InMemory:
+    """Bytes in memory, read as those of a file are."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size_bytes = len(data)
+        self._data = data
+
+    async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
+        """Up to so many of them, from the offset on."""
+        return self._data[offset_bytes : offset_bytes + most_bytes]
+
+
+class _Body:
+    """A body that is all there, as ASGI hands it out."""
+
+    def __init__(self, data: _Bytes) -> None:
+        self._data = data
+        self._read_bytes = 0
+        self._ended = False
+
+    async def receive(self) -> Message:
+        """The next piece; then nothing ever, as of a client that waits for its answer."""
+        if self._ended:
+            await asyncio.Event().wait()
+        piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
+        self._read_bytes += len(piece)
+        self._ended = self._read_bytes >= self._data.size_bytes
+        return {"type": "http.request", "body": piece, "more_body": not self._ended}
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """An answer of a route, put together."""
+
+    head: list[Header] = field(default_factory=list)
+    body: bytearray = field(default_factory=bytearray)
+
+    async def send(self, message: Message) -> None:
+        self.head += message.get("headers", ())
+        self.body += message.get("body", b"")
+
+
+class Routes:
+    """The API of this very process, as the caller of one request sees it (`wire.tools.services.Service`)."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        kept = (headers.AUTHORIZATION.lower().encode(), b"host")
+        self._headers = [header for header in scope["headers"] if header[0] in kept]
+        self._stopping: asyncio.Event = scope["app"].state.stopping
+        self.request_id = request_id_of(scope)
+
+    async def call(self, call: Call) -> Answer:
+        """Make a call; raises CallFailed."""
+        sent = [(b"content-type", b"application/json")]
+        if call.idempotency_key is not None:
+            # The API judges what a key may be made of; here it only has to come through.
+            sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
+        body = b"" if call.body is None else json.dumps(call.body).encode()
+        answer = await self._ask(call.method, unquote(call.path), urlencode(call.query), sent, body)
+        replayed = Headers(raw=answer.head).get(headers.IDEMPOTENT_REPLAYED) == "true"
+        return Answer(json.loads(answer.body), is_replay=replayed)
+
+    async def send_bytes(self, upload_url: str, data: bytes) -> None:
+        """Send all bytes of an upload session; raises CallFailed."""
+        await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
+
+    async def read_file(self, path: str) -> File:
+        """Nobody's files can be read from here; raises CallFailed."""
+        message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
+        raise self.failure(refusal("path", message))
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass; raises CallFailed `shutting_down`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+        raise self.failure(ServiceError(ErrorCode.SHUTTING_DOWN))
+
+    def failure(self, error: ServiceError) -> CallFailed:
+        """The error as a tool tells it."""
+        return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
+
+    async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
+        """Ask until it is answered for good, or patience is at its end."""
+        clock = asyncio.get_running_loop().time
+        end_s = clock() + PATIENCE_S
+        while True:
+            try:
+                return await self._ask_once(method, path, query, sent, body)
+            except ServiceError as error:
+                if error.code not in _PASSING or clock() > end_s:
+                    raise self.failure(error) from error
+                await self.pause(error.details.get("retry_after_seconds", PAUSE_S))
+
+    async def _ask_once(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
+        """One request of a route; raises what its handler raises."""
+        answer = _Gathered()
+        scope = {
+            **self._scope,
+            "method": method,
+            "path": path,
+            "raw_path": path.encode("utf-8", "replace"),
+            "query_string": query.encode(),
+            "headers": [*self._headers, *sent, (b"content-length", b"%d" % len(body))],
+            "path_params": {},
+        }
+        await self._scope["app"].router(scope, _Body(_InMemory(body)).receive, answer.send)
+        return answer

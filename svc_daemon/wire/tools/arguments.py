@@ -1,0 +1,66 @@
+"""What the arguments and results of all tools have in common, and their schemas in the form that any client reads."""
+
+from abc import abstractmethod
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from svc_daemon.wire.requests import RequestBody
+
+
+def _leave_out_nulls(schema: dict[str, Any]) -> None:
+    """What need not be sent is taken as null too, but no client has to know."""
+    for field in schema.get("properties", {}).values():
+        kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+        if len(kinds) == 1:
+            del field["anyOf"]
+            field.update(kinds[0])
+
+
+class Arguments(RequestBody):
+    """Arguments of a tool. Names are in camel case; a number that a model wrote as text is taken as one."""
+
+    model_config = ConfigDict(
+        strict=False, alias_generator=to_camel, populate_by_name=True, json_schema_extra=_leave_out_nulls
+    )
+
+
+class Result(BaseModel):
+    """What a tool tells, as data; `text` tells it to whoever reads no data."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The result in lines."""
+
+
+def schema_of_arguments(model: type[Arguments]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments."""
+    return _plain(model.model_json_schema())
+
+
+def schema_of_result(model: type[Result]) -> dict[str, Any]:
+    """The JSON schema of a tool's result."""
+    return _plain(model.model_json_schema(mode="serialization"))
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without references, which many clients don't follow, and without what only repeats the names."""
+    definitions = schema.pop("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, list):
+            return [resolve(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        target = definitions.get(str(node.get("$ref", "")).rpartition("/")[2], {})
+        whole = {**target, **{name: value for name, value in node.items() if name != "$ref"}}
+        return {name: resolve(value) for name, value in whole.items() if not _is_noise(name, value)}
+
+    plain: dict[str, Any] = resolve(schema)
+    return plain
+
+
+def _is_noise(name: str, value: Any) -> bool:
+    """A title that pydantic made of a name (a property called `title` is an object), or a default that says nothing."""
+    return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

@@ -1,0 +1,185 @@
+"""`svc-upload-files-batch`: up to 100 files as one unit, each told for itself, none of them stored twice."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.tools.arguments import Result
+from svc_daemon.wire.tools.files import GONE, Destination, FileGiven, derived_key, read, store
+from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File, Service
+
+Json = dict[str, Any]
+
+BATCHES = "/v1/knowledge/files:batch/upload-session"
+#: Files whose bytes go out at a time.
+AT_ONCE = 4
+
+
+class BatchFile(FileGiven, Destination):
+    """One file of a batch; it has a destination of its own where the batch has none."""
+
+
+class UploadFilesBatch(Destination):
+    """Arguments of `svc-upload-files-batch`."""
+
+    files: Annotated[list[BatchFile], Field(min_length=1)] = Field(
+        description="1 to 100 files. The destination stands beside them for all, or on every one of them."
+    )
+    idempotency_key: str | None = Field(
+        None, description="A call with the same key is answered as the first one was. Leave it out: the content is one."
+    )
+
+
+class FileOutcome(Result):
+    """What became of one file."""
+
+    filename: str
+    #: None where it was not stored.
+    source_id: str | None
+    #: An earlier call has stored it.
+    replayed: bool
+    #: Why it was not stored.
+    error: ErrorBody | None
+
+    def text(self) -> str:
+        """The result in a line."""
+        if self.error:
+            return f"{self.filename} was not stored: {self.error.code}: {self.error.message}"
+        return f"{self.filename} {'was stored already' if self.replayed else 'is stored'} as {self.source_id}."
+
+
+class UploadedBatch(Result):
+    """What became of the files, in the order in which they were given."""
+
+    #: The batch; its status stands at `GET /v1/knowledge/batches/{batch_id}`.
+    batch_id: str
+    stored: int
+    failed: int
+    files: list[FileOutcome]
+
+    def text(self) -> str:
+        """The result in lines."""
+        head = f"{self.stored} of {len(self.files)} files are stored. Ask svc-source-status until they are ready."
+        return "\n".join([head, *(outcome.text() for outcome in self.files)])
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A file of the batch with its bytes."""
+
+    #: The same in every call with the same files.
+    id: str
+    given: BatchFile
+    file: File
+
+    def manifest(self) -> Json:
+        """Its item of the manifest."""
+        return {"client_file_id": self.id, **self.given.description(self.file), **self.given.destination()}
+
+    def size(self) -> Json:
+        """Its entry among the files."""
+        name = self.given.filename or self.file.name
+        return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
+
+
+async def upload_batch(service: Service, asked: UploadFilesBatch) -> UploadedBatch:
+    """Store the files; raises CallFailed with what the API refuses the whole batch for."""
+    items = [await _read(service, place, given) for place, given in enumerate(asked.files)]
+    manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
+    body = {"manifest": manifest, "files": [item.size() for item in items]}
+    key = asked.idempotency_key or derived_key(asked.destination(), manifest["items"])
+    opened = await service.call(Call(method="POST", path=BATCHES, body=body, idempotency_key=key))
+    made = await _finish(service, opened, items)
+    told = [_outcome(item, made[item.id]) for item in items]
+    if opened.is_replay and asked.idempotency_key is None:
+        told = [await _renewed(service, asked, item, outcome) for item, outcome in zip(items, told, strict=True)]
+    stored = sum(outcome.error is None for outcome in told)
+    return UploadedBatch(batch_id=opened.body["batch_id"], stored=stored, failed=len(told) - stored, files=told)
+
+
+async def _read(service: Service, place: int, given: BatchFile) -> Item:
+    return Item(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
+
+
+async def _finish(service: Service, opened: Answer, items: Sequence[Item]) -> dict[str, Json]:
+    """What became of each file, by its id: an object with `knowledge_id`, or with `error`."""
+    batch = opened.body
+    # What an earlier call has stored need not be sent again.
+    made = await _finalize_again(service, batch) if opened.is_replay else {}
+    missing = [target for target in batch["items"] if made.get(target["client_file_id"], _PENDING) is _PENDING]
+    if missing:
+        failed = await _send(service, missing, {item.id: item.file.data for item in items})
+        made = await _finalize(service, batch) | failed
+    return made | {one["client_file_id"]: one for one in batch["rejected"]}
+
+
+async def _send(service: Service, targets: Sequence[Json], bytes_of: Mapping[str, bytes]) -> dict[str, Json]:
+    """Send the bytes of each, some at a time; the errors, by id."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    failed: dict[str, Json] = {}
+
+    async def send(target: Json) -> None:
+        file_id = target["client_file_id"]
+        try:
+            async with gate:
+                await service.send_bytes(target["upload_url"], bytes_of[file_id])
+        except CallFailed as failure:
+            failed[file_id] = {"error": failure.error}
+
+    await asyncio.gather(*map(send, targets))
+    return failed
+
+
+async def _finalize_again(service: Service, batch: Json) -> dict[str, Json]:
+    """The same for a batch of an earlier call, whose bucket may be gone by now, with all that was in it."""
+    try:
+        return await _finalize(service, batch)
+    except CallFailed as failure:
+        if failure.code not in GONE:
+            raise
+        return {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
+
+
+async def _finalize(service: Service, batch: Json) -> dict[str, Json]:
+    path = f"/v1/buckets/{batch['bucket_ids'][0]}/batches/{batch['batch_id']}/finalize"
+    report = (await service.call(Call(method="POST", path=path, body={}))).body
+    made = {one["client_file_id"]: one for one in (*report["finalized"], *report["failed"])}
+    made |= {one["client_file_id"]: {**one, "replayed": True} for one in report["replayed"]}
+    return made | {one["client_file_id"]: _PENDING for one in report["pending"]}
+
+
+def _outcome(item: Item, made: Json) -> FileOutcome:
+    return FileOutcome(
+        filename=item.given.filename or item.file.name,
+        source_id=made.get("knowledge_id"),
+        replayed=made.get("replayed", False),
+        error=made.get("error"),
+    )
+
+
+async def _renewed(service: Service, asked: UploadFilesBatch, item: Item, outcome: FileOutcome) -> FileOutcome:
+    """A file that an earlier call stored and that is gone by now, stored again, by itself."""
+    if outcome.error is None or outcome.error.code not in GONE:
+        return outcome
+    destination = asked.destination() | item.given.destination()
+    try:
+        source = await store(service, item.given.description(item.file), destination, item.file.data)
+    except CallFailed as failure:
+        return outcome.model_copy(update={"error": ErrorBody(**failure.error)})
+    return outcome.model_copy(update={"source_id": source.source_id, "replayed": source.replayed, "error": None})
+
+
+#: Its bytes are not all there; another call sends them.
+_PENDING: Json = {
+    "error": {
+        "code": ErrorCode.BLOB_NOT_UPLOADED,
+        "message": "The bytes have not all been stored; call again.",
+        "retryable": True,
+        "details": {},
+    }
+}

@@ -1,0 +1,111 @@
+"""The list of the tools: their names, and what a model is told of each."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from svc_daemon.wire.tools import batches, buckets, files, searches, sources
+from svc_daemon.wire.tools.arguments import Arguments, Result, schema_of_arguments, schema_of_result
+from svc_daemon.wire.tools.services import Service, refused_fields
+
+Json = dict[str, Any]
+
+#: What a model is told of the service as a whole.
+INSTRUCTIONS = (
+    "svc keeps files in buckets and finds passages in them. Uploading returns at once, before a file can be searched: "
+    "ask svc-source-status with waitSeconds until it is ready. Search with svc-search and cite each passage by its "
+    "`citation`, which has file and page. Errors carry a code; where `retryable` is true, call again a little later."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[Arguments]
+    result: type[Result]
+    #: Does it; raises `services.CallFailed`.
+    run: Callable[[Service, Any], Awaitable[Result]]
+    #: It changes nothing. A tool that does only adds, and adds nothing the second time.
+    reads_only: bool = False
+
+    async def call(self, service: Service, arguments: Json) -> Result:
+        """Run it on arguments as they were sent; raises CallFailed."""
+        try:
+            asked = self.arguments.model_validate(arguments)
+        except ValidationError as error:
+            raise refused_fields(error) from error
+        return await self.run(service, asked)
+
+    def input_schema(self, *, takes_paths: bool) -> Json:
+        """The JSON schema of the arguments, at a door that reads files by path or doesn't."""
+        schema = schema_of_arguments(self.arguments)
+        return schema if takes_paths else files.without_paths(schema)
+
+    def output_schema(self) -> Json:
+        """The JSON schema of the result."""
+        return schema_of_result(self.result)
+
+
+TOOLS = (
+    Tool(
+        name="svc-upload-file",
+        title="Upload a file",
+        description=(
+            "Store one file in one or several buckets. Returns at once; the file can be searched when "
+            "svc-source-status says that it is ready. The same file sent again to the same place is stored once."
+        ),
+        arguments=files.UploadFile,
+        result=files.UploadedFile,
+        run=files.upload_file,
+    ),
+    Tool(
+        name="svc-upload-files-batch",
+        title="Upload several files",
+        description=(
+            "Store 1 to 100 files in buckets in one call, and tell of each whether it was stored. All of them together "
+            "must fit into one call: send large files one by one with svc-upload-file."
+        ),
+        arguments=batches.UploadFilesBatch,
+        result=batches.UploadedBatch,
+        run=batches.upload_batch,
+    ),
+    Tool(
+        name="svc-search",
+        title="Search",
+        description=(
+            "Find the passages that fit a query best, each with its text and with the file, page or lines to cite it "
+            "by. Searches every bucket in reach unless some are named."
+        ),
+        arguments=searches.Search,
+        result=searches.Passages,
+        run=searches.search,
+        reads_only=True,
+    ),
+    Tool(
+        name="svc-source-status",
+        title="Is it searchable yet?",
+        description=(
+            "Tell how far uploaded files are, and why one has failed. With waitSeconds it returns as soon as all of "
+            "them are ready or failed. Only `ready: true` means that searches find a file."
+        ),
+        arguments=sources.SourceStatus,
+        result=sources.SourceStates,
+        run=sources.show_sources,
+        reads_only=True,
+    ),
+    Tool(
+        name="svc-list-buckets",
+        title="List buckets",
+        description="List the buckets in reach with their slugs, which uploads and searches take, and their sizes.",
+        arguments=buckets.ListBuckets,
+        result=buckets.BucketPage,
+        run=buckets.list_buckets,
+        reads_only=True,
+    ),
+)

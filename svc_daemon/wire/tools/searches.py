@@ -1,0 +1,112 @@
+"""`svc-search`: passages that fit a query, each with the place that it can be cited by."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from svc_daemon.wire.tools.arguments import Arguments, Result
+from svc_daemon.wire.tools.services import Call, Service
+
+Json = dict[str, Any]
+
+
+class Search(Arguments):
+    """Arguments of `svc-search`."""
+
+    query: str = Field(description="What to find, in words or as a question.")
+    buckets: list[str] = Field(
+        default_factory=list, description="Only in these buckets, by slug or id; without it, in all that are in reach."
+    )
+    agent: str = Field("", description="A model id, such as svc-agent:support: search what this agent searches.")
+    source_ids: list[str] = Field(default_factory=list, description="Only in these sources (src_…).")
+    tags: list[str] = Field(default_factory=list, description="Only sources that carry every one of these tags.")
+    filters: Json = Field(
+        default_factory=dict,
+        description=(
+            "Only sources whose metadata pass: {type, key, value} with type eq, ne, gt, gte, lt, lte, in or nin; "
+            "or {type: and | or, filters: […]}."
+        ),
+    )
+    max_num_results: Annotated[int, Field(ge=1)] = Field(10, description="Most passages to return, 1 to 50.")
+    mode: Literal["hybrid", "keyword", "semantic"] = Field("hybrid", description="How to match.")
+    score_threshold: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="Leave out passages that score less."
+    )
+
+    def body(self) -> Json:
+        """The body of `POST /v1/search`; what is not set is not sent."""
+        return self.model_dump(exclude_defaults=True)
+
+
+class Place(BaseModel):
+    """Where a passage stands in its document; what the format doesn't have is null."""
+
+    source_id: str
+    title: str
+    filename: str
+    source_url: str | None
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    headings: list[str]
+    #: The same for people, such as `Handbook (handbook.pdf), page 3`.
+    citation: str
+
+
+class Passage(Place):
+    """A passage that was found."""
+
+    #: 0 to 1: how well it fits.
+    score: float
+    passage: str
+    bucket_ids: list[str]
+
+
+class Passages(Result):
+    """What was found, best first."""
+
+    results: list[Passage]
+    has_more: bool
+    warnings: list[str]
+
+    def text(self) -> str:
+        """The result in numbered blocks."""
+        blocks = [
+            f"[{number}] {one.citation} (source {one.source_id}, score {one.score:.2f})\n{one.passage}"
+            for number, one in enumerate(self.results, start=1)
+        ]
+        told = [*blocks, *(f"Warning: {warning}" for warning in self.warnings)]
+        return "\n\n".join(told) or "Nothing was found."
+
+
+async def search(service: Service, asked: Search) -> Passages:
+    """The passages; raises CallFailed with the errors of a search."""
+    page = (await service.call(Call(method="POST", path="/v1/search", body=asked.body()))).body
+    results = [
+        Passage(**place_of(hit), score=hit["score"], passage=hit["text"], bucket_ids=hit["bucket_ids"])
+        for hit in page["data"]
+    ]
+    return Passages(results=results, has_more=page["has_more"], warnings=page["warnings"])
+
+
+def place_of(hit: Json) -> Json:
+    """The fields of a Place, from a hit or a cited source as the API shows it."""
+    location = hit["location"]
+    told = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
+    place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}
+    return {**told, **place, "citation": cite(told, location)}
+
+
+def cite(source: Json, location: Json) -> str:
+    """Title, file and place, as a person cites them."""
+    title, filename = source["title"], source["filename"]
+    named = filename if title == filename else f"{title} ({filename})"
+    where = f"page {location['page']}" if location["page"] else _lines(location)
+    return f"{named}, {where}" if where else named
+
+
+def _lines(location: Json) -> str:
+    first, last = location["line_start"], location["line_end"]
+    if not first:
+        return ""
+    return f"line {first}" if last in (first, None) else f"lines {first}-{last}"

@@ -1,0 +1,104 @@
+"""The tools as the `mcp` library serves them. The library is an extra and slow to import, so this module is too.
+
+Its lower level is used: the higher one puts words before an error's text, which is our error as JSON.
+"""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from mcp import MCPError
+from mcp.server import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp_types import Tool as ListedTool
+
+from svc_daemon.wire.tools.arguments import Result
+from svc_daemon.wire.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
+from svc_daemon.wire.tools.services import CallFailed
+from svc_daemon.wire.versions import VERSION
+
+#: Runs a tool on its arguments as they were sent, with the caller's way to the API; raises CallFailed.
+Run = Callable[[Tool, dict[str, Any]], Awaitable[Result]]
+
+
+def list_tools(*, takes_paths: bool) -> ListToolsResult:
+    """The tools as clients list them."""
+    return ListToolsResult(tools=[_listed(tool, takes_paths=takes_paths) for tool in TOOLS])
+
+
+def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
+    """A server of the tools, for one caller."""
+    tools = {tool.name: tool for tool in TOOLS}
+    schemas = {tool.name: tool.input_schema for tool in listed.tools}
+
+    async def on_list(_context: ServerRequestContext[Any], _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return listed
+
+    async def on_call(_context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+        if params.name not in tools:
+            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name!r}.")
+        return await _answer(tools[params.name], params.arguments or {}, run)
+
+    return Server(
+        "svc",
+        version=VERSION,
+        title="svc",
+        instructions=INSTRUCTIONS,
+        get_tool_input_schema=schemas.get,
+        on_list_tools=on_list,
+        on_call_tool=on_call,
+    )
+
+
+async def answer_message(server: Server[Any], scope: Any, receive: Any, send: Any, *, max_bytes: int) -> None:
+    """Answer one message over HTTP, as an ASGI application does; the next one may come to another server."""
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, max_request_body_size=max_bytes)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve the client on standard input and output until it closes its end."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
+
+
+async def _answer(tool: Tool, arguments: dict[str, Any], run: Run) -> CallToolResult:
+    try:
+        result = await run(tool, arguments)
+    except CallFailed as failure:
+        # As text alone: some clients hold what is structured against the schema of a success.
+        return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
+    return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=text)
+
+
+def _listed(tool: Tool, *, takes_paths: bool) -> ListedTool:
+    return ListedTool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema(takes_paths=takes_paths),
+        output_schema=tool.output_schema(),
+        annotations=ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads_only,
+            destructive_hint=False,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
+    )

@@ -1,0 +1,115 @@
+"""`svc-source-status`: is what was uploaded searchable yet?"""
+
+import asyncio
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from svc_daemon.wire.sources import SourceError
+from svc_daemon.wire.tools.arguments import Arguments, Result
+from svc_daemon.wire.tools.services import Call, Service, part, refused
+
+Json = dict[str, Any]
+
+#: A call that takes longer is given up by many clients, at 60 s.
+LONGEST_WAIT_S = 50
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 1.0
+MOST_SOURCES = 100
+
+
+class SourceStatus(Arguments):
+    """Arguments of `svc-source-status`."""
+
+    source_id: str = Field("", description="The source (src_…), as an upload or a search result names it.")
+    source_ids: Annotated[list[str], Field(max_length=MOST_SOURCES)] = Field(
+        default_factory=list, description="Several sources instead."
+    )
+    wait_seconds: Annotated[float, Field(ge=0, le=LONGEST_WAIT_S)] = Field(
+        0, description="Wait so long for all of them to be ready or failed; then call again if need be."
+    )
+
+
+class SourceState(Result):
+    """A source, and how far it is."""
+
+    source_id: str
+    #: `queued`, `indexing`, `active` or `failed`.
+    status: str
+    #: Whether searches find it; the only thing to go by.
+    ready: bool
+    #: What `ready` waits for besides the source's own indexing: the code that a search answers meanwhile.
+    ready_withheld_by: str | None
+    title: str
+    filename: str
+    content_type: str
+    size_bytes: int
+    bucket_ids: list[str]
+    #: Why it failed.
+    error: SourceError | None
+    #: What could not be read of it, such as pages without text.
+    warnings: list[str]
+    #: Pages, where the format has some and it has been read.
+    pages: int | None
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing more happens to it by itself."""
+        return self.ready or self.status == "failed" or not self.bucket_ids
+
+    def text(self) -> str:
+        """The result in lines."""
+        state = "ready: searches find it" if self.ready else f"not ready: {self.status}"
+        told = [f"{self.filename} ({self.source_id}) is {state}."]
+        told += [f"It failed with {self.error.code}: {self.error.message}"] if self.error else []
+        return "\n".join([*told, *(f"Warning: {warning}" for warning in self.warnings)])
+
+
+class SourceStates(Result):
+    """The sources that were asked for, in that order."""
+
+    #: All of them are.
+    ready: bool
+    #: Each is ready or has failed: there is nothing to wait for.
+    settled: bool
+    sources: list[SourceState]
+
+    def text(self) -> str:
+        """The result in lines."""
+        lines = [source.text() for source in self.sources]
+        return "\n".join(lines if self.settled else [*lines, "Call again with waitSeconds to wait for the rest."])
+
+
+def fields_of(source: Json) -> Json:
+    """The fields of a SourceState, from a source as the API shows it."""
+    extraction = source["extraction"] or {}
+    return {**source, "source_id": source["id"], "pages": extraction.get("pages")}
+
+
+async def show_sources(service: Service, asked: SourceStatus) -> SourceStates:
+    """How far the sources are, by now or at the end of the wait. Raises CallFailed `source_not_found`."""
+    source_ids = asked.source_ids or [asked.source_id]
+    if not all(source_ids) or (asked.source_ids and asked.source_id):
+        raise refused(("sourceId", "Name one source here, or several in sourceIds."))
+    clock = asyncio.get_running_loop().time
+    end_s, pause_s = clock() + asked.wait_seconds, FIRST_PAUSE_S
+    seen = await _look(service, source_ids)
+    while not seen.settled and (left_s := end_s - clock()) > 0:
+        await service.pause(min(pause_s, left_s))
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 1.5)
+        seen = await _look(service, source_ids)
+    return seen
+
+
+async def _look(service: Service, source_ids: list[str]) -> SourceStates:
+    sources = [await _show(service, source_id) for source_id in source_ids]
+    return SourceStates(
+        ready=all(source.ready for source in sources),
+        settled=all(source.is_settled for source in sources),
+        sources=sources,
+    )
+
+
+async def _show(service: Service, source_id: str) -> SourceState:
+    found = await service.call(Call(method="GET", path=f"/v1/sources/{part(source_id)}"))
+    return SourceState(**fields_of(found.body))

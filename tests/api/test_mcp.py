@@ -1,0 +1,196 @@
+"""The tools at `/mcp`, called by the `mcp` client: what they do, and how each refusal reaches a model."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from svc_daemon.api.mcp import message_bytes
+from svc_daemon.core import api_keys
+from tests.api.answers import details_of
+from tests.api.daemons import NOTES, UNLIMITED, Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.tool_callers import HEAD, Caller, post, without_library
+from tests.tools import NAMES, encoded, see_the_whole_job
+
+FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
+
+
+@pytest.fixture
+def tools(daemon: Daemon) -> Caller:
+    return Caller(daemon)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_pdf_is_uploaded_waited_for_and_cited_by_its_page(make_daemon: MakeDaemon, mode: str) -> None:
+    daemon = make_daemon()
+    daemon.start()
+
+    async def work() -> None:
+        async with Caller(daemon, mode=mode).client() as client:
+            await see_the_whole_job(client)
+
+    daemon.loop.run(work())
+
+
+def test_the_tools_say_what_they_are(tools: Caller) -> None:
+    listed = {tool.name: tool for tool in tools.tools()}
+    assert set(listed) == NAMES
+    for tool in listed.values():
+        assert tool.annotations is not None
+        uploads = tool.name.startswith("svc-upload")
+        assert (tool.annotations.read_only_hint, tool.annotations.idempotent_hint) == (not uploads, True)
+        assert tool.annotations.destructive_hint is False
+        assert "path" not in json.dumps(tool.input_schema)
+
+
+# What is wrong before a tool is reached
+
+
+def test_no_key_and_a_wrong_key_are_refused_as_everywhere(daemon: Daemon) -> None:
+    for key in ("", "sk-wrong"):
+        answer = post(daemon, "svc-list-buckets", key=key)
+        details_of(answer, "invalid_project_key")
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_the_guards_stand_before_it(daemon: Daemon) -> None:
+    for head, code in (
+        ({"Host": "elsewhere.example"}, "host_not_allowed"),
+        ({"Origin": "https://x"}, "origin_not_allowed"),
+    ):
+        details_of(daemon.ask("POST", "/mcp", content="{}", headers={**HEAD, **head}), code)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_there_is_no_stream_and_no_session(daemon: Daemon, method: str) -> None:
+    answer = daemon.ask(method, "/mcp")
+    assert details_of(answer, "method_not_allowed")["allowed_methods"] == ["POST"]
+
+
+def test_a_body_that_is_no_message_is_refused(daemon: Daemon) -> None:
+    details_of(
+        daemon.ask("POST", "/mcp", content="x", headers=HEAD | {"Content-Type": "text/plain"}), "unsupported_media_type"
+    )
+    answer = daemon.ask("POST", "/mcp", content="{", headers=HEAD)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)  # the protocol's own
+
+
+def test_a_client_that_names_no_type_that_it_takes_gets_json(daemon: Daemon) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    answer = daemon.ask("POST", "/mcp", json=message, headers={"Accept": "text/html"})
+    assert {tool["name"] for tool in answer.json()["result"]["tools"]} == NAMES
+
+
+def test_a_message_may_hold_a_file_of_the_most_bytes_and_no_more(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, file_bytes=3000, json_bytes=2000))
+    daemon.make_bucket()
+    tools = Caller(daemon)
+    assert tools.upload(b"x " * 1500)["size_bytes"] == 3000
+    error = tools.refuse("svc-upload-file", bucket="inbox", filename="a.md", contentBase64=encoded(b"x" * 3001))
+    assert (error["code"], error["details"]["max_bytes"]) == ("file_too_large", 3000)
+    answer = post(daemon, "svc-upload-file", bucket="inbox", filename="a.md", contentBase64=encoded(b"x" * 5000))
+    assert details_of(answer, "request_too_large")["max_bytes"] == message_bytes(daemon.limits)
+
+
+def test_without_the_library_it_says_what_to_install(daemon: Daemon) -> None:
+    with without_library():
+        answer = post(daemon, "svc-list-buckets")
+    assert details_of(answer, "extra_not_installed") == {"extra": "mcp"}
+    assert "pip install 'svc[mcp]'" in answer.json()["error"]["message"]
+
+
+# How a tool refuses
+
+
+def test_a_tools_error_has_the_id_of_its_request(daemon: Daemon) -> None:
+    answer = post(daemon, "svc-source-status", sourceId="src_missing")
+    assert answer.status_code == 200
+    told = json.loads(answer.json()["result"]["content"][0]["text"])
+    assert (told["error"]["code"], told["request_id"]) == ("source_not_found", answer.headers["X-Request-Id"])
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
+    assert post(daemon, "svc-delete-everything").json()["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "path"),
+    [
+        ("svc-upload-file", {**FILE, "contentBase64": "no base64"}, "contentBase64"),
+        ("svc-upload-file", {"bucket": "inbox", "filename": "a.md"}, "contentBase64"),
+        ("svc-upload-file", {"bucket": "inbox", "contentBase64": "eA=="}, "filename"),
+        ("svc-upload-file", {"bucket": "inbox", "path": "/etc/hosts"}, "path"),
+        ("svc-upload-file", {**FILE, "bucket": "inbox", "path": "/etc/hosts"}, "contentBase64"),
+        ("svc-upload-file", {**FILE, "bucket": "inbox", "bucketSlugs": ["inbox"]}, "bucket"),
+        ("svc-upload-file", {**FILE, "bucket": "inbox", "tags": "one"}, "tags"),
+        ("svc-upload-files-batch", {"bucket": "inbox", "files": []}, "files"),
+        ("svc-upload-files-batch", {"bucket": "inbox", "files": [FILE, {"filename": "b.md"}]}, "files.1.contentBase64"),
+        (
+            "svc-upload-files-batch",
+            {"bucket": "inbox", "files": [FILE, {**FILE, "path": "b.md"}]},
+            "files.1.contentBase64",
+        ),
+        ("svc-search", {}, "query"),
+        ("svc-search", {"query": " "}, "query"),
+        ("svc-search", {"query": "x", "maxNumResults": 51}, "max_num_results"),
+        ("svc-source-status", {}, "sourceId"),
+        ("svc-source-status", {"sourceId": "src_x", "waitSeconds": 51}, "waitSeconds"),
+        ("svc-source-status", {"sourceId": "../limits"}, ""),
+    ],
+)
+def test_wrong_arguments_are_named(shared: Daemon, tool: str, arguments: dict[str, Any], path: str) -> None:
+    error = Caller(shared).refuse(tool, **arguments)
+    assert (error["code"], [each["path"] for each in error["details"]["errors"]]) == ("invalid_request", [path])
+    assert shared.members(status="all") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (FILE, "bucket_required"),
+        ({**FILE, "bucket": "nowhere"}, "bucket_assignment_failed"),
+        ({**FILE, "bucketIds": ["bkt_nowhere"]}, "bucket_assignment_failed"),
+        ({**FILE, "bucket": "inbox", "contentBase64": ""}, "empty_file"),
+        ({**FILE, "bucket": "inbox", "filename": ".."}, "invalid_request"),
+        ({**FILE, "bucket": "inbox", "tags": [f"t{n}" for n in range(21)]}, "too_many_tags"),
+        ({**FILE, "bucket": "inbox", "metadata": {"a": "x" * 8200}}, "metadata_too_large"),
+        ({**FILE, "bucket": "inbox", "idempotencyKey": "two words"}, "invalid_idempotency_key"),
+        ({**FILE, "bucket": "inbox", "idempotencyKey": ""}, "invalid_idempotency_key"),
+    ],
+)
+def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon, arguments: dict[str, Any], code: str) -> None:
+    answer = post(shared, "svc-upload-file", **arguments)
+    assert json.loads(answer.json()["result"]["content"][0]["text"])["error"]["code"] == code
+    assert shared.members(status="all") == []
+
+
+def test_a_key_needs_the_capability_of_what_it_does(daemon: Daemon) -> None:
+    reader, writer = (
+        Caller(daemon, daemon.add_key(api_keys.SEARCH)),
+        Caller(daemon, daemon.add_key(api_keys.FILE_CREATE)),
+    )
+    error = reader.refuse("svc-upload-file", **FILE, bucket="inbox")
+    assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", api_keys.FILE_CREATE)
+    error = writer.refuse("svc-search", query="quay")
+    assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", api_keys.SEARCH)
+    error = writer.refuse("svc-upload-file", **FILE, bucketSlugs=["new"], createMissingBuckets=True)
+    assert error["details"]["required_capability"] == api_keys.BUCKET_CREATE
+
+
+def test_what_belongs_to_another_team_is_not_there(daemon: Daemon) -> None:
+    bucket_id = daemon.make_bucket("secret")
+    source_id = daemon.add_source(bucket="secret")
+    other = Caller(daemon, daemon.add_team())
+    assert other.refuse("svc-source-status", sourceId=source_id)["code"] == "source_not_found"
+    assert other.refuse("svc-search", query="quay", buckets=["secret"])["code"] == "bucket_not_found"
+    assert other.refuse("svc-upload-file", **FILE, bucketIds=[bucket_id])["code"] == "bucket_assignment_failed"
+    assert other.tell("svc-list-buckets")["buckets"] == []
+
+
+def test_what_nobody_expected_is_told_without_its_words(daemon: Daemon) -> None:
+    daemon.write(lambda connection: connection.execute("UPDATE buckets SET metadata = '{'"))
+    error = Caller(daemon).refuse("svc-list-buckets")
+    assert (error["code"], error["details"]) == ("internal_error", {})
+    assert "JSON" not in error["message"]

@@ -1,0 +1,88 @@
+"""What tests of the MCP tools share at both doors: calls by the `mcp` client itself, and what they tell."""
+
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+
+from tests.samples import make_pdf
+
+NAMES = {"svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-source-status", "svc-list-buckets"}
+#: Three pages; what is asked about stands on the last.
+PAGES = (
+    "The harbour of Hexley was dug in the year 1802 by men of the parish.",
+    "Its warehouses hold salt, rope and tar; the keeper lives in the middle one.",
+    "The cobalt ferry leaves Hexley at seven and takes no horses.",
+)
+QUESTION, PAGE = "When does the cobalt ferry leave?", 3
+
+
+def pdf() -> str:
+    """A PDF in base64."""
+    return encoded(make_pdf(PAGES))
+
+
+def encoded(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+@asynccontextmanager
+async def http_client(
+    base_url: str, key: str, mode: str = "auto", transport: httpx2.AsyncBaseTransport | None = None
+) -> AsyncIterator[Client]:
+    """A client of `/mcp`, in today's form of the protocol or in the `legacy` one."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, transport=transport, trust_env=False, timeout=60) as http,
+        Client(streamable_http_client(f"{base_url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+def text_of(result: CallToolResult) -> str:
+    """What the tool says in words."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def told(result: CallToolResult) -> dict[str, Any]:
+    """The data of a success; it is told in words too."""
+    assert not result.is_error, text_of(result)
+    assert text_of(result)
+    return dict(result.structured_content)
+
+
+def refusal_of(result: CallToolResult) -> dict[str, Any]:
+    """The error of a tool, in the one shape that all have, with the id of its request beside."""
+    assert result.is_error, text_of(result)
+    assert result.structured_content is None
+    document = json.loads(text_of(result))
+    assert set(document) == {"error", "request_id"}
+    error = document["error"]
+    assert {"code", "message", "retryable", "details"} <= set(error)
+    assert error["message"]
+    return {**error, "request_id": document["request_id"]}
+
+
+async def see_the_whole_job(client: Client) -> None:
+    """List the tools, upload a PDF, wait, search, and get a citation with its page."""
+    assert {tool.name for tool in (await client.list_tools()).tools} >= NAMES
+    call = client.call_tool
+    file = {"bucketSlugs": ["harbour"], "createMissingBuckets": True, "filename": "harbour.pdf", "contentBase64": pdf()}
+    source_id = told(await call("svc-upload-file", file))["source_id"]
+    waited = told(await call("svc-source-status", {"sourceId": source_id, "waitSeconds": 30}))
+    assert (waited["ready"], waited["sources"][0]["pages"]) == (True, len(PAGES))
+    found = await call("svc-search", {"query": QUESTION, "buckets": ["harbour"]})
+    best = told(found)["results"][0]
+    assert (best["source_id"], best["page"], best["citation"]) == (source_id, PAGE, f"harbour.pdf, page {PAGE}")
+    assert "leaves Hexley at seven" in best["passage"]
+    assert text_of(found).startswith(f"[1] harbour.pdf, page {PAGE} ")
+    (bucket,) = told(await call("svc-list-buckets", {}))["buckets"]
+    assert (bucket["slug"], bucket["retrievable"]) == ("harbour", 1)
