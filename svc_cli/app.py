@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "Show buckets, one bucket, one source, or one batch."),
     "wait": ("wait", "Wait until sources or batches are ready."),
     "search": ("search", "Search buckets; tells file, page or line of each hit."),
+    "ask": ("ask", "Ask a question; the answer quotes its sources, with page or line."),
+    "cite": ("cite", "Prove the quotes of an answer on the stored bytes."),
     "bucket": ("buckets", "List, create, show, archive and delete buckets."),
     "source": ("sources", "List, show, read, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show a batch of uploads."),

@@ -60,6 +60,11 @@ class Console:
         if text:
             self._write(self.out, text + "\n")
 
+    def write(self, text: str) -> None:
+        """Write a piece of what people read, at once; `print` writes whole lines."""
+        self._write(self.out, text)
+        self.out.flush()
+
     def say(self, text: str) -> None:
         """Write a line of talk."""
         self._write(self.err, clean(text) + "\n")

@@ -1,7 +1,7 @@
 """The daemon: takes knowledge in, makes it searchable, and says truthfully when it is.
 
 Bytes come in through `api`, are judged by `core`, made durable by `store`, turned into text by `extract`, made findable
-by `provider`, moved along by `workers`, and found again by search.
+by `provider`, moved along by `workers`, found again by search, and quoted by answers.
 
 Layers
 ------
@@ -13,7 +13,8 @@ and a test holds this table:
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
           store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
-          extract, embed, fetch      other hosts. None of the five knows another
+          extract, embed, fetch,     users' URLs; the model that writes answers, where one is set. None of the six
+          llm                        knows another
             database                 one SQLite file: its readers and its single writer
             directories              the data directory's folders and its lock
               core                   pure decisions, no I/O, no clock
@@ -21,7 +22,7 @@ and a test holds this table:
                   wire, paths, settings, logs
 
 A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
-httpcore in `fetch`. The command line, `svc_cli`, imports only `wire` and `paths`.
+httpcore in `fetch`, httpx in `llm`. The command line, `svc_cli`, imports only `wire` and `paths`.
 
 The life of an upload
 ---------------------

@@ -48,6 +48,8 @@ ERRORS: dict[ErrorCode, ErrorRule] = {
     E.SEARCH_TIMEOUT: ErrorRule(504, True, "The search took longer than its budget."),
     E.SEARCH_FAILED: ErrorRule(502, True, "The search provider failed."),
     E.SEARCH_DISABLED: ErrorRule(503, True, "Search is disabled for the moment."),
+    E.ANSWER_FAILED: ErrorRule(502, True, "The model that writes the answers failed."),
+    E.ANSWER_TIMEOUT: ErrorRule(504, True, "The model that writes the answers took too long."),
     E.DELETE_BLOCKED: ErrorRule(409, False, "Other things depend on this one."),
     E.FORCE_REQUIRED: ErrorRule(400, False, "Deleting a bucket needs force=true."),
     E.DELETE_IN_PROGRESS: ErrorRule(409, True, "The bucket is being deleted already."),

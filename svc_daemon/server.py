@@ -17,7 +17,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from math import inf
@@ -42,6 +42,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
@@ -57,7 +58,7 @@ from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.settings import Limits, Settings
+from svc_daemon.settings import Limits, LlmSettings, Settings
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
@@ -182,6 +183,8 @@ async def _open_process(
 ) -> Process:
     """Open everything and repair what a kill left; `stack` closes it in reverse."""
     context = open_context(stack, settings.limits, files, fetcher, hear_broken)
+    if settings.llm is not None:
+        context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
     extractor = Extractor(files.scratch, _cage_limits(settings.limits))
     stack.push_async_callback(extractor.close)
@@ -227,6 +230,15 @@ def open_context(
     )
 
 
+def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Limits, clock: Clock) -> Llm:
+    # Reading httpx takes a tenth of a second, which most installations have no use for.
+    from svc_daemon.llm.clients import LlmClient, limits_of  # noqa: PLC0415
+
+    llm = LlmClient(server, limits_of(limits), clock.monotonic)
+    stack.push_async_callback(llm.close)
+    return llm
+
+
 async def _repair(context: Context) -> None:
     """Nobody else can hold a lease or a staged file of this directory: what is there was left by a kill."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
@@ -243,6 +255,7 @@ def _lifespan(
         app.state.context = process.context
         app.state.installation_id = process.installation_id
         app.state.operator_token = process.operator_token
+        app.state.extractor = process.extractor
         app.state.started_s = process.context.clock.monotonic()
         async with _working(process, hear_broken):
             yield

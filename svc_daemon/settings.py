@@ -23,6 +23,10 @@ LARGEST = 10**15
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
+_LLM_URL = re.compile(
+    r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
+)
+
 
 class SettingError(ValueError):
     """A variable holds something that is not its kind of value; the message names it and what it takes."""
@@ -82,6 +86,16 @@ class Limits:
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
     #: Agents of a team besides the default one. 0 is off.
     agents: int = field(default=100, metadata={"unit": "agents", "least": 0})
+    #: How long connecting to the model's server may take.
+    llm_connect_seconds: int = field(default=5, metadata={"unit": "seconds"})
+    #: How long a model may read before its first word; a small machine takes most of it for a full prompt.
+    llm_first_word_seconds: int = field(default=60, metadata={"unit": "seconds"})
+    #: How long a model may be silent between two words.
+    llm_silent_seconds: int = field(default=30, metadata={"unit": "seconds"})
+    #: How long a model may write in all; below the ten minutes that OpenAI's clients wait.
+    llm_seconds: int = field(default=300, metadata={"unit": "seconds"})
+    #: Characters of an answer that a model writes.
+    llm_answer_characters: int = field(default=50_000, metadata={"unit": "characters"})
     #: Memory of the child that reads one document.
     extract_memory_bytes: int = field(default=1024**3, metadata={"unit": "bytes"})
     #: Processor time of the child that reads one document.
@@ -125,6 +139,36 @@ def variable(limit_name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LlmSettings:
+    """The server whose model writes the answers."""
+
+    #: Such as `http://127.0.0.1:11434/v1`, without a slash at its end.
+    base_url: str
+    #: The model's name there.
+    model: str
+    #: Sent as bearer token; empty where the server wants none.
+    api_key: str = field(default="", repr=False)
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "LlmSettings | None":
+        """The server of this environment, None where none is set; raises SettingError."""
+        base_url = environ.get("SVC_LLM_BASE_URL", "").rstrip("/")
+        if not base_url:
+            return None
+        match = _LLM_URL.fullmatch(base_url)
+        if match is None or int(match["port"] or 0) > 65535:
+            # Not the value itself: what is no plain address may be one with a password in it.
+            raise SettingError(
+                "SVC_LLM_BASE_URL must be an address such as http://127.0.0.1:11434/v1, without user, query or "
+                "fragment; a key stands in SVC_LLM_API_KEY."
+            )
+        model = environ.get("SVC_LLM_MODEL", "")
+        if not model:
+            raise SettingError("SVC_LLM_MODEL must name a model, since SVC_LLM_BASE_URL is set.")
+        return cls(base_url=base_url, model=model, api_key=_header_text(environ, "SVC_LLM_API_KEY"))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How this daemon runs."""
 
@@ -141,6 +185,8 @@ class Settings:
     fetch_allow: str = ""
     #: Least severe level that is logged.
     log_level: str = "info"
+    #: Writes the answers; without it they are quoted from the sources.
+    llm: LlmSettings | None = None
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
@@ -155,6 +201,7 @@ class Settings:
             allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
             fetch_allow=environ.get("SVC_FETCH_ALLOW", ""),
             log_level=_log_level(environ),
+            llm=LlmSettings.from_environ(environ),
             limits=Limits.from_environ(environ),
         )
 
@@ -187,6 +234,14 @@ def _host(v6: str | None, host: str | None) -> str | None:
 
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
+
+
+def _header_text(environ: Mapping[str, str], name: str) -> str:
+    """A value that goes into a header; what can't stand there is refused without being shown."""
+    value = environ.get(name, "")
+    if not (value.isascii() and value.isprintable()):
+        raise SettingError(f"{name} must be visible ASCII characters.")
+    return value.strip()
 
 
 def _log_level(environ: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from svc_cli.client.agents import AgentCalls
+from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
 from svc_cli.client.calls import Json, part
 from svc_cli.client.imports import ImportCalls
@@ -20,7 +21,7 @@ from svc_cli.client.webhooks import WebhookCalls
 PAGE_ROWS = 1000
 
 
-class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls):
+class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
     """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:

@@ -1,19 +1,24 @@
 """One HTTP exchange with the daemon: headers, retries, and every failure as one of our errors."""
 
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 import httpx
 
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import PACED_CODES, RetryPolicy, is_worth_retrying, parse_retry_after
-from svc_cli.errors import ApiError, BadAnswer, NetworkFailed
+from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
-TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+T = TypeVar("T")
+
+CONNECT_S = 5.0
 #: As many as the most threads of one upload use at a time.
 POOL = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=2.0)
 #: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
@@ -34,6 +39,8 @@ class Request:
     idempotency_key: str | None = None
     #: Creates wait at the gate and are held back together.
     is_create: bool = False
+    #: How long the answer may let us wait for its next bytes.
+    silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,6 @@ class Transport:
                 headers.SVC_VERSION: VERSION,
                 "User-Agent": f"svc/{VERSION}",
             },
-            timeout=TIMEOUT,
             limits=POOL,
             # Reading the certificates takes 20 ms, which only https has a use for.
             verify=self.base_url.startswith("https:"),
@@ -90,13 +96,30 @@ class Transport:
         Raises ApiError for an error answer, NetworkFailed when the connection breaks once too often, BadAnswer for what
         is not JSON. Everything sent here may be sent twice: creates carry an idempotency key.
         """
+        return self._settle(request, self._try)
+
+    def send_json(self, method: str, path: str, body: Any) -> Answer:
+        """As `send`, for a JSON body that is no create."""
+        return self.send(Request(method=method, path=path, json=body))
+
+    def stream(self, request: Request) -> Iterator[dict[str, Any]]:
+        """The events of the answer as they come. Sent again only while none has come; raises as `send` does."""
+        with ExitStack() as stack:
+            response = self._settle(request, partial(self._try_to_open, stack))
+            try:
+                yield from read_events(response)
+            except httpx.TransportError as error:
+                raise self._network_failed(request, error) from error
+
+    def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
+        """What the first try gives that is no refusal, after as many as make sense."""
         attempt = 0
         while True:
             attempt += 1
-            outcome = self._try(request)
+            outcome = try_once(request)
             if request.is_create and not _was_counted(outcome):
                 self.gate.give_back()
-            if isinstance(outcome, Answer):
+            if not isinstance(outcome, SvcError):
                 return outcome
             if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
                 self.gate.hold(_wait_s(outcome) or 1.0)
@@ -106,10 +129,6 @@ class Transport:
             if delay_s is None:
                 raise outcome
             self._sleep(delay_s)
-
-    def send_json(self, method: str, path: str, body: Any) -> Answer:
-        """As `send`, for a JSON body that is no create."""
-        return self.send(Request(method=method, path=path, json=body))
 
     def _try(self, request: Request) -> "Answer | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
@@ -123,10 +142,23 @@ class Transport:
                 data=request.form,
                 files={"file": (*request.file, UNKNOWN_TYPE)} if request.file else None,
                 headers={headers.IDEMPOTENCY_KEY: request.idempotency_key} if request.idempotency_key else None,
+                timeout=_timeout(request),
             )
         except httpx.TransportError as error:
             return self._network_failed(request, error)
         return read_answer(response)
+
+    def _try_to_open(self, stack: ExitStack, request: Request) -> "httpx.Response | SvcError":
+        try:
+            opened = self._http.stream(request.method, request.path, json=request.json, timeout=_timeout(request))
+            response = stack.enter_context(opened)
+            if response.is_success:
+                return response
+            response.read()
+        except httpx.TransportError as error:
+            return self._network_failed(request, error)
+        refusal = read_answer(response)
+        return refusal if isinstance(refusal, SvcError) else _no_answer(response)
 
     def _network_failed(self, request: Request, error: httpx.TransportError) -> NetworkFailed:
         what = str(error) or type(error).__name__
@@ -152,15 +184,37 @@ def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        return BadAnswer(f"{response.request.url} answered {response.status_code} with something that is not this API.")
+        return _no_answer(response)
     if response.is_success:
         return Answer(response.status_code, body, response.headers)
-    error = body.get("error")
+    found = body.get("error")
+    error = found if isinstance(found, dict) else {}
     wait = response.headers.get(headers.RETRY_AFTER)
-    refusal = ApiError(response.status_code, error if isinstance(error, dict) else {}, body.get("request_id"))
+    # The routes of OpenAI's clients tell these two in headers alone.
+    error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
+    request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
+    refusal = ApiError(response.status_code, error, request_id)
     if wait:
         refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
     return refusal
+
+
+def read_events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    """The data of each event; raises BadAnswer for a stream that has something else in it."""
+    for line in response.iter_lines():
+        if line.startswith("data: {"):
+            try:
+                yield json.loads(line.removeprefix("data: "))
+            except ValueError:
+                raise _no_answer(response) from None
+
+
+def _no_answer(response: httpx.Response) -> BadAnswer:
+    return BadAnswer(f"{response.request.url} answered {response.status_code} with something that is not this API.")
+
+
+def _timeout(request: Request) -> httpx.Timeout:
+    return httpx.Timeout(request.silence_s, connect=CONNECT_S)
 
 
 def _was_counted(outcome: object) -> bool:

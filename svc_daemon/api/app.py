@@ -12,6 +12,7 @@ from svc_daemon.api import (
     agents,
     batches,
     buckets,
+    completions,
     files,
     imports,
     keys,
@@ -19,6 +20,7 @@ from svc_daemon.api import (
     mcp,
     models,
     qa,
+    responses,
     searches,
     services,
     sources,
@@ -35,10 +37,12 @@ from svc_daemon.settings import Limits
 from svc_daemon.wire import agents as agent
 from svc_daemon.wire import batches as batching
 from svc_daemon.wire import buckets as bucket
+from svc_daemon.wire import completions as completing
 from svc_daemon.wire import imports as importing
 from svc_daemon.wire import keys as keying
 from svc_daemon.wire import legacy as old
 from svc_daemon.wire import qa as question
+from svc_daemon.wire import responses as responding
 from svc_daemon.wire import searches as searching
 from svc_daemon.wire import services as service
 from svc_daemon.wire import sources as source
@@ -80,6 +84,7 @@ FIND = {
     "mode": "hybrid, keyword or semantic.",
     "explain": "true: say of each result how it was found and scored.",
 }
+REREAD = {"verify": "content: read the stored bytes again, whatever the index holds."}
 VERIFY = {"verify": "provider: ask the index itself too."}
 PART = {
     "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
@@ -111,6 +116,7 @@ SEARCH = (
 )
 AGENTS = (E.MODEL_NOT_FOUND, E.AGENT_NOT_FOUND)
 NO_AGENT = (E.MODEL_NOT_ALLOWED, E.AGENT_NOT_FOUND)
+ANSWER = (*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE, E.ANSWER_FAILED, E.ANSWER_TIMEOUT)
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/knowledge"
 A = "/v1/agents/{agent_id}"
@@ -208,7 +214,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              {200: source.SourceRefreshed, 202: source.SourceRefreshed}, body=importing.Refresh, optional=True,
              errors=(*NO_SOURCE, *REFETCH, E.URL_IS_WEB_PAGE, E.URL_IS_FILE, E.WEBSITE_ANALYSIS_FAILED)),
     Endpoint("GET", S + "/content", sources.content, "The stored bytes", {200: None}, errors=NO_SOURCE),
-    Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks", {200: source.SourceText},
+    Endpoint("GET", S + "/text", sources.text, "The extracted text and its chunks",
+             {200: source.SourceText | source.SourceReread}, query=REREAD,
              errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, *INDEX)),
     Endpoint("GET", "/v1/knowledge/files/{source_id}", sources.show, "Show a source (alias)",
              {200: source.SourceVerified}, query=VERIFY, errors=(*NO_SOURCE, *INDEX)),
@@ -249,12 +256,20 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=SEARCH),
+
+    Endpoint("POST", "/v1/responses", responses.create, "Answer a question, as OpenAI's Responses do",
+             {200: responding.Response}, body=responding.ResponseCreate, streams=True, errors=ANSWER),
+    Endpoint("POST", "/v1/chat/completions", completions.create, "Answer a question, as OpenAI's chat does",
+             {200: completing.Completion}, body=completing.CompletionCreate, streams=True, errors=ANSWER),
 )
 # fmt: on
 
 
 def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Starlette:
-    """The application; `lifespan` sets `context`, `installation_id`, `operator_token` and `started_s` in its state."""
+    """The application; `lifespan` sets in its state what handlers take from there.
+
+    That is `context`, `extractor`, `installation_id`, `operator_token` and `started_s`.
+    """
     app = Starlette(
         routes=[
             *(Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS),

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.event_streams import MEDIA_TYPE as EVENTS
 from svc_daemon.api.openai_errors import is_openai_path
 from svc_daemon.errors import ERRORS
 from svc_daemon.settings import Limits
@@ -112,7 +113,10 @@ def _form(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _answers(endpoint: Endpoint) -> dict[str, Any]:
-    return {str(status): _answer(status, model) for status, model in endpoint.answers.items()}
+    answers = {str(status): _answer(status, model) for status, model in endpoint.answers.items()}
+    if endpoint.streams:
+        answers["200"]["content"][EVENTS] = {"schema": {"type": "string", "description": "Server-sent events."}}
+    return answers
 
 
 def _answer(status: int, body: type[BaseModel] | UnionType | None) -> dict[str, Any]:

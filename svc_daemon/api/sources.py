@@ -23,14 +23,15 @@ from svc_daemon.core import api_keys, source_fields
 from svc_daemon.core.documents import Chunk
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.refusals import refusal
-from svc_daemon.errors import NotFound
+from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
+from svc_daemon.operations.readings import read_again
 from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.views import view_member, view_source
-from svc_daemon.provider.contract import StoredText
+from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.settings import Limits
-from svc_daemon.store.sources import SourceFilter
+from svc_daemon.store.sources import Source, SourceFilter
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.imports import Refresh
@@ -77,11 +78,8 @@ async def detach(request: Request) -> Response:
 async def show(request: Request) -> Response:
     key = caller(request)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    verify = request.query_params.get("verify")
-    if verify is None:
+    if not _verify(request, "provider"):
         return answer(request, wire.SourceAnswer, view_source(source))
-    if verify != "provider":
-        raise refusal("verify", f"must be provider, not {verify!r}.")
     provider = await verbs.verify_source(context_of(request), source)
     return answer(request, wire.SourceVerified, view_source(source), provider=provider)
 
@@ -135,11 +133,37 @@ async def content(request: Request) -> Response:
 async def text(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    if _verify(request, "content"):
+        return await _reread(request, source)
     stored = await verbs.read_text(context_of(request), source)
     return await respond_aside(
         request,
         lambda: wire.SourceText(
             id=source.id, text=stored.text, chunks=_chunks(stored), request_id=request_id_of(request.scope)
+        ),
+    )
+
+
+async def _reread(request: Request, source: Source) -> Response:
+    rereading = await read_again(context_of(request), request.app.state.extractor, source)
+    failure = rereading.failure
+    content = wire.StoredContent(
+        sha256=rereading.sha256,
+        unchanged=rereading.sha256 == source.sha256,
+        error=wire.SourceError(**stored_error(failure.code, failure.message, retryable=failure.retryable))
+        if failure
+        else None,
+    )
+    extraction = rereading.extraction
+    text, chunks = (extraction.text, extraction.chunks) if extraction else ("", ())
+    return await respond_aside(
+        request,
+        lambda: wire.SourceReread(
+            id=source.id,
+            text=text,
+            chunks=[_chunk(chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks],
+            content=content,
+            request_id=request_id_of(request.scope),
         ),
     )
 
@@ -172,10 +196,19 @@ def view_location(chunk: Chunk) -> wire.Location:
 
 
 def _chunks(stored: StoredText) -> list[wire.TextChunk]:
-    return [
-        wire.TextChunk(chunk_id=piece.chunk_id, text=piece.chunk.text, location=view_location(piece.chunk))
-        for piece in stored.chunks
-    ]
+    return [_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks]
+
+
+def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
+    return wire.TextChunk(chunk_id=chunk_id, text=chunk.text, location=view_location(chunk))
+
+
+def _verify(request: Request, by: str) -> bool:
+    """Whether the answer is to be verified by this; raises `invalid_request` for anything else."""
+    verify = request.query_params.get("verify")
+    if verify not in (None, by):
+        raise refusal("verify", f"must be {by}, not {verify!r}.")
+    return verify is not None
 
 
 def _filter(request: Request, limit: int | None) -> SourceFilter:

@@ -18,6 +18,9 @@ BLOB = "blob"
 REQUEST = "req"
 INSTALLATION = "ins"
 AGENT = "agt"
+RESPONSE = "resp"
+MESSAGE = "msg"
+COMPLETION = "chatcmpl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.tallies import Tallies
 from svc_daemon.operations.writers import Writers
@@ -63,6 +64,8 @@ class Context:
     secret: bytes
     #: What makes vectors of texts and queries; None where no model is set up, and searches go by keyword.
     embedder: Embedder | None = None
+    #: What writes answers; None where no model is set, and they are quoted from the sources.
+    llm: Llm | None = None
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction; returns when it is durable."""

@@ -30,6 +30,8 @@ class ErrorCode(StrEnum):
     SEARCH_TIMEOUT = "search_timeout"
     SEARCH_FAILED = "search_failed"
     SEARCH_DISABLED = "search_disabled"
+    ANSWER_FAILED = "answer_failed"
+    ANSWER_TIMEOUT = "answer_timeout"
     DELETE_BLOCKED = "delete_blocked"
     FORCE_REQUIRED = "force_required"
     DELETE_IN_PROGRESS = "delete_in_progress"

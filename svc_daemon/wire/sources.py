@@ -175,6 +175,23 @@ class SourceText(BaseModel):
     request_id: str
 
 
+class StoredContent(BaseModel):
+    """The stored bytes, as they are now."""
+
+    #: Of the bytes, in hex; null where they are gone.
+    sha256: str | None
+    #: They are those that were taken in.
+    unchanged: bool
+    #: Why no text could be read from them.
+    error: SourceError | None
+
+
+class SourceReread(SourceText):
+    """The text as it was read from the stored bytes just now; empty where none could be."""
+
+    content: StoredContent
+
+
 class DryRun(BaseModel):
     """What a create would have done; nothing was stored, counted or claimed."""
 

@@ -1,29 +1,10 @@
-"""What it takes to bring one document from its stored bytes into the index, whichever worker does it."""
+"""What it takes to bring one document that was read into the index, whichever worker does it."""
 
 from svc_daemon.core.documents import Extraction
-from svc_daemon.extract.cages import Extractor
-from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.indexing import Reading
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.sources import Source, find_source
-from svc_daemon.wire.codes import SourceErrorCode
-
-
-async def extract(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
-    """Have the cage read the source's bytes; raises ExtractionFailed."""
-    source = reading.source
-    path = context.blobs.path(source.blob_name)
-    if not path.exists():
-        # Trying again would not bring them back.
-        raise ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")
-    return await extractor.extract(
-        path,
-        filename=source.filename,
-        content_type=source.content_type,
-        chunking=reading.chunking,
-    )
 
 
 def put(context: Context, source: Source, extraction: Extraction) -> None:

@@ -25,6 +25,7 @@ from svc_daemon.operations.indexing import (
     park_claimed,
     park_indexing,
 )
+from svc_daemon.operations.readings import extract
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
@@ -116,7 +117,7 @@ class IndexingWorker:
 
     async def _index(self, claim: IndexingClaim) -> None:
         try:
-            extraction = await documents.extract(self._context, self._extractor, claim.reading)
+            extraction = await extract(self._context, self._extractor, claim.reading)
             await note_progress(self._context, claim, "index", len(extraction.chunks))
             await asyncio.to_thread(documents.put, self._context, claim.source, extraction)
         except ExtractionFailed as error:

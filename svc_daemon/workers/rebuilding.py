@@ -16,6 +16,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading
+from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rebuilding import (
     INDEX,
     claim_rebuild,
@@ -119,7 +120,7 @@ class RebuildingWorker:
             log.info("%s could not be read again: %s", source_id, error)
 
     async def _bring(self, task: Task, reading: Reading) -> None:
-        extraction = await documents.extract(self._context, self._extractor, reading)
+        extraction = await extract(self._context, self._extractor, reading)
         await asyncio.to_thread(documents.put, self._context, reading.source, extraction)
         await asyncio.to_thread(documents.undo, self._context, reading.source)
         await note_read(self._context, task, reading, extraction)

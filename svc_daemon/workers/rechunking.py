@@ -11,6 +11,7 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading
+from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, give_up_rechunk, next_reading
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.workers import documents
@@ -61,7 +62,7 @@ class RechunkingWorker:
     async def _rechunk(self, reading: Reading) -> bool:
         """False where it is to be tried again."""
         try:
-            extraction = await documents.extract(self._context, self._extractor, reading)
+            extraction = await extract(self._context, self._extractor, reading)
         except ExtractionFailed as error:
             return await self._give_up(reading, error)
         begun = await begin_rechunk(self._context, reading)

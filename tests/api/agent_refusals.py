@@ -1,12 +1,14 @@
-"""As `refusals`, for the codes that are about agents, models and plans."""
+"""As `refusals`, for the codes that are about agents, models, plans and what models write."""
 
 from collections.abc import Callable
 
 import httpx
 
+from svc_daemon.api.openai_errors import is_openai_path
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.stages import Call, Stage
+from tests.llm.chats import chatting, stalling, streaming
 
 Spoiler = Callable[[Stage, Call], httpx.Response]
 
@@ -29,6 +31,8 @@ def _using(call: Call, model: str) -> Call:
         return call.at(agent_id=model.partition(":")[2] or "default")
     if call.path == "/v1/agents":
         return call
+    if is_openai_path(call.path):
+        return call.sending(model=model)
     if call.method == "GET":
         return call.but(params={"q": "umber quay"})
     return call.sending(models=[model]) if call.path == "/v1/keys" else call.sending(agent=model)
@@ -86,6 +90,27 @@ def _in_use(stage: Stage, call: Call) -> httpx.Response:
         return stage.send(call.at(agent_id=stage.agent(bound_surface="widget")))
     stage.agent(policy={"source_ids": [call.places["source_id"]]})
     return stage.send(call)
+
+
+@spoils(E.METADATA_FILTER_TOO_LARGE)
+def _too_many_sources(stage: Stage, call: Call) -> httpx.Response:
+    if not is_openai_path(call.path):
+        return stage.send(call.sending(source_ids=[f"src_{number}" for number in range(201)]))
+    policy = {"scope": "sources", "source_ids": [stage.ready()[1] for _ in range(2)]}
+    with stage.limited(search_sources=1):
+        return stage.send(_using(call, f"svc-agent:{stage.agent(policy=policy)}"))
+
+
+@spoils(E.ANSWER_FAILED)
+def _model_away(stage: Stage, call: Call) -> httpx.Response:
+    with chatting(streaming(b"", status=500)) as server, stage.writing(server.url("/v1")):
+        return stage.send(call)
+
+
+@spoils(E.ANSWER_TIMEOUT)
+def _model_silent(stage: Stage, call: Call) -> httpx.Response:
+    with chatting(stalling()) as server, stage.writing(server.url("/v1")):
+        return stage.send(call)
 
 
 @spoils(E.RAG_QUOTA_EXCEEDED)

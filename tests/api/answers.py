@@ -56,6 +56,12 @@ def refused_field(answer: httpx.Response) -> str:
     return str(error["path"])
 
 
+def refused_param(answer: httpx.Response) -> str | None:
+    """The same of a route that answers as OpenAI does."""
+    param: str | None = details_of(answer, "invalid_request")["param"]
+    return param
+
+
 def _identified(answer: httpx.Response) -> dict[str, Any]:
     document = answer.json()
     assert isinstance(document, dict)

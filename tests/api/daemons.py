@@ -8,9 +8,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -34,6 +34,7 @@ from svc_daemon.embed.contract import Embedder
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
@@ -41,7 +42,7 @@ from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.server import on_loop
-from svc_daemon.settings import Limits
+from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.migrations import migrate
@@ -179,6 +180,7 @@ class Daemon:
         app.state.context = self.context
         app.state.installation_id = self.installation_id
         app.state.operator_token = self.operator_token
+        app.state.extractor = self._extractor
         app.state.started_s = self.context.clock.monotonic()
         yield
 
@@ -242,6 +244,24 @@ class Daemon:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._workers.clear()
+
+    @contextmanager
+    def writing(self, base_url: str, first_word_s: float = PATIENCE_S, silent_s: float = PATIENCE_S) -> Iterator[None]:
+        """A model at this address writes the answers while the block runs."""
+        limits = LlmLimits(
+            connect_s=PATIENCE_S,
+            first_word_s=first_word_s,
+            silent_s=silent_s,
+            total_s=PATIENCE_S,
+            answer_characters=10_000,
+        )
+        llm = LlmClient(LlmSettings(base_url=base_url, model="small"), limits, self.context.clock.monotonic)
+        self.app.state.context = replace(self.context, llm=llm)
+        try:
+            yield
+        finally:
+            self.app.state.context = self.context
+            self.loop.run(llm.close())
 
     def read(self, work: Callable[[Connection], T]) -> T:
         return self.context.database.read(work)

@@ -132,6 +132,7 @@ def _changed(stage: Stage, call: Call) -> Call:
 example("POST", S + "/refresh", _changed)
 example("GET", S + "/content", _source)
 example("GET", S + "/text", _source)
+example("GET", S + "/text", lambda stage, call: _source(stage, call).asking(verify="content"))
 example(
     "GET",
     "/v1/knowledge/tasks/{task_id}",
@@ -156,3 +157,14 @@ example(
     lambda stage, call: call.sending(query="umber quay", buckets=[stage.ready()[0]], explain=True),
 )
 example("GET", "/v1/search", lambda stage, call: call.asking(q="umber quay", buckets=stage.ready()[0]))
+
+
+def _asking(stage: Stage, call: Call) -> Call:
+    """The question's answer stands in a bucket of its own."""
+    asked = "Where is the umber quay?"
+    question = {"messages": [{"role": "user", "content": asked}]} if "chat" in call.path else {"input": asked}
+    return call.sending(model="svc-agent", buckets=[stage.ready()[0]], **question)
+
+
+example("POST", "/v1/responses", _asking)
+example("POST", "/v1/chat/completions", _asking)

@@ -15,13 +15,11 @@ from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
-from tests.api.agent_refusals import AGENT_SPOILERS
+from tests.api.agent_refusals import AGENT_SPOILERS, Spoiler
 from tests.api.daemons import NOTES
 from tests.api.sites import PAGE, PDF
 from tests.api.stages import Call, Stage
 from tests.workers.rebuilds import begin
-
-Spoiler = Callable[[Stage, Call], httpx.Response]
 
 BLOCKED = "http://10.0.0.1/a.md"
 UNRESOLVED = "http://nowhere.invalid/hook"
@@ -65,7 +63,6 @@ changed(E.KEY_NOT_FOUND, lambda call: call.at(key_id="key_missing"))
 changed(E.BUCKET_REQUIRED, lambda call: _going_to(call, ""))
 changed(E.BUCKET_ASSIGNMENT_FAILED, lambda call: _going_to(call, "nowhere"))
 changed(E.FORCE_REQUIRED, lambda call: call.but(params={}))
-changed(E.METADATA_FILTER_TOO_LARGE, lambda call: call.sending(source_ids=[f"src_{n}" for n in range(201)]))
 changed(E.OFFSET_MISMATCH, lambda call: call.but(content=b"x").naming(Content_Range=f"bytes 5-5/{len(NOTES)}"))
 changed(E.SIZE_MISMATCH, lambda call: call.naming(Content_Range="bytes 0-8/9"))
 

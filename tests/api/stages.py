@@ -179,6 +179,12 @@ class Stage:
             daemon.app.state.context = daemon.context
 
     @contextmanager
+    def writing(self, base_url: str) -> Iterator[None]:
+        """A model at this address writes the answers while the block runs; it is given half a second to begin."""
+        with self.daemon.writing(base_url, first_word_s=0.5):
+            yield
+
+    @contextmanager
     def resting(self) -> Iterator[None]:
         """No worker runs within the block."""
         self.daemon.stop()

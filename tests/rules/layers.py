@@ -12,7 +12,7 @@ DAEMON_LEVELS = (
     ("server",),
     ("api", "workers"),
     ("operations",),
-    ("store", "provider", "extract", "fetch", "embed"),
+    ("store", "provider", "extract", "fetch", "embed", "llm"),
     ("database", "directories"),
     ("core",),
     ("errors",),
@@ -47,7 +47,8 @@ LIBRARY_OWNERS = {
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhook_signatures", "svc_cli.client.signatures"),
-    "httpx": ("svc_cli.client",),
+    # The daemon's own is for the operator's model server alone: URLs of users go through the policy, by httpcore.
+    "httpx": ("svc_cli.client", "svc_daemon.llm"),
     "mcp": ("svc_daemon.wire.tools.servers",),
     "mcp_types": ("svc_daemon.wire.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.workers import documents
@@ -148,7 +149,7 @@ def test_a_bucket_that_leaves_in_between_is_forgotten_by_the_index(working: Daem
     assert begun is not None
     body_of(working.ask("DELETE", f"/v1/buckets/second/sources/{source_id}"))
     working.start("syncing")
-    extraction = working.loop.run(documents.extract(working.context, working._extractor, begun))
+    extraction = working.loop.run(extract(working.context, working._extractor, begun))
     documents.put(working.context, begun.source, extraction)
     working.loop.run(finish_rechunk(working.context, begun, extraction))
     wait_until(lambda: second not in contents(working)[source_id][1], "the index has forgotten it", PATIENCE_S)
@@ -177,7 +178,7 @@ def test_what_changed_once_more_meanwhile_is_cut_once_more(working: Daemon) -> N
     rechunk(working, SMALL)
     begun = working.loop.run(begin_rechunk(working.context, reading))
     assert begun is not None
-    extraction = working.loop.run(documents.extract(working.context, working._extractor, begun))
+    extraction = working.loop.run(extract(working.context, working._extractor, begun))
     documents.put(working.context, begun.source, extraction)
     working.loop.run(finish_rechunk(working.context, begun, extraction))
     assert (left(working), 400 <= sizes(working, source_id)[0] <= 600) == (1, True)

@@ -1,0 +1,46 @@
+"""Answers: a question to an agent, whole or as it is told."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.transport import Request
+from svc_cli.errors import ApiError, NetworkFailed
+
+#: A model may think as long as the daemon lets it; it is the daemon that ends it.
+SILENCE_S = 600.0
+
+
+class AnswerCalls(Calls):
+    """Methods for answers."""
+
+    def ask(self, body: Mapping[str, Any]) -> Json:
+        """The answer as `/v1/responses` gives it: `{output: […], grounded, sources: […], …}`.
+
+        `body` has `model` and `input`, and may have `buckets` and `instructions`.
+        """
+        request = Request(method="POST", path="/v1/responses", json=dict(body), silence_s=SILENCE_S)
+        return self._transport.send(request).body
+
+    def ask_streaming(self, body: Mapping[str, Any]) -> Iterator[Json]:
+        """The events of the answer; the last one, `response.completed` or `response.incomplete`, has it whole.
+
+        Raises ApiError where the answer fails on its way, NetworkFailed where it stops.
+        """
+        request = Request(method="POST", path="/v1/responses", json={**body, "stream": True}, silence_s=SILENCE_S)
+        kind = None
+        for event in self._transport.stream(request):
+            kind = event.get("type")
+            if kind == "error":
+                raise ApiError(500, {**event, "retryable": True})
+            yield event
+        if kind not in ENDS:
+            raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
+
+    def read_source_again(self, source_id: str) -> Json:
+        """The text of a source as it stands in the stored bytes now, and whether these are unchanged."""
+        return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
+
+
+#: The events that have the whole answer.
+ENDS = ("response.completed", "response.incomplete")

@@ -1,0 +1,87 @@
+"""What both doors of answers do around the verb: read the conversation, and show what an answer rests on."""
+
+from collections.abc import Iterable
+from contextlib import aclosing
+
+from starlette.requests import Request
+
+from svc_daemon.api.event_streams import until_gone
+from svc_daemon.api.presenting import context_of
+from svc_daemon.core.conversations import ASSISTANT, USER, Turn, up_to_question
+from svc_daemon.core.passages import Place
+from svc_daemon.core.refusals import refusal
+from svc_daemon.operations.answers import Ask, Cited, Outcome, answer
+from svc_daemon.settings import Limits
+from svc_daemon.store.keys import Key
+from svc_daemon.wire.answers import Annotation, AnswerSource
+from svc_daemon.wire.sources import Location
+
+#: Roles whose words are on how to answer, not on what.
+_GUIDING = ("system", "developer")
+
+
+def read_turns(path: str, said: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
+    """What user and assistant said, up to the question; raises `invalid_request` about `path` where there is none."""
+    turns = up_to_question([Turn(role, text.strip()) for role, text in said if role in (USER, ASSISTANT)])
+    if not turns or not turns[-1].text:
+        raise refusal(path, "must have a message of the user, and the last of them a text.")
+    size = len(turns[-1].text)
+    if size > limits.query_characters:
+        raise refusal(path, f"ends with a question of {size} characters; the limit is {limits.query_characters}.")
+    return turns
+
+
+def read_guidance(said: Iterable[tuple[str, str]]) -> str:
+    """What system and developer said."""
+    return "\n\n".join(text for role, text in said if role in _GUIDING and text.strip())
+
+
+async def collect(request: Request, key: Key, ask: Ask) -> Outcome:
+    """The whole answer; raises ClientDisconnect when nobody waits for it any more."""
+    return await until_gone(request.receive, _last(request, key, ask))
+
+
+async def _last(request: Request, key: Key, ask: Ask) -> Outcome:
+    async with aclosing(answer(context_of(request), key, ask)) as telling:
+        async for piece in telling:
+            if isinstance(piece, Outcome):
+                return piece
+    raise AssertionError("an answer ends with its outcome")
+
+
+def view_annotation(cited: Cited) -> Annotation:
+    return Annotation(
+        file_id=cited.found.source.id,
+        filename=cited.found.source.filename,
+        index=cited.citation.index,
+        number=cited.citation.number,
+        quote=cited.quote,
+        location=_view_place(cited.place),
+    )
+
+
+def view_source(cited: Cited) -> AnswerSource:
+    hit, source = cited.found.hit, cited.found.source
+    return AnswerSource(
+        number=cited.citation.number,
+        source_id=source.id,
+        chunk_id=hit.chunk_id,
+        bucket_ids=list(cited.found.bucket_ids),
+        filename=source.filename,
+        title=source.title,
+        source_url=source.source_url,
+        score=hit.score,
+        quote=cited.quote,
+        location=_view_place(cited.place),
+    )
+
+
+def _view_place(place: Place) -> Location:
+    return Location(
+        page=place.page,
+        line_start=place.line_start,
+        line_end=place.line_end,
+        char_start=place.char_start,
+        char_end=place.char_end,
+        headings=list(place.headings),
+    )

@@ -1,0 +1,71 @@
+"""Event streams: an answer that is told while it is made, and work that ends when nobody listens any more.
+
+Until the first event nothing is sent, so that what fails before it is a plain error with its own status.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+T = TypeVar("T")
+
+MEDIA_TYPE = "text/event-stream"
+#: What OpenAI's chat ends with; its clients wait for it.
+DONE = b"data: [DONE]\n\n"
+
+
+class EventStream(Response):
+    """Sends events as they come. Raises what comes before the first of them, and ClientDisconnect."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        self.status_code, self.background, self._events = 200, None, events
+        # Nobody in between may keep it, or hold it back to send it in one piece.
+        self.init_headers({"Content-Type": MEDIA_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it
+        await until_gone(receive, self._send(send))
+
+    async def _send(self, send: Send) -> None:
+        begun = False
+        async with aclosing(self._events):
+            async for event in self._events:
+                if not begun:
+                    await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                    begun = True
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def event(data: dict[str, Any], name: str | None = None) -> bytes:
+    """One event as it goes on the wire."""
+    named = f"event: {name}\n" if name else ""
+    # ASCII alone: some readers take U+2028 for the end of a line.
+    return f"{named}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
+
+
+async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; ends the work and raises ClientDisconnect when the client goes away.
+
+    The request's body must have been read.
+    """
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_leave(receive))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _leave(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,135 @@
+"""The default answerer: the best sentences of what was found, word for word, each with the mark of its source.
+
+Needs no model and no network, and gives the same answer to the same passages. A sentence is worth what it shares with
+the question, by the weight of each word, and a part of what stands above it: below a heading "Vacation" a sentence need
+not say the word. Sentences of one passage keep their order.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.passages import Citation, Passage, quote_of
+from svc_daemon.core.sentences import Span, sentences_of
+from svc_daemon.core.stems import stem_of, stems_of
+
+#: What is said where nothing was found; it rests on no source.
+NOTHING_FOUND = "I found nothing about this in the sources."
+#: Sentences of one answer.
+MOST_SENTENCES = 3
+#: A further sentence is worth at least this part of the best one,
+WORTHY = 0.85
+#: or this one, where it has a word of the question that those before it don't have.
+WORTHY_OF_MORE = 0.5
+#: What the words above a sentence count beside its own.
+CONTEXT_SHARE = 0.5
+#: What a number counts where one was asked for, and what a question or a heading counts less: enough to leave out an
+#: even sentence.
+HINT = 0.2
+#: What the last passage counts less than the first.
+RANK = 0.1
+#: What a word of the question counts beside one that an earlier question lent it.
+OWN = 2.0
+#: Fewer words say nothing by themselves: `Yes.`
+FEWEST_WORDS = 3
+
+_ASKS_FOR_NUMBER = re.compile(
+    r"\b(?:how (?:many|much|long|old|often|far|big|large|late|early)|when|what time|which year)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a passage, and what it is worth."""
+
+    passage: int
+    span: Span
+    #: Its words in small letters, so that no two say the same.
+    words: str
+    #: What it has of the question's own words, as stems.
+    shared: frozenset[str]
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A piece of the answer: a sentence as it stands in the source, and its mark."""
+
+    text: str
+    citation: Citation
+
+
+def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> list[Quoted]:
+    """The pieces of the answer, in order; none where no passage was found.
+
+    `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
+    what it adds to the answer, the space before it included.
+    """
+    chosen = _choose(_sentences(question, searched, passages))
+    return list(_numbered(chosen, passages))
+
+
+def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[Sentence]:
+    weights, asked = _weights(question, searched, passages), stems_of(question)
+    wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
+    for place, passage in enumerate(passages):
+        above = stems_of(passage.context)
+        for span in sentences_of(passage.text):
+            text = quote_of(passage, span)
+            words = text.lower().split()
+            own = stems_of(text)
+            hints = (wants_number and any(map(str.isdigit, text))) - (
+                len(words) < FEWEST_WORDS or text.endswith(("?", ":"))
+            )
+            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
+            yield Sentence(place, span, " ".join(words), own & asked, worth)
+
+
+def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:
+    """What each word weighs; one that no passage has weighs nothing, since it tells none apart."""
+    told = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
+    weights = told or dict.fromkeys(stems_of(searched), 1.0)
+    own = stems_of(question)
+    return {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
+
+
+def _worth(own: frozenset[str], above: frozenset[str], weights: Mapping[str, float]) -> float:
+    """0 to 1: the share of the question's weight that the sentence has, or has above it."""
+    total = sum(weights.values())
+    if not total:
+        return 0.0
+    shared = sum(weight for stem, weight in weights.items() if stem in own)
+    lent = sum(weight for stem, weight in weights.items() if stem in above and stem not in own)
+    return (shared + CONTEXT_SHARE * lent) / total
+
+
+def _choose(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """The best ones, in the order in which they are said: by passage, as the first of each was chosen."""
+    chosen: list[Sentence] = []
+    for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
+        if len(chosen) < MOST_SENTENCES and _adds(sentence, chosen):
+            chosen.append(sentence)
+    order = list(dict.fromkeys(each.passage for each in chosen))
+    return sorted(chosen, key=lambda each: (order.index(each.passage), each.span))
+
+
+def _adds(sentence: Sentence, chosen: Sequence[Sentence]) -> bool:
+    """Whether the answer is better for the sentence."""
+    if not chosen:
+        return True
+    if any(sentence.words == each.words for each in chosen):
+        return False
+    told = frozenset[str]().union(*(each.shared for each in chosen))
+    wanted = WORTHY if sentence.shared <= told else WORTHY_OF_MORE
+    return sentence.worth >= wanted * chosen[0].worth
+
+
+def _numbered(chosen: Sequence[Sentence], passages: Sequence[Passage]) -> Iterator[Quoted]:
+    size = 0
+    for number, sentence in enumerate(chosen, 1):
+        words = " ".join(quote_of(passages[sentence.passage], sentence.span).split())
+        said = f" {words} " if number > 1 else f"{words} "
+        text = f"{said}[{number}]"
+        citation = Citation(number=number, passage=sentence.passage, span=sentence.span, index=size + len(said))
+        size += len(text)
+        yield Quoted(text, citation)

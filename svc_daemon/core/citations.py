@@ -1,0 +1,170 @@
+"""Answers that a model writes: its words pass through, and its marks are held to the passages that it was given.
+
+A mark `[2]` counts where there is a second passage, and where one of the quotations in its sentence, if there are any,
+stands in it word for word; any other mark is taken out. What stays is numbered anew, one number for each quote.
+Whatever the model makes up, a mark can only lead to words that stand in a passage.
+
+The answer is grounded when each of its sentences has a mark, speaks of what a marked passage speaks of, names no number
+that neither passage nor question has, and quotes nothing that isn't there.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from svc_daemon.core.passages import Citation, Passage
+from svc_daemon.core.sentences import Span, sentences_of
+from svc_daemon.core.stems import stems_of, words_of
+
+#: The part of a sentence's words that the passages must have which it names.
+SUPPORT = 0.25
+#: A shorter quotation is a term or a title.
+FEWEST_QUOTED_WORDS = 3
+#: A longer run of digits and commas in brackets is no mark.
+LONGEST_MARK = 40
+#: How much of the text before a mark is its sentence at most.
+LONGEST_SENTENCE = 2000
+
+_MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
+_BEGUN_MARK = re.compile(r"\[[\s\d,]*")
+_QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^»]+)»|„([^“”]+)[“”]")
+_ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
+_CLOSING = tuple(".,;:!?)")
+
+
+class WrittenAnswer:
+    """The answer as it grows."""
+
+    def __init__(self, question: str, passages: Sequence[Passage]) -> None:
+        self._question = question
+        self._passages = passages
+        self.text = ""
+        #: In the order of their marks.
+        self.citations: list[Citation] = []
+        self._numbers: dict[tuple[int, Span], int] = {}
+        #: What may still become a mark.
+        self._held = ""
+        #: Spaces at the end, which go with a mark that is taken out.
+        self._space = ""
+        self._has_dropped = False
+
+    def feed(self, written: str) -> list[str | Citation]:
+        """Take what the model wrote next; gives the text that can be told by now, each mark before its citation."""
+        self._held += written
+        told: list[str | Citation] = []
+        while mark := _MARK.search(self._held):
+            told += self._say(self._held[: mark.start()])
+            told += self._mark(int(number) for number in mark[1].split(","))
+            self._held = self._held[mark.end() :]
+        begun = self._held.rfind("[")
+        is_mark = begun >= 0 and len(self._held) - begun <= LONGEST_MARK and _BEGUN_MARK.fullmatch(self._held, begun)
+        kept = begun if is_mark else len(self._held)
+        told += self._say(self._held[:kept])
+        self._held = self._held[kept:]
+        return told
+
+    def finish(self) -> list[str | Citation]:
+        """What was held back until now; nothing is fed after it."""
+        told = self._say(self._held)
+        self._held = self._space = ""
+        return told
+
+    @property
+    def is_grounded(self) -> bool:
+        """Whether every sentence rests on a passage that it names."""
+        cited = {citation.index: citation for citation in self.citations}
+        sentences = list(_with_marks(self.text))
+        return bool(sentences) and all(
+            self._is_supported(words, [cited[index].passage for index in marks if index in cited])
+            for words, marks in sentences
+        )
+
+    def _say(self, text: str) -> list[str | Citation]:
+        if not self.text:
+            # Models like to begin with an empty line.
+            text = text.lstrip()
+        if self._has_dropped and self._space:
+            text = text.lstrip(" ")
+        if not text:
+            return []
+        text = text if self._has_dropped and text.startswith(_CLOSING) else self._space + text
+        said = text.rstrip(" ")
+        self._space = text[len(said) :]
+        self._has_dropped = self._has_dropped and not said
+        self.text += said
+        return [said] if said else []
+
+    def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
+        """Tell those marks that hold; those of one bracket stand beside each other."""
+        sentence = _last_sentence(self.text)
+        for number in numbers:
+            passage = number - 1
+            span = self._quoted(sentence, passage) if 0 <= passage < len(self._passages) else None
+            if span is None:
+                self._has_dropped = True
+                continue
+            own = self._numbers.setdefault((passage, span), len(self._numbers) + 1)
+            citation = Citation(number=own, passage=passage, span=span, index=len(self.text) + len(self._space))
+            self.citations.append(citation)
+            said = f"{self._space}[{own}]"
+            self._space, self._has_dropped = "", False
+            self.text += said
+            yield said
+            yield citation
+
+    def _quoted(self, sentence: str, passage: int) -> Span | None:
+        """What of the passage the sentence rests on; None where it quotes only what isn't there."""
+        text = self._passages[passage].text
+        claimed = _quotations(sentence)
+        found = [span for quotation in claimed if (span := _find(quotation, text))]
+        if claimed:
+            return found[0] if found else None
+        return _closest(sentence, text)
+
+    def _is_supported(self, sentence: str, cited: Sequence[int]) -> bool:
+        passages = [self._passages[place] for place in dict.fromkeys(cited)]
+        if not passages:
+            return False
+        known = " ".join(f"{passage.context} {passage.text}" for passage in passages)
+        own = stems_of(sentence)
+        shared = own & stems_of(known)
+        numbers = {word for word in words_of(sentence) if any(map(str.isdigit, word))}
+        return (
+            len(shared) >= SUPPORT * len(own)
+            and numbers <= {*words_of(known), *words_of(self._question)}
+            and all(any(_find(each, passage.text) for passage in passages) for each in _quotations(sentence))
+        )
+
+
+def _last_sentence(text: str) -> str:
+    end = text[-LONGEST_SENTENCE:]
+    spans = sentences_of(end, LONGEST_SENTENCE)
+    return _MARK.sub(" ", end[spans[-1].start :]) if spans else ""
+
+
+def _with_marks(text: str) -> Iterator[tuple[str, list[int]]]:
+    """Each sentence without its marks, and where in the text these stand; what is only marks is no sentence."""
+    for span in sentences_of(text, len(text)):
+        words = _MARK.sub(" ", text[span.start : span.end])
+        if any(map(str.isalnum, words)):
+            yield words, [mark.start() for mark in _MARK.finditer(text, span.start, span.end)]
+
+
+def _quotations(sentence: str) -> list[str]:
+    """The parts that the sentence gives as another's words; one with gaps is several."""
+    quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
+    parts = (part for each in quoted for part in _ELLIPSIS.split(each))
+    return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]
+
+
+def _find(quotation: str, text: str) -> Span | None:
+    """Where the same words follow each other in the text, whatever stands between them but letters and digits."""
+    words = r"[\W_]+".join(map(re.escape, words_of(quotation)))
+    match = re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)
+    return Span(*match.span()) if match else None
+
+
+def _closest(sentence: str, text: str) -> Span:
+    """The sentence of the text that shares most words; the first of those that share as many."""
+    own = stems_of(sentence)
+    spans = sentences_of(text) or [Span(0, len(text))]
+    return max(spans, key=lambda span: len(own & stems_of(text[span.start : span.end])))

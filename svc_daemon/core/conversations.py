@@ -1,0 +1,108 @@
+"""Conversations: what a question means after the ones before it.
+
+A follow-up leaves out what was said already ("and for part-time staff?"); searched by itself it finds anything. It is
+searched together with the telling words of the questions before it. A question that stands by itself is left alone:
+words of an older topic would only blur it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.queries import STOP_WORDS
+from svc_daemon.core.stems import stem_of
+
+USER, ASSISTANT = "user", "assistant"
+
+#: Questions further back are another topic more often than not.
+MOST_EARLIER = 4
+#: Words that one follow-up is given.
+MOST_ADDED = 12
+
+#: With one of these a question goes on from the last one.
+_OPENING = re.compile(
+    r"(?:and|but|or|so|then|also|plus|what about|how about|what if|same for|the same|in that case|if so|if not)\b"
+)
+#: With one of these it does where little else is said: `for part-time staff?`
+_LINKING = re.compile(
+    r"(?:for|in|on|at|with|without|during|after|before|from|by|per|until|unless|if|only)\b"
+    r"(?! (?:what|which|whom|whose|how)\b)"
+)
+#: These stand for something that was said before, unless they are only grammar: `is it allowed to …`
+_PRONOUNS = "it its they them their theirs this that these those he she him her his hers one ones such former latter"
+_REFERRING = frozenset(_PRONOUNS.split())
+_GRAMMAR = re.compile(r"\b(?:(?:is|was|does|will|would|can|could|should|if|that) )?it(?:'s)? (?:\w+ )?(?:to|that|if)\b")
+#: Words that ask; they say nothing of the topic.
+_QUESTION_WORDS = (
+    "many much long often far get gets got give gives tell show explain describe list find know need want please mean "
+    "say says said happen happens exactly apply applies okay ok yes thanks thank hello hi"
+)
+_ASKING = frozenset(_QUESTION_WORDS.split())
+#: Telling words of a question that refers to an earlier one; with more it says enough by itself.
+_FEW = 3
+
+_TERM = re.compile(r"\w+(?:[-'’./]\w+)*")  # noqa: RUF001
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said."""
+
+    #: `user` or `assistant`.
+    role: str
+    text: str
+
+
+def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The turns up to the last of the user's; none where the user said nothing."""
+    last = max((place for place, turn in enumerate(turns) if turn.role == USER), default=-1)
+    return tuple(turns[: last + 1])
+
+
+def sharpen(turns: Sequence[Turn], longest: int) -> str:
+    """The last question as it is searched; what is added keeps it within `longest` characters."""
+    asked = [turn.text.strip() for turn in turns if turn.role == USER]
+    sharpened = ""
+    for question in asked[-MOST_EARLIER - 1 :]:
+        sharpened = _joined(question, sharpened, longest) if is_follow_up(question) else question
+    return sharpened
+
+
+def is_follow_up(question: str) -> bool:
+    """Whether the question leaves out what it is about."""
+    asked = " ".join(question.lower().split())
+    telling = list(_telling(asked))
+    if not telling or _OPENING.match(asked):
+        return True
+    if len(telling) > _FEW:
+        return False
+    return bool(_LINKING.match(asked)) or _refers(asked)
+
+
+def _refers(asked: str) -> bool:
+    words = set(_TERM.findall(asked))
+    if words & (_REFERRING - {"it"}):
+        return True
+    return "it" in words and not _GRAMMAR.search(asked)
+
+
+def _joined(question: str, earlier: str, longest: int) -> str:
+    """The question and those telling words of the earlier one that it doesn't have.
+
+    Of two compounds that share a part (`full-time`, `part-time`) the later one takes the place of the earlier.
+    """
+    own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
+    added = [term for term in _telling(earlier) if own.isdisjoint(map(stem_of, _parts(term)))]
+    joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])
+    return joined if len(joined) <= longest else question
+
+
+def _telling(question: str) -> Iterator[str]:
+    """The terms that say what a question is about."""
+    for term in _TERM.findall(question):
+        if any(word not in STOP_WORDS and word not in _ASKING for word in _parts(term)):
+            yield term
+
+
+def _parts(term: str) -> list[str]:
+    return re.findall(r"\w+", term.lower())

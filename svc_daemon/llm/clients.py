@@ -1,0 +1,129 @@
+"""A client of a server that speaks OpenAI's chat completions, streamed.
+
+What the server may take is bounded four times: to connect, to say its first word, between two words, and in all. A
+comment that keeps the line alive is no word. An answer that fails is not tried again here: the caller is told, and may.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import httpx
+
+from svc_daemon.core.prompts import Message
+from svc_daemon.llm.contract import Ending, LlmFailed
+from svc_daemon.llm.streams import ChatStream
+from svc_daemon.settings import Limits, LlmSettings
+from svc_daemon.wire.versions import VERSION
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmLimits:
+    """What one answer may take."""
+
+    connect_s: float
+    first_word_s: float
+    silent_s: float
+    total_s: float
+    answer_characters: int
+
+
+def limits_of(limits: Limits) -> LlmLimits:
+    return LlmLimits(
+        connect_s=limits.llm_connect_seconds,
+        first_word_s=limits.llm_first_word_seconds,
+        silent_s=limits.llm_silent_seconds,
+        total_s=limits.llm_seconds,
+        answer_characters=limits.llm_answer_characters,
+    )
+
+
+class LlmClient:
+    """Asks one model at one server; any number of answers at a time."""
+
+    def __init__(self, server: LlmSettings, limits: LlmLimits, clock: Callable[[], float]) -> None:
+        self._server = server
+        self._limits = limits
+        #: Seconds that never go back.
+        self._clock = clock
+        self._http = httpx.AsyncClient(
+            headers=_headers(server),
+            # Reading is timed here: a byte that says nothing must not start the clock anew.
+            timeout=httpx.Timeout(None, connect=limits.connect_s),
+            limits=httpx.Limits(max_connections=None),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    async def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
+        """As the contract has it."""
+        began = self._clock()
+        response = await self._send(messages, began)
+        try:
+            chunks = response.aiter_raw()
+            stream, size, heard = ChatStream(), 0, None
+            while not stream.is_done and (chunk := await self._within(_next(chunks), began, heard)):
+                for piece in stream.feed(chunk):
+                    size += len(piece)
+                    if piece:
+                        yield piece
+                    heard = self._clock()
+                if size > self._limits.answer_characters:
+                    raise LlmFailed(f"The model wrote more than {self._limits.answer_characters} characters.")
+            yield stream.end()
+        finally:
+            await response.aclose()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _send(self, messages: Sequence[Message], began: float) -> httpx.Response:
+        body = {
+            "model": self._server.model,
+            "messages": [message._asdict() for message in messages],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0,
+        }
+        request = self._http.build_request("POST", f"{self._server.base_url}/chat/completions", json=body)
+        response = await self._within(self._http.send(request, stream=True), began, None)
+        fault = _fault(response)
+        if fault is None:
+            return response
+        await response.aclose()
+        raise LlmFailed(fault)
+
+    async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
+        """The result of one step of the exchange; raises LlmFailed for a broken line and for a time that is up."""
+        limits = self._limits
+        word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
+        ends_s = min(word_s, began + limits.total_s)
+        try:
+            async with asyncio.timeout(max(0.0, ends_s - self._clock())):
+                return await work
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise LlmFailed("The line to the model's server broke.") from error
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes:
+    """The next bytes; none at the end."""
+    return await anext(chunks, b"")
+
+
+def _fault(response: httpx.Response) -> str | None:
+    """What is wrong with the head of the answer. Not a word of its body: some servers repeat the key there."""
+    if response.status_code != httpx.codes.OK:
+        return f"The model's server answered {response.status_code}."
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        return "The model's server answered without a stream."
+    return None
+
+
+def _headers(server: LlmSettings) -> dict[str, str]:
+    headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+    return headers | ({"Authorization": f"Bearer {server.api_key}"} if server.api_key else {})

@@ -1,0 +1,47 @@
+"""What a model takes, gives and promises."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from svc_daemon.core.prompts import Message
+
+
+class LlmFailed(Exception):
+    """The model gave no answer, or not the whole of it; the message is a sentence without anything secret in it."""
+
+    def __init__(self, message: str, *, is_timeout: bool = False) -> None:
+        super().__init__(message)
+        self.is_timeout = is_timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the model's server counts them."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the model came to its end."""
+
+    #: It had more to say than it was allowed to.
+    is_cut_off: bool = False
+    #: None where its server doesn't tell.
+    usage: Usage | None = None
+
+
+class Llm(Protocol):
+    """Writes answers."""
+
+    def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
+        """The answer piece by piece as it is written, and an Ending last; closing the generator ends the work.
+
+        Raises LlmFailed, at any point, and within the time that it is given.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of all connections."""

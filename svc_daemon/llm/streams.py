@@ -1,0 +1,87 @@
+"""Reading a chat's event stream: bytes in, pieces of text out, and an end to whatever a server may send."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from svc_daemon.llm.contract import Ending, LlmFailed, Usage
+
+#: An event is a few words; a longer line is no event of a chat.
+LINE_BYTES = 256 * 1024
+#: The reason of an end that the server's own limit brought.
+_CUT_OFF = "length"
+
+
+class ChatStream:
+    """One stream, from its first byte. Bytes may come cut anywhere."""
+
+    def __init__(self) -> None:
+        self._line = b""
+        self._reason: str | None = None
+        self._usage: Usage | None = None
+        #: `[DONE]` was read: nothing that follows counts.
+        self.is_done = False
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The pieces of text in `data`; empty ones for events that have none. Raises LlmFailed."""
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            if not self.is_done:
+                yield from self._read(line)
+        if len(self._line) > LINE_BYTES:
+            raise LlmFailed("The model's server sent a line without an end.")
+
+    def end(self) -> Ending:
+        """How it ended; raises LlmFailed where the stream stopped before the answer did."""
+        if self._reason is None and not self.is_done:
+            raise LlmFailed("The model's server stopped in the middle of its answer.")
+        return Ending(self._reason == _CUT_OFF, self._usage)
+
+    def _read(self, line: bytes) -> Iterator[str]:
+        field, _, value = line.strip().partition(b":")
+        if field != b"data":
+            # Comments, names of events and empty lines; a body that is no event stream has nothing else.
+            return
+        if value.strip() == b"[DONE]":
+            self.is_done = True
+            return
+        event = _parse(value)
+        self._usage = _usage(event) or self._usage
+        for choice in event.get("choices") or ():
+            yield self._take(choice)
+
+    def _take(self, choice: Any) -> str:
+        try:
+            self._reason = choice.get("finish_reason") or self._reason
+            text = (choice.get("delta") or {}).get("content") or ""
+        except AttributeError as error:
+            raise _garbage() from error
+        if not isinstance(text, str):
+            raise _garbage()
+        # Half of a surrogate pair can be said in JSON and nowhere else.
+        return text.encode("utf-8", "replace").decode()
+
+
+def _parse(value: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise _garbage() from error
+    if not isinstance(event, dict) or not isinstance(event.get("choices") or [], list):
+        raise _garbage()
+    if event.get("error"):
+        raise LlmFailed("The model's server failed while it wrote the answer.")
+    return event
+
+
+def _usage(event: dict[str, Any]) -> Usage | None:
+    told = event.get("usage")
+    if not isinstance(told, dict):
+        return None
+    counts = told.get("prompt_tokens"), told.get("completion_tokens")
+    taken, given = (count if isinstance(count, int) and count >= 0 else 0 for count in counts)
+    return Usage(taken, given)
+
+
+def _garbage() -> LlmFailed:
+    return LlmFailed("The model's server sent something that is no chat.")

@@ -1,0 +1,172 @@
+"""Answers: search finds the passages, and the default answerer or the operator's model says what stands in them.
+
+Only passages that score at least the policy's threshold count; without one, nothing was found, and no model is asked.
+Every mark of an answer leads to words that stand in one of them, with their place.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from svc_daemon.core.agents import DEFAULT_THRESHOLD, Agent
+from svc_daemon.core.answers import NOTHING_FOUND, quote_best
+from svc_daemon.core.citations import WrittenAnswer
+from svc_daemon.core.conversations import Turn, sharpen
+from svc_daemon.core.passages import Citation, Passage, Place, place_of, quote_of
+from svc_daemon.core.prompts import prompt
+from svc_daemon.core.sentences import sentences_of
+from svc_daemon.errors import ServiceError
+from svc_daemon.llm.contract import Ending, Llm, LlmFailed, Usage
+from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.searches import Found, Results, search
+from svc_daemon.store.keys import Key
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.searches import SearchRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is asked of whom."""
+
+    #: As the caller spelled it.
+    model: str
+    #: Up to the question, which is the last one, and the user's.
+    turns: tuple[Turn, ...]
+    #: What the caller says on how to answer.
+    instructions: str = ""
+    #: Only here; None is wherever the agent looks.
+    buckets: tuple[str, ...] | None = None
+
+    @property
+    def question(self) -> str:
+        return self.turns[-1].text
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """One mark of an answer, with what it leads to."""
+
+    citation: Citation
+    found: Found
+    quote: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The whole answer, once it has been told."""
+
+    text: str
+    usage: Usage
+    #: Each mark, in the order of the text.
+    cited: tuple[Cited, ...] = ()
+    grounded: bool = False
+    #: The model was not allowed to write more.
+    is_cut_off: bool = False
+
+    @property
+    def sources(self) -> list[Cited]:
+        """The first mark of each number, in the order of the numbers."""
+        first: dict[int, Cited] = {}
+        for each in self.cited:
+            first.setdefault(each.citation.number, each)
+        return list(first.values())
+
+
+#: An answer on its way: its text piece by piece, each mark behind its piece, the whole of it last.
+Telling = AsyncGenerator[str | Cited | Outcome, None]
+#: The same before its marks are led to their sources.
+Writing = AsyncGenerator[str | Citation | Outcome, None]
+
+
+async def answer(context: Context, key: Key, ask: Ask) -> Telling:
+    """Answer from what the key may reach and the agent retrieves.
+
+    Raises what a search raises, `answer_failed` and `answer_timeout`; before the first piece, or after any.
+    """
+    query = sharpen(ask.turns, context.limits.query_characters)
+    buckets = None if ask.buckets is None else list(ask.buckets)
+    results = await search(context, key, SearchRequest(query=query, agent=ask.model, buckets=buckets))
+    found = _worthy(results)
+    passages = [_passage(each) for each in found]
+    cited: list[Cited] = []
+    async with aclosing(_begin(context, ask, query, passages, results.agent)) as writing:
+        async for piece in writing:
+            if isinstance(piece, Citation):
+                cited.append(_cite(piece, passages, found))
+                yield cited[-1]
+            elif isinstance(piece, Outcome):
+                yield replace(piece, cited=tuple(cited))
+            else:
+                yield piece
+
+
+def _worthy(results: Results) -> list[Found]:
+    """What may be cited: what scores as much as the policy wants, or else as much as what is on topic does."""
+    threshold = DEFAULT_THRESHOLD if results.score_threshold is None else results.score_threshold
+    return [found for found in results.found if found.hit.score >= threshold]
+
+
+def _passage(found: Found) -> Passage:
+    weights = {match.term: match.idf for match in found.hit.matches}
+    return Passage(chunk=found.hit.chunk, title=found.source.title, weights=weights)
+
+
+def _cite(citation: Citation, passages: Sequence[Passage], found: Sequence[Found]) -> Cited:
+    passage = passages[citation.passage]
+    quote, place = quote_of(passage, citation.span), place_of(passage, citation.span)
+    return Cited(citation, found[citation.passage], quote, place)
+
+
+def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: Agent | None) -> Writing:
+    if not any(sentences_of(passage.text) for passage in passages):
+        return _say_nothing(ask)
+    if context.llm is None:
+        return _quote(ask, query, passages)
+    guidance = (agent.role, agent.instructions, ask.instructions) if agent else (ask.instructions,)
+    return _write(context.llm, ask, passages, guidance)
+
+
+async def _say_nothing(ask: Ask) -> Writing:
+    yield NOTHING_FOUND
+    yield Outcome(text=NOTHING_FOUND, usage=_count(ask, NOTHING_FOUND))
+
+
+async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
+    quoted = quote_best(ask.question, query, passages)
+    for piece in quoted:
+        yield piece.text
+        yield piece.citation
+    text = "".join(piece.text for piece in quoted)
+    yield Outcome(text=text, usage=_count(ask, text), grounded=True)
+
+
+async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequence[str]) -> Writing:
+    written = WrittenAnswer(ask.question, passages)
+    ending = Ending()
+    async with aclosing(llm.write(prompt(ask.turns, passages, guidance))) as pieces:
+        try:
+            async for piece in pieces:
+                if isinstance(piece, Ending):
+                    ending = piece
+                    continue
+                for told in written.feed(piece):
+                    yield told
+        except LlmFailed as error:
+            code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
+            raise ServiceError(code, str(error)) from error
+    for told in written.finish():
+        yield told
+    if not written.text.strip():
+        raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
+    yield Outcome(
+        text=written.text,
+        usage=ending.usage or _count(ask, written.text),
+        grounded=written.is_grounded,
+        is_cut_off=ending.is_cut_off,
+    )
+
+
+def _count(ask: Ask, text: str) -> Usage:
+    """Words, where nobody counted tokens."""
+    return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

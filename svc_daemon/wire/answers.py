@@ -1,0 +1,47 @@
+"""What both doors of answers share: how messages are taken, and what an answer rests on."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from svc_daemon.wire.sources import Location
+
+
+def in_parts(kind: str) -> Callable[[Any], Any]:
+    """The content of a message as parts: a text by itself is one part of this kind."""
+    return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
+
+
+class Annotation(BaseModel):
+    """A mark in the text, in OpenAI's shape, with the words that it stands for."""
+
+    type: Literal["file_citation"] = "file_citation"
+    #: The source's id.
+    file_id: str
+    filename: str
+    #: Where the mark stands in the text, in characters.
+    index: int
+    #: As the mark has it.
+    number: int
+    quote: str
+    location: Location
+
+
+class AnswerSource(BaseModel):
+    """A quote that the answer rests on, and where it stands."""
+
+    #: As the marks in the text have it, from 1.
+    number: int
+    source_id: str
+    chunk_id: str
+    bucket_ids: list[str]
+    filename: str
+    title: str
+    source_url: str | None
+    #: What the passage scored in the search.
+    score: float
+    #: Word for word as in the extracted text, from `location.char_start` to `location.char_end`.
+    quote: str
+    #: Of the quote itself.
+    location: Location

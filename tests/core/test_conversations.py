@@ -1,0 +1,78 @@
+"""What a question is searched as, after the questions before it."""
+
+import pytest
+
+from svc_daemon.core.conversations import ASSISTANT, USER, Turn, is_follow_up, sharpen, up_to_question
+
+FIRST = "How many vacation days do full-time employees get?"
+FOLLOWING = [
+    ("and for part-time staff?", "and for part-time staff? vacation days employees"),
+    ("And who approves it?", "And who approves it? vacation days full-time employees"),
+    ("Who approves them?", "Who approves them? vacation days full-time employees"),
+    ("What about sick leave?", "What about sick leave? vacation days full-time employees"),
+    ("for contractors?", "for contractors? vacation days full-time employees"),
+    ("Why?", "Why? vacation days full-time employees"),
+    ("thanks!", "thanks! vacation days full-time employees"),
+    ("Does it expire?", "Does it expire? vacation days full-time employees"),
+]
+BY_ITSELF = [
+    "What is the parental leave policy?",
+    "Is it allowed to smoke in the garage?",
+    "Is there a dress code?",
+    "How long is the probation period for interns that joined this year?",
+    "At what time does the garage open?",
+    "Pensions",
+]
+
+
+def asked(*questions: str) -> list[Turn]:
+    """Each question with an answer behind it, the last one without."""
+    turns = [turn for question in questions for turn in (Turn(USER, question), Turn(ASSISTANT, "The answer [1]."))]
+    return turns[:-1]
+
+
+@pytest.mark.parametrize(("question", "searched"), FOLLOWING)
+def test_a_follow_up_gets_the_telling_words_of_what_it_follows(question: str, searched: str) -> None:
+    assert sharpen(asked(FIRST, question), 1000) == searched
+
+
+@pytest.mark.parametrize("question", BY_ITSELF)
+def test_a_question_that_stands_by_itself_is_left_alone(question: str) -> None:
+    assert sharpen(asked(FIRST, question), 1000) == question
+
+
+def test_a_follow_up_of_a_follow_up_still_knows_the_topic() -> None:
+    turns = asked(FIRST, "and for part-time staff?", "Who approves them?")
+    assert sharpen(turns, 1000) == "Who approves them? part-time staff vacation days employees"
+
+
+def test_a_new_topic_ends_the_old_one() -> None:
+    turns = asked(FIRST, "When does the garage open?", "And on Sundays?")
+    assert sharpen(turns, 1000) == "And on Sundays? garage open"
+
+
+def test_without_anything_before_it_a_question_is_searched_as_it_is() -> None:
+    assert sharpen(asked("And now?"), 1000) == "And now?"
+
+
+def test_what_is_added_never_makes_a_question_too_long() -> None:
+    assert sharpen(asked(FIRST, "Why?"), 10) == "Why?"
+
+
+def test_questions_far_back_are_forgotten() -> None:
+    turns = asked("Tell of walruses.", *["Why?"] * 5)
+    assert sharpen(turns, 1000) == "Why?"
+
+
+@pytest.mark.parametrize("question", ["", "?", "and", "it"])
+def test_what_says_nothing_is_a_follow_up(question: str) -> None:
+    assert is_follow_up(question)
+
+
+@pytest.mark.parametrize(
+    ("roles", "kept"),
+    [("", ""), ("a", ""), ("u", "u"), ("ua", "u"), ("uau", "uau"), ("auaa", "au")],
+)
+def test_a_conversation_ends_with_its_last_question(roles: str, kept: str) -> None:
+    turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
+    assert len(up_to_question(turns)) == len(kept)

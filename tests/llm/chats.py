@@ -1,0 +1,80 @@
+"""Servers that speak OpenAI's chat, well or badly: what they send is made of these."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.fetch.servers import Exchange, Script, Server, serving
+
+DONE = b"data: [DONE]\n\n"
+
+
+def chunk(text: str | None = None, reason: str | None = None, **more: Any) -> bytes:
+    """One event of a chat."""
+    delta = {} if text is None else {"content": text}
+    return event({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **more})
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def saying(*texts: str, reason: str = "stop", usage: dict[str, int] | None = None) -> bytes:
+    """A whole stream."""
+    told = b"".join(chunk(text) for text in texts) + chunk(reason=reason)
+    return told + (event({"choices": [], "usage": usage}) if usage else b"") + DONE
+
+
+def streaming(*parts: bytes, status: int = 200, content_type: str = "text/event-stream") -> Script:
+    """Send the parts one by one, and close."""
+
+    def script(exchange: Exchange) -> None:
+        exchange.head(status, {"content-type": content_type, "connection": "close"})
+        exchange.send(*parts)
+
+    return script
+
+
+def stalling(*parts: bytes, drip: bytes = b"") -> Script:
+    """Send the parts and then nothing more, or the same bytes again and again, until the client goes away."""
+
+    def script(exchange: Exchange) -> None:
+        exchange.head(200, {"content-type": "text/event-stream", "connection": "close"})
+        exchange.send(*parts)
+        if drip:
+            exchange.drip(drip)
+        else:
+            exchange.connection.recv(1)
+
+    return script
+
+
+@contextmanager
+def chatting(*scripts: Script) -> Iterator[Server]:
+    """A chat server that answers each request by the next script, the last one for ever."""
+    waiting = list(scripts)
+
+    def script(exchange: Exchange) -> None:
+        (waiting.pop(0) if len(waiting) > 1 else waiting[0])(exchange)
+
+    with serving(script) as server:
+        yield server
+
+
+def question_asked(server: Server, number: int = -1) -> str:
+    """What the server was asked last."""
+    return str(json.loads(server.requests[number].body)["messages"][-1]["content"])
+
+
+Chat = Callable[[str], str]
+
+
+def answering(chat: Chat) -> Script:
+    """Answer what the last message says, in pieces of three characters."""
+
+    def script(exchange: Exchange) -> None:
+        told = chat(json.loads(exchange.request.body)["messages"][-1]["content"])
+        streaming(saying(*(told[at : at + 3] for at in range(0, len(told), 3))))(exchange)
+
+    return script

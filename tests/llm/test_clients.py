@@ -1,0 +1,263 @@
+"""The model's server, over a real line: what is sent to it, and every way in which it may misbehave."""
+
+import asyncio
+import json
+import logging
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from svc_daemon.core.prompts import Message
+from svc_daemon.llm.clients import LlmClient, LlmLimits
+from svc_daemon.llm.contract import Ending, LlmFailed, Usage
+from svc_daemon.llm.streams import LINE_BYTES
+from svc_daemon.settings import LlmSettings
+from tests.fetch.servers import Exchange, Script, Server
+from tests.llm.chats import DONE, chatting, chunk, event, saying, stalling, streaming
+
+KEY = "hunter2-key"
+LIMITS = LlmLimits(connect_s=0.5, first_word_s=0.4, silent_s=0.4, total_s=5.0, answer_characters=1000)
+#: Far more than any limit here, and far less than a client that has none would take.
+SOON_S = 4.0
+MESSAGES = (Message("system", "Be brief."), Message("user", "Why?"))
+
+
+def ask(server: Server, limits: LlmLimits = LIMITS, path: str = "/v1") -> list[str | Ending]:
+    return asyncio.run(_ask(server.url(path), limits, KEY))
+
+
+async def _ask(base_url: str, limits: LlmLimits, key: str) -> list[str | Ending]:
+    client = LlmClient(LlmSettings(base_url=base_url, model="small", api_key=key), limits, time.monotonic)
+    try:
+        return [piece async for piece in client.write(MESSAGES)]
+    finally:
+        await client.close()
+
+
+def told(pieces: Sequence[str | Ending]) -> str:
+    return "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+def failure(script: Script, limits: LlmLimits = LIMITS) -> LlmFailed:
+    """The failure of an answer that a server gives so; it comes soon."""
+    began_s = time.monotonic()
+    with chatting(script) as server, pytest.raises(LlmFailed) as failed:
+        ask(server, limits)
+    assert time.monotonic() - began_s < SOON_S
+    assert KEY not in str(failed.value)
+    return failed.value
+
+
+def test_an_answer_comes_piece_by_piece_with_its_end() -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3}
+    with chatting(streaming(saying("Be", "cause", usage=usage))) as server:
+        assert ask(server) == ["Be", "cause", Ending(usage=Usage(12, 3))]
+
+
+def test_the_request_is_what_such_servers_take() -> None:
+    with chatting(streaming(saying("x"))) as server:
+        ask(server, path="/some/v1")
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/some/v1/chat/completions")
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    body = json.loads(request.body)
+    assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    assert (body["model"], body["stream"]) == ("small", True)
+
+
+def test_without_a_key_none_is_sent() -> None:
+    with chatting(streaming(saying("x"))) as server:
+        asyncio.run(_ask(server.url("/v1"), LIMITS, ""))
+    assert "authorization" not in server.requests[0].headers
+
+
+def test_pieces_come_before_the_answer_is_whole() -> None:
+    async def first(base_url: str) -> str | Ending:
+        client = LlmClient(LlmSettings(base_url=base_url, model="small"), LIMITS, time.monotonic)
+        async with aclosing(client.write(MESSAGES)) as pieces:
+            return await anext(pieces)
+
+    with chatting(stalling(chunk("Early"))) as server:
+        assert asyncio.run(first(server.url("/v1"))) == "Early"
+
+
+WELL = {
+    "an end without DONE": [chunk("x"), chunk(reason="stop")],
+    "DONE without an end": [chunk("x"), DONE],
+    "comments": [b": hello\n\n", chunk("x"), b": hello\n\n", chunk(reason="stop"), DONE],
+    "names and ids": [b"event: chunk\nid: 1\n" + chunk("x"), chunk(reason="stop"), DONE],
+    "no space behind the colon": [chunk("x").replace(b"data: ", b"data:"), chunk(reason="stop"), DONE],
+    "carriage returns": [saying("x").replace(b"\n", b"\r\n")],
+    "byte by byte": [bytes([each]) for each in saying("x")],
+    "words behind DONE": [saying("x"), chunk("never")],
+    "an empty event": [chunk(""), event({}), event({"choices": None}), chunk("x"), chunk(reason="stop"), DONE],
+}
+
+
+@pytest.mark.parametrize("parts", WELL.values(), ids=WELL.keys())
+def test_servers_differ_in_form(parts: list[bytes]) -> None:
+    with chatting(streaming(*parts)) as server:
+        assert ask(server) == ["x", Ending()]
+
+
+def test_an_answer_that_the_server_cut_off_says_so() -> None:
+    with chatting(streaming(saying("x", reason="length"))) as server:
+        assert ask(server)[-1] == Ending(is_cut_off=True)
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    half = b'data: {"choices": [{"delta": {"content": "a\\ud83db"}}]}\n\n'
+    with chatting(streaming(half, chunk(reason="stop"))) as server:
+        assert told(ask(server)) == "a?b"
+
+
+def cutting(*parts: bytes) -> Script:
+    """Chunked, and without the last chunk."""
+
+    def script(exchange: Exchange) -> None:
+        exchange.head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
+        exchange.send(*(b"%x\r\n%b\r\n" % (len(part), part) for part in parts))
+
+    return script
+
+
+def no_http(exchange: Exchange) -> None:
+    exchange.send(b"hello\r\n")
+
+
+def no_answer(exchange: Exchange) -> None:
+    pass
+
+
+FAILING: dict[str, tuple[Script, str]] = {
+    "refuses the key": (streaming(b'{"error": "bad key"}', status=401), "answered 401"),
+    "is busy": (streaming(b"", status=429), "answered 429"),
+    "breaks": (streaming(b"oops", status=500), "answered 500"),
+    "points elsewhere": (streaming(b"", status=302), "answered 302"),
+    "answers in one piece": (streaming(b"{}", content_type="application/json"), "without a stream"),
+    "is a web page": (streaming(b"<html>", content_type="text/html"), "without a stream"),
+    "says nothing": (streaming(), "in the middle"),
+    "stops early": (streaming(chunk("Half a sen")), "in the middle"),
+    "is cut off": (cutting(chunk("Half a sen")), "broke"),
+    "fails on its way": (streaming(chunk("x"), event({"error": {"message": "out of memory"}})), "failed while"),
+    "sends no JSON": (streaming(b"data: {\n\n"), "no chat"),
+    "sends a list": (streaming(b"data: []\n\n"), "no chat"),
+    "sends choices of another kind": (streaming(event({"choices": ["x"]})), "no chat"),
+    "sends choices that are none": (streaming(event({"choices": "x"})), "no chat"),
+    "sends a delta of another kind": (streaming(event({"choices": [{"delta": [1]}]})), "no chat"),
+    "sends a number for a text": (streaming(event({"choices": [{"delta": {"content": 5}}]})), "no chat"),
+    "sends depths": (streaming(b"data: " + b"[" * 100_000 + b"\n\n"), "no chat"),
+    "sends a line without an end": (streaming(b"data: ", b"x" * (2 * LINE_BYTES)), "without an end"),
+    "never stops": (stalling(drip=chunk("word " * 50)), "more than 1000 characters"),
+    "speaks no HTTP": (no_http, "broke"),
+    "hangs up": (no_answer, "broke"),
+}
+
+
+@pytest.mark.parametrize(("script", "words"), FAILING.values(), ids=FAILING.keys())
+def test_a_server_that_fails_is_told_in_a_sentence(script: Script, words: str) -> None:
+    failed = failure(script)
+    assert words in str(failed)
+    assert not failed.is_timeout
+
+
+def silent(exchange: Exchange) -> None:
+    exchange.connection.recv(1)
+
+
+STALLING: dict[str, Script] = {
+    "takes the request and says nothing": silent,
+    "says nothing behind the head": stalling(),
+    "says nothing but comments": stalling(drip=b": still here\n\n"),
+    "stops after a word": stalling(chunk("One")),
+    "has nothing but comments after a word": stalling(chunk("One"), drip=b": still here\n\n"),
+}
+
+
+@pytest.mark.parametrize("script", STALLING.values(), ids=STALLING.keys())
+def test_a_server_that_stalls_is_given_up(script: Script) -> None:
+    assert failure(script).is_timeout
+
+
+def test_an_answer_has_a_time_in_all_however_steadily_it_comes() -> None:
+    assert failure(stalling(drip=chunk("a")), replace(LIMITS, total_s=0.5)).is_timeout
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(LlmFailed, match="broke") as failed:
+        asyncio.run(_ask(f"http://127.0.0.1:{port}/v1", LIMITS, KEY))
+    assert not failed.value.is_timeout
+
+
+def test_a_server_that_takes_no_connection_is_given_up() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        # Two fill its queue; whoever comes next is not even refused.
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(full.getsockname())
+        with pytest.raises(LlmFailed) as failed:
+            asyncio.run(_ask(f"http://127.0.0.1:{full.getsockname()[1]}/v1", LIMITS, KEY))
+        assert failed.value.is_timeout
+        for each in waiting:
+            each.close()
+
+
+def test_a_redirect_is_not_followed() -> None:
+    def away(exchange: Exchange) -> None:
+        exchange.answer(307, location=exchange.request.path + "/elsewhere")
+
+    with chatting(away) as server, pytest.raises(LlmFailed, match="answered 307"):
+        ask(server)
+    assert len(server.requests) == 1
+
+
+def test_who_stops_listening_ends_the_work() -> None:
+    gone: list[bytes] = []
+
+    def script(exchange: Exchange) -> None:
+        exchange.head(200, {"content-type": "text/event-stream", "connection": "close"})
+        exchange.send(chunk("One"))
+        gone.append(exchange.connection.recv(1))
+
+    async def listen_once(base_url: str) -> None:
+        client = LlmClient(LlmSettings(base_url=base_url, model="small"), LIMITS, time.monotonic)
+        async with aclosing(client.write(MESSAGES)) as pieces:
+            await anext(pieces)
+        # The client itself stays open.
+        await asyncio.to_thread(_wait_for, gone)
+        await client.close()
+
+    with chatting(script) as server:
+        asyncio.run(listen_once(server.url("/v1")))
+    assert gone == [b""]
+
+
+def _wait_for(gone: list[bytes]) -> None:
+    deadline_s = time.monotonic() + SOON_S
+    while not gone:
+        assert time.monotonic() < deadline_s, "the server is not told"
+        time.sleep(0.005)
+
+
+def test_no_proxy_of_the_environment_sees_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with chatting(streaming(saying("x"))) as server:
+        assert told(ask(server)) == "x"
+
+
+def test_the_key_is_in_no_log_and_no_text(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with chatting(streaming(saying("x"))) as server:
+        ask(server)
+    failure(streaming(b"", status=401))
+    assert KEY not in caplog.text
+    assert KEY not in repr(LlmSettings(base_url="http://a/v1", model="m", api_key=KEY))
