@@ -48,7 +48,7 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
     rows = connection.execute(
         """
         SELECT d.source_id, d.generation, d.title, c.chunk_key, c.headings, c.text FROM documents AS d
-        JOIN chunks AS c ON c.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1
+        CROSS JOIN chunks AS c ON c.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1
         WHERE d.hidden = 0 AND (d.model_key IS NOT :model_key OR d.embedded < d.chunks)
             AND NOT EXISTS (SELECT 1 FROM signs AS s WHERE s.chunk_key = c.chunk_key AND s.model_key = :model_key)
         ORDER BY d.document_key, c.chunk_key LIMIT :limit
