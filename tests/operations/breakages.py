@@ -163,7 +163,7 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         True,
     ),
     "vector of a chunk that is gone": (
-        lambda w: w.change_index("INSERT INTO vectors (chunk_key, vector) VALUES (1 << 40, x'00')"),
+        lambda w: w.change_index("INSERT INTO vectors VALUES (1 << 40, 1, x'00')"),
         "I8",
         "there are 1 vectors of chunks that are not there",
         True,

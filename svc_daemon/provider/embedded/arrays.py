@@ -7,6 +7,7 @@ full.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +62,21 @@ def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
     return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
 
 
+class Nearest(NamedTuple):
+    """Chunks whose signs differ least from a query's, the nearest first."""
+
+    #: In how many places they differ.
+    differences: NDArray[np.uint16]
+    #: Keys of the chunks.
+    keys: NDArray[np.int64]
+
+
 def nearest(
     signs: Signs, query: bytes, count: int, document_keys: Iterable[int] | None, check: Callable[[], None]
-) -> list[tuple[int, int]]:
-    """Up to `count` chunks whose signs differ least from the query's, each as the number of differences and its key.
+) -> Nearest:
+    """The `count` nearest of these documents' chunks; None is every document's.
 
-    Of these documents only; None is no limit. `check` is called every so often, and may raise.
+    `check` is called every so often, and may raise.
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
@@ -78,7 +88,17 @@ def nearest(
     else:
         chosen = np.arange(differences.size)
     best = chosen[np.argsort(differences[chosen], kind="stable")][:count]
-    return list(zip(differences[best].tolist(), signs.keys[best].tolist(), strict=True))
+    return Nearest(differences[best], signs.keys[best])
+
+
+def merge(parts: Sequence[Nearest], count: int) -> list[int]:
+    """The keys of the `count` nearest of all parts, each once."""
+    differences = np.concatenate([part.differences for part in parts])
+    keys = np.concatenate([part.keys for part in parts])
+    keys = keys[np.lexsort((keys, differences))]
+    _, firsts = np.unique(keys, return_index=True)
+    found: list[int] = keys[np.sort(firsts)][:count].tolist()
+    return found
 
 
 def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:

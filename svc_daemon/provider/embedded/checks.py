@@ -63,7 +63,8 @@ _COUNTS = (
         "I7",
         "SELECT d.source_id, d.embedded AS told, (SELECT count(*) FROM signs AS s JOIN vectors AS v USING (chunk_key)"
         " WHERE s.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1"
-        " AND s.model_key = d.model_key) AS found FROM documents AS d WHERE d.hidden = 0 AND told <> found",
+        " AND s.model_key = d.model_key AND v.model_key = d.model_key) AS found"
+        " FROM documents AS d WHERE d.hidden = 0 AND told <> found",
         "the document of {source_id} has {found} vectors, its row counts {told}",
     ),
     _Count(

@@ -89,8 +89,8 @@ def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVect
         return
     model_key = _model_of(connection, model, {len(vector.values) for _, vector in rows})
     connection.executemany(
-        "INSERT OR REPLACE INTO vectors (chunk_key, vector) VALUES (?, ?)",
-        [(key, vector.values) for key, vector in rows],
+        "INSERT OR REPLACE INTO vectors (chunk_key, model_key, vector) VALUES (?, ?, ?)",
+        [(key, model_key, vector.values) for key, vector in rows],
     )
     connection.executemany(
         "INSERT OR REPLACE INTO signs (chunk_key, model_key, signs) VALUES (?, ?, ?)",
@@ -106,8 +106,8 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
     parameters = {**origin.parameters(), "shift": document_key - origin_key << ORDINAL_BITS}
     connection.execute(
         """
-        INSERT INTO vectors (chunk_key, vector)
-        SELECT chunk_key + :shift, vector FROM vectors WHERE chunk_key BETWEEN :first AND :last
+        INSERT INTO vectors (chunk_key, model_key, vector)
+        SELECT chunk_key + :shift, model_key, vector FROM vectors WHERE chunk_key BETWEEN :first AND :last
         """,
         parameters,
     )

@@ -76,6 +76,7 @@ STATEMENTS = (
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
+        model_key INTEGER NOT NULL,
         vector BLOB NOT NULL
     ) STRICT
     """,

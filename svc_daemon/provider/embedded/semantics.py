@@ -12,8 +12,9 @@ from svc_daemon.provider.embedded.memberships import distinct
 from svc_daemon.provider.embedded.signs import Place, SignsCache
 from svc_daemon.provider.errors import ProviderFailed
 
-#: Chunks that are chosen by signs and then measured in full.
-MEASURED = 1000
+#: Chunks that are chosen by signs and then measured in full. Among 11,429 abstracts embedded by MiniLM, 500 hold all of
+#: the 10 nearest and 97 of the nearest 100, 200 hold 9.97 and 86; a page of a hybrid search keeps 98 % of its hits.
+MEASURED = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,8 @@ class Meaning:
 
         rows = connection.execute(
             """
-            SELECT v.chunk_key, v.vector FROM vectors AS v JOIN signs AS s USING (chunk_key)
-            WHERE s.model_key = :model_key AND v.chunk_key IN (SELECT value FROM json_each(:keys))
+            SELECT chunk_key, vector FROM vectors
+            WHERE model_key = :model_key AND chunk_key IN (SELECT value FROM json_each(:keys))
             """,
             {"model_key": self.model_key, "keys": json.dumps(list(keys))},
         ).fetchall()
@@ -55,13 +56,12 @@ class Meaning:
 
         (wanted,) = arrays.pack_signs([self.vector.values])
         document_keys = None if query.source_ids is None else _keys_of(connection, query.source_ids)
-        chosen: dict[int, int] = {}
+        parts = []
         for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
             signs = self.cache.at(connection, Place(self.index, self.model_key, bucket_id))
             if signs is not None:
-                best = arrays.nearest(signs, wanted, MEASURED, document_keys, self.check)
-                chosen |= {key: differences for differences, key in best}
-        return nsmallest(MEASURED, chosen, key=lambda key: (chosen[key], key))
+                parts.append(arrays.nearest(signs, wanted, MEASURED, document_keys, self.check))
+        return arrays.merge(parts, MEASURED) if parts else []
 
 
 def find_meaning(
