@@ -117,6 +117,8 @@ def explanation(console: Console, explain: dict[str, Any]) -> str:
     covers = f"covers {explain['coverage']:.0%} of the query"
     bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""
     rows = [("words", keyword["rank"] if keyword else None, bm25, covers)]
+    if keyword and keyword.get("feedback") is not None:
+        rows.append(("- feedback", None, f"{keyword['feedback']:.2f}", "of what the best passages say"))
     rows += [(f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", _parts(term)) for term in explain["terms"]]
     if semantic:
         rows.append(("meaning", semantic["rank"], f"cosine {semantic['cosine']:.3f}", clean(semantic["model"])))

@@ -82,7 +82,9 @@ def _explanation(hit: Hit) -> wire.Explanation:
 
 
 def _by_words(match: KeywordMatch | None) -> wire.ExplainedKeyword | None:
-    return None if match is None else wire.ExplainedKeyword(rank=match.rank, bm25=match.bm25)
+    if match is None:
+        return None
+    return wire.ExplainedKeyword(rank=match.rank, bm25=match.bm25, feedback=match.feedback)
 
 
 def _by_meaning(match: SemanticMatch | None) -> wire.ExplainedMeaning | None:

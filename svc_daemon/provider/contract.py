@@ -156,8 +156,10 @@ class KeywordMatch:
 
     #: From 1.
     rank: int
-    #: What that order is made by: BM25, the more the better.
+    #: The more the better.
     bm25: float
+    #: 0 to 1: how much it says of what the best ones by BM25 say; None where this did not count.
+    feedback: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ class ExplainedKeyword(BaseModel):
 
     rank: int
     bm25: float
+    #: 0 to 1: how much it says of what the best ones say; null where too few passages were found for it to count.
+    feedback: float | None
 
 
 class ExplainedMeaning(BaseModel):

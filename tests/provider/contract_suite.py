@@ -240,6 +240,15 @@ class ProviderContract(VectorContract):
         provider.put_document(TEAM, make_document("src_b", "a quick fox"), [])
         assert sources(search(provider, "quick fox")) == ["src_b", "src_a"]
 
+    def test_a_chunk_with_every_word_of_the_query_comes_before_one_with_most_of_one(
+        self, provider: SearchProvider
+    ) -> None:
+        for number in range(20):
+            provider.put_document(TEAM, make_document(f"src_{number}", "a quick dog"), [])
+        provider.put_document(TEAM, make_document("src_a", "fox fox fox fox", title="fox"), [])
+        provider.put_document(TEAM, make_document("src_b", "a fox, " + "some words more " * 20 + "and quick"), [])
+        assert sources(search(provider, "quick fox"))[:2] == ["src_b", "src_a"]
+
     def test_the_score_is_the_share_of_the_query_that_is_covered(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "quick fox"), [])
         provider.put_document(TEAM, make_document("src_2", "quick dog"), [])

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.core.feedback import BEST, POOL
 from svc_daemon.database import Database
-from svc_daemon.provider.contract import IndexDocument, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
@@ -91,6 +92,11 @@ def leave_half_a_document(file: Path, source_id: str) -> None:
     database.write(lambda connection: steps.add_piece(connection, key, 0, document.pieces[0]))
     database.write(lambda connection: steps.add_chunks(connection, key, 0, document.chunk_rows[:2]))
     database.close()
+
+
+def bm25_of(hit: Hit) -> float:
+    assert hit.keyword is not None
+    return hit.keyword.bm25
 
 
 def log_bytes(file: Path) -> int:
@@ -235,9 +241,50 @@ def test_every_way_to_keep_within_buckets_finds_the_same(provider: EmbeddedProvi
         provider.put_document(TEAM, make_document(f"src_{number}", *texts), buckets)
     whole = search(provider, "fox hen", limit=500).hits
     for names in [[name] for name in BUCKET_SHARES] + [["bkt_all"], ["bkt_10", "bkt_80"], ["bkt_10", "bkt_20"]]:
-        expected = [hit.chunk_id for hit in whole if set(names) & set(hit.bucket_ids)]
+        expected = {hit.chunk_id: bm25_of(hit) for hit in whole if set(names) & set(hit.bucket_ids)}
         page = search(provider, "fox hen", bucket_ids=names, limit=500)
-        assert [hit.chunk_id for hit in page.hits] == expected, names
+        assert {hit.chunk_id: bm25_of(hit) for hit in page.hits} == expected, names
+
+
+def test_what_the_best_passages_share_moves_others_up(provider: EmbeddedProvider) -> None:
+    """Of two that BM25 can't tell apart, the one on the subject comes before the one that was put first."""
+    for number in range(BEST):
+        provider.put_document(
+            TEAM, make_document(f"src_best_{number}", "mooring mooring mooring, rope and bollard"), []
+        )
+    provider.put_document(TEAM, make_document("src_off", "a mooring of wood, cheese and paper"), [])
+    provider.put_document(TEAM, make_document("src_on", "a mooring of rope, bollard and anchor"), [])
+    for number in range(POOL - BEST - 2):
+        provider.put_document(
+            TEAM, make_document(f"src_{number:02}", f"mooring number{number} and {'filler ' * 20}"), []
+        )
+    hits = search(provider, "mooring", limit=POOL).hits
+    assert [hit.source_id for hit in hits[:7]] == [
+        *(f"src_best_{number}" for number in range(BEST)),
+        "src_on",
+        "src_off",
+    ]
+    feedback = {hit.source_id: hit.keyword.feedback or 0.0 for hit in hits if hit.keyword}
+    assert feedback["src_off"] < 0.1 < feedback["src_on"] <= feedback["src_best_0"] == 1.0
+
+
+def test_few_passages_keep_the_order_of_bm25(provider: EmbeddedProvider) -> None:
+    for number in range(POOL - 1):
+        provider.put_document(TEAM, make_document(f"src_{number:02}", "mooring " + "filler " * number), [])
+    hits = search(provider, "mooring", limit=POOL).hits
+    assert [hit.source_id for hit in hits] == [f"src_{number:02}" for number in range(POOL - 1)]
+    assert {hit.keyword.feedback for hit in hits if hit.keyword} == {None}
+
+
+def test_pages_join_where_the_order_was_made_anew(provider: EmbeddedProvider) -> None:
+    chance = random.Random(4)
+    for number in range(2 * POOL):
+        text = "mooring " + " ".join(chance.choices(["rope", "bollard", "wood", "cheese", "anchor"], k=5))
+        provider.put_document(TEAM, make_document(f"src_{number}", text), [])
+    whole = search(provider, "mooring wood", limit=3 * POOL)
+    pages = [search(provider, "mooring wood", limit=15, offset=offset) for offset in range(0, 2 * POOL, 15)]
+    assert [hit for page in pages for hit in page.hits] == list(whole.hits)
+    assert len(whole.hits) == 2 * POOL
 
 
 def test_the_idf_of_a_match_is_that_of_the_team_s_chunks(provider: EmbeddedProvider) -> None:

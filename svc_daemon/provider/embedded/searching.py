@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from svc_daemon.core.feedback import POOL
 from svc_daemon.core.queries import ParsedQuery, parse_query
 from svc_daemon.core.ranking import fuse, idf
 from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, SearchQuery, VectorCount
@@ -11,6 +12,7 @@ from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
+from svc_daemon.provider.embedded.refining import Ranked, refine
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope, choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
@@ -20,9 +22,6 @@ from svc_daemon.provider.embedded.signs import SignsCache
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "buckets": 0.0}
 #: The best of each order that are fused.
 CANDIDATES = 100
-
-#: A chunk's key and its BM25, the more the better.
-Ranked = tuple[int, float]
 
 
 def search(
@@ -85,11 +84,14 @@ def _count_missing(connection: sqlite3.Connection, counts: Counts, query: Search
 def _by_words(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
     if not question.weights:
         return []
-    ranked = _rank(connection, tuple(question.weights), choose_scope(connection, counts, query), query)
-    return [
-        Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25))
-        for rank, (key, bm25) in enumerate(ranked, start=query.offset + 1)
+    words = tuple(question.weights)
+    ranked = _rank(connection, words, choose_scope(connection, counts, query), query)
+    refined = refine(connection, _expression(words, "AND") if len(words) > 1 else None, ranked)
+    placed = [
+        Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25, feedback=feedback))
+        for rank, (key, bm25, feedback) in enumerate(refined, start=1)
     ]
+    return placed[query.offset :][: query.limit + 1]
 
 
 def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, query: SearchQuery) -> list[Placed]:
@@ -123,13 +125,13 @@ def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question,
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
-def _expression(words: Sequence[str]) -> str:
+def _expression(words: Sequence[str], joined: str = "OR") -> str:
     """Any of the words, each in quotes so that none is syntax, in the columns that hold the document's own words."""
-    return "{title headings text} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
+    return "{title headings text} : (" + f" {joined} ".join(f'"{word}"' for word in words) + ")"
 
 
 def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, query: SearchQuery) -> list[Ranked]:
-    """The chunks of the page that was asked for, best first, and one more if there is one."""
+    """The chunks up to the page's end by their BM25, best first, and one more if there is one."""
     # The conditions on a document are tried before the chunk's BM25 is worked out, which costs more than they do.
     rows = connection.execute(
         """
@@ -142,13 +144,12 @@ def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, qu
             AND (:source_ids IS NULL OR chunk_index.rowid >> :ordinal_bits IN (
                 SELECT document_key FROM documents
                 WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))))
-        ORDER BY badness, rowid LIMIT :limit OFFSET :offset
+        ORDER BY badness, rowid LIMIT :limit
         """,
         {
             "expression": scope.restrict(_expression(words)),
             "ordinal_bits": ORDINAL_BITS,
-            "limit": query.limit + 1,
-            "offset": query.offset,
+            "limit": max(POOL, query.offset + query.limit + 1),
             **scope.parameters(),
             **WEIGHTS,
         },

@@ -1,0 +1,77 @@
+"""Feedback: what the best passages of a search say in common tells what else a good one says.
+
+Passages on one subject share words that the query didn't think of. So the words of the best few are weighed, each by
+how good the passages are that have it and how rare it is among all that were found, and the first passages are put in
+order once more by their BM25 and by how much of these words they have. Where a passage has every word of the query,
+nothing that lacks one comes before it: who names a thing by its words finds it, whatever else is said of it.
+
+No passage is found or lost by this, and the words of each are counted from its own text, so it costs the same in an
+index of any size. It is worth its time only with many passages to tell apart; fewer are in view in any case.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from svc_daemon.core.ranking import idf
+
+#: So many of the first passages change places, and there must be so many.
+POOL = 50
+#: The best ones, whose words are weighed.
+BEST = 5
+#: The heaviest words that count.
+MOST_WORDS = 100
+#: What a passage that has most of them gains, as a share of the best passage's BM25.
+WEIGHT = 0.5
+
+#: Numbers say little about the subject.
+_WORD = re.compile(r"[^\W\d_]\w*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A passage that was found by its words."""
+
+    #: Above 0, the more the better.
+    bm25: float
+    #: Whether it has every word of the query.
+    is_whole: bool
+    #: 0 to 1: how much it says of what the best ones say.
+    feedback: float = 0.0
+
+
+def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
+    """For each text, 0 to 1, how much it has of what the first few have. `scores` are their BM25, best first."""
+    word_sets = [frozenset(_WORD.findall(text.lower())) for text in texts]
+    weights = _weigh_words(scores[:BEST], word_sets)
+    sums = [math.fsum(weights[word] for word in words & weights.keys()) for words in word_sets]
+    most = max(sums, default=0.0)
+    return [each / most if most else 0.0 for each in sums]
+
+
+def reorder(candidates: Sequence[Candidate]) -> list[int]:
+    """The positions of the candidates, which come in the order of their BM25, in their new order."""
+    best = candidates[0].bm25 if candidates else 0.0
+
+    def badness(position: int) -> tuple[bool, float]:
+        each = candidates[position]
+        return not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)
+
+    return sorted(range(len(candidates)), key=badness)
+
+
+def _weigh_words(scores: Sequence[float], word_sets: Sequence[frozenset[str]]) -> dict[str, float]:
+    """The heaviest words of the first texts, as many of them as there are scores."""
+    having = Counter(chain.from_iterable(word_sets))
+    weights: defaultdict[str, float] = defaultdict(float)
+    for score, words in zip(scores, word_sets, strict=False):
+        for word in words:
+            weights[word] += score
+    for word in weights:
+        weights[word] *= idf(len(word_sets), having[word])
+    # Of equal ones the first by the alphabet: the order of a set of words is another in each process.
+    heaviest = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    return dict(heaviest[:MOST_WORDS])
