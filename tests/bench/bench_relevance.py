@@ -1,104 +1,103 @@
-"""Measures nDCG@10 of keyword search on retrieval collections in the BEIR layout; prints one JSON line for each.
+"""Measures nDCG@10 of search on retrieval collections in the BEIR layout; prints one JSON line for each.
 
-    python tests/bench/bench_relevance.py FOLDER [FOLDER ...]
-    SVC_BENCH_COLLECTIONS=FOLDER:FOLDER python tests/bench/bench_relevance.py
+    python -m tests.bench.bench_relevance FOLDER [FOLDER ...]
+    SVC_BENCH_COLLECTIONS=FOLDER:FOLDER python -m tests.bench.bench_relevance
 
-A folder holds `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. Each document is one chunk.
+Each document is one chunk (`whole`), and cut as the service cuts a text file (`chunks`), where a document is as good as
+its best chunk. Beside it stands plain BM25: a bare FTS5 table of the whole documents, asked for any of the query's
+words. The figures of the queries with an even and an odd place tell how much of a difference is chance.
 """
 
 import argparse
-import csv
-import json
-import math
-import os
+import re
+import sqlite3
+import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from svc_daemon.core.documents import Chunk
-from svc_daemon.provider.contract import IndexDocument, SearchMode, SearchQuery
+from svc_cli.evals.metrics import mean, ndcg
+from svc_daemon.provider.contract import SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from tests.bench.corpora import SOURCE, Collection, Cut, add_folders, fill, read_collections
+from tests.bench.machines import report
 
 TEAM = "team_bench"
-VARIABLE = "SVC_BENCH_COLLECTIONS"
-FILES = ("corpus.jsonl", "queries.jsonl", "qrels.tsv")
 DEPTH = 10
+#: Chunks asked for, so that ten documents are among them.
+MOST_CHUNKS = 50
+CUTS: tuple[Cut, ...] = ("whole", "chunks")
 
-#: Query, then document, then how relevant it was judged.
-Judgments = Mapping[str, Mapping[str, int]]
-
-
-def read_lines(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
+#: The documents that a query finds, best first.
+Find = Callable[[str], Sequence[str]]
 
 
-def read_judgments(path: Path) -> Judgments:
-    judged: dict[str, dict[str, int]] = defaultdict(dict)
-    with path.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines, delimiter="\t"):
-            judged[row["query-id"]][row["corpus-id"]] = int(row["score"])
-    return judged
-
-
-def index_document(entry: Mapping[str, str]) -> IndexDocument:
-    text = entry["text"]
-    chunk = Chunk(ordinal=0, text=text, char_start=0, char_end=len(text))
-    return IndexDocument(source_id=entry["_id"], generation=1, title=entry.get("title", ""), text=text, chunks=(chunk,))
-
-
-def ndcg(found: Sequence[str], judged: Mapping[str, int]) -> float:
-    """Normalised discounted cumulative gain of the first ten, 0 to 1."""
-    ideal = gain(sorted(judged.values(), reverse=True)[:DEPTH])
-    return gain([judged.get(name, 0) for name in found[:DEPTH]]) / ideal if ideal else 0.0
-
-
-def gain(relevances: Sequence[int]) -> float:
-    return sum(relevance / math.log2(place + 1) for place, relevance in enumerate(relevances, start=1))
-
-
-def measure(collection: Path, folder: Path) -> dict[str, object]:
-    provider = EmbeddedProvider(folder)
-    documents = [index_document(entry) for entry in read_lines(collection / "corpus.jsonl")]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda document: provider.put_document(TEAM, document, []), documents))
-    judgments = read_judgments(collection / "qrels.tsv")
-    scores = [
-        ndcg(find(provider, entry["text"]), judgments[entry["_id"]])
-        for entry in read_lines(collection / "queries.jsonl")
-        if entry["_id"] in judgments
-    ]
-    provider.close()
+def judge(collection: Collection, find: Find) -> dict[str, float]:
+    """nDCG@10 of all queries and of each half, and the time of one search."""
+    scores, taken_s = [], []
+    for query in collection.queries:
+        began_s = time.perf_counter()
+        found = list(dict.fromkeys(find(query.text)))
+        taken_s.append(time.perf_counter() - began_s)
+        scores.append(_score(found, collection.judgments[query.id]))
     return {
-        "documents": len(documents),
-        "queries": len(scores),
-        "judgments": sum(map(len, judgments.values())),
-        "ndcg_at_10": round(sum(scores) / len(scores), 3),
+        "ndcg_at_10": round(mean(scores), 4),
+        "even": round(mean(scores[::2]), 4),
+        "odd": round(mean(scores[1::2]), 4),
+        "p50_ms": round(statistics.median(taken_s) * 1000, 2),
     }
 
 
-def find(provider: EmbeddedProvider, text: str) -> list[str]:
-    page = provider.search(TEAM, SearchQuery(text=text, limit=DEPTH, mode=SearchMode.KEYWORD))
-    return [hit.source_id for hit in page.hits]
+def _score(found: Sequence[str], judged: Mapping[str, int]) -> float:
+    return ndcg([judged.get(name, 0) for name in found], list(judged.values()), DEPTH)
+
+
+def find_in(provider: SearchProvider, mode: SearchMode) -> Find:
+    def find(text: str) -> Sequence[str]:
+        page = provider.search(TEAM, SearchQuery(text=text, limit=MOST_CHUNKS, mode=mode))
+        return [hit.source_id.removeprefix(SOURCE) for hit in page.hits]
+
+    return find
+
+
+def measure(collection: Collection, cut: Cut, folder: Path) -> dict[str, object]:
+    with closing(EmbeddedProvider(folder)) as provider:
+        fill(provider, TEAM, collection, cut)
+        return {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD))}
+
+
+def measure_plain(collection: Collection) -> dict[str, float]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE VIRTUAL TABLE plain USING fts5(id UNINDEXED, title, text)")
+        rows = [(entry.id, entry.title, entry.text) for entry in collection.documents]
+        connection.executemany("INSERT INTO plain (id, title, text) VALUES (?, ?, ?)", rows)
+
+        def find(text: str) -> Sequence[str]:
+            words = " OR ".join(f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", text.lower())))
+            statement = "SELECT id FROM plain WHERE plain MATCH ? ORDER BY bm25(plain), rowid LIMIT ?"
+            return [name for (name,) in connection.execute(statement, (words, DEPTH))]
+
+        return judge(collection, find)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures nDCG@10 of keyword search.")
-    named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
-    parser.add_argument("folders", nargs="*", type=Path, default=named, metavar="FOLDER")
-    folders: list[Path] = parser.parse_args().folders
-    if not folders:
-        parser.error(f"name the folders of the collections, or set {VARIABLE}.")
-    for collection in folders:
-        missing = [name for name in FILES if not (collection / name).is_file()]
-        if missing:
-            parser.error(f"{collection} has no {', '.join(missing)}.")
-        with tempfile.TemporaryDirectory() as folder:
-            figures = measure(collection, Path(folder))
-        print(json.dumps({"bench": "relevance", "collection": collection.name, "mode": "keyword", **figures}))
+    parser = argparse.ArgumentParser(description="Measures nDCG@10 of search, beside plain BM25.")
+    add_folders(parser)
+    options = parser.parse_args()
+    for collection in read_collections(parser, options):
+        parameters = {
+            "collection": collection.name,
+            "documents": len(collection.documents),
+            "queries": len(collection.queries),
+            "judgments": sum(map(len, collection.judgments.values())),
+        }
+        results: dict[str, object] = {"plain_bm25": measure_plain(collection)}
+        for cut in CUTS:
+            with tempfile.TemporaryDirectory() as folder:
+                results[cut] = measure(collection, cut, Path(folder))
+        report("relevance", parameters, results)
 
 
 if __name__ == "__main__":
