@@ -21,7 +21,7 @@ from svc_cli.commands.sync_report import render_report, say_next
 from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import read_mapping_tables
-from svc_cli.sync.mappings import Mapping, Prune, name_of, read_mappings
+from svc_cli.sync.mappings import Mapping, Prune, find_mapping, name_of, read_mappings, refuse_overlaps
 from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import sync
 from svc_cli.sync.safety import MaxDelete
@@ -97,7 +97,7 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
 
 def run(call: Invocation, flags: SyncFlags) -> Exit:
     """Sync what the flags name, and report."""
-    mappings = find_mappings(call, flags)
+    mappings = _find_mappings(call, flags)
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
     reports = reports or [_sync(call, mappings[0], flags, max_delete)]
@@ -109,33 +109,29 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     return worst(report.exit for report in reports)
 
 
-def find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
-    """What to sync: all mappings of the project, the one that is named or has the folder, or the folder as given."""
+def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     known = project_mappings(call)
-    if flags.all:
-        if flags.folder is not None or not known:
-            raise UsageError(
-                "--all takes no folder." if flags.folder else "No `svc.toml` with a [[map]] was found.",
-                hint="name the folder, or write a mapping.",
-            )
-        return known
-    folder = Path(flags.folder or ".").absolute()
-    named = [each for each in known if each.name == flags.name or (not flags.name and _is_same(each.folder, folder))]
-    if named and flags.bucket in (None, named[0].bucket):
-        return [_take_named(call, named[0], flags)]
-    resolved = folder.resolve()
-    name, bucket = flags.name or name_of(resolved), call.bucket(flags.bucket)
-    return [Mapping(name=name, folder=resolved, bucket=bucket, is_named=flags.name is not None)]
+    if not flags.all:
+        # A name by itself means a mapping of that name, wherever its folder is; there may be none yet.
+        named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
+        folder = named.folder if named else Path(flags.folder or ".")
+        return [choose_mapping(call, known, folder, flags)]
+    if flags.folder or flags.bucket or flags.name:
+        raise UsageError("--all takes no folder, -b or --name.", hint="name one folder, or take all of svc.toml.")
+    if not known:
+        raise UsageError("No `svc.toml` with a [[map]] was found.", hint="name the folder, or write a mapping.")
+    return known
 
 
-def _take_named(call: Invocation, mapping: Mapping, flags: SyncFlags) -> Mapping:
-    """A mapping of the project. Raises UsageError where its name was given for another folder."""
-    if flags.folder is not None and not _is_same(mapping.folder, Path(flags.folder)):
-        raise UsageError(
-            f"{mapping.name} is the folder {mapping.folder} in {call.settings.project_file}, not {flags.folder}.",
-            hint="leave the folder out, or give another --name.",
-        )
-    return replace(mapping, is_named=mapping.is_named or flags.name is not None)
+def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
+    """The known mapping of this folder that the flags mean, or one of its own. Raises UsageError where they collide."""
+    found = find_mapping(known, folder, flags.name, flags.bucket)
+    if found is not None:
+        return replace(found, is_named=found.is_named or flags.name is not None)
+    name, bucket = flags.name or name_of(folder.resolve()), call.bucket(flags.bucket)
+    mapping = Mapping(name=name, folder=folder.resolve(), bucket=bucket, is_named=flags.name is not None)
+    refuse_overlaps([*known, mapping], str(call.settings.project_file or "svc"))
+    return mapping
 
 
 def project_mappings(call: Invocation) -> list[Mapping]:
@@ -143,10 +139,6 @@ def project_mappings(call: Invocation) -> list[Mapping]:
     path = call.settings.project_file
     tables = read_mapping_tables(path) if path is not None else []
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> Options:

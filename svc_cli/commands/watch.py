@@ -28,6 +28,7 @@ from svc_cli.commands.sync import (
     NameOption,
     PruneOption,
     SyncFlags,
+    choose_mapping,
     options_for,
     options_of,
     project_mappings,
@@ -236,18 +237,13 @@ def _await(record: Record, token: str, deadline_s: float) -> None:
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
     """What `watch run` is to watch. Raises UsageError where two would take each other's files, or there is none."""
+    known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
-        folder = _folder(flags.folder)
-        named = [each for each, _ in _known(call) if each.folder.resolve() == folder]
-        if named and flags.bucket in (None, named[0].bucket) and flags.name in (None, named[0].name):
-            return named[:1]
-        name, bucket = flags.name or name_of(folder), call.bucket(flags.bucket)
-        return [Mapping(name=name, folder=folder, bucket=bucket, is_named=flags.name is not None)]
+        return [choose_mapping(call, known, _folder(flags.folder), flags)]
     if flags.bucket or flags.name:
         raise UsageError(
             "-b and --name go with a folder.", hint="`svc watch run DIR -b BUCKET`, or neither for all mappings."
         )
-    known = [mapping for mapping, _ in _known(call)]
     if not known and not flags.stay:
         raise UsageError("There is nothing to watch.", hint="`svc watch add DIR -b B`, or a [[map]] in svc.toml.")
     refuse_overlaps(known, "svc watch run")

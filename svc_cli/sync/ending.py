@@ -56,7 +56,9 @@ def remove(scene: Scene, bucket_id: str | None, comparison: Comparison, known: H
     """
     ours, others = _by_owner(scene, comparison, known)
     if others:
-        _leave(scene, others, "they came from elsewhere under this folder's name; give --name to prune them")
+        _leave(
+            scene, others, "they came from elsewhere under this folder's name; give the mapping a name to prune them"
+        )
     if ours:
         _remove_ours(scene, bucket_id, ours, comparison, known, is_moved=is_moved)
 

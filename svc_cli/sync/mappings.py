@@ -43,7 +43,7 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: None leaves it to flags and settings.
     prune: Prune | None = None
-    #: Somebody chose the name for this folder; else it is the folder's own, which others may have too.
+    #: Somebody chose the name; else it is the folder's own, which others may have too.
     is_named: bool = True
 
     def check_name(self, max_characters: int) -> None:
@@ -115,6 +115,21 @@ def _check(key: str, value: Any, source: str) -> None:
         raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
 
 
+def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
+    """The one mapping that has all of what is given of these three. Raises UsageError where several have."""
+    found = [
+        each
+        for each in known
+        if (folder is None or each.folder.resolve() == folder.resolve())
+        and name in (None, each.name)
+        and bucket in (None, each.bucket)
+    ]
+    if len(found) > 1:
+        names = ", ".join(f"{each.name} into {each.bucket}" for each in found)
+        raise UsageError(f"Several mappings are meant: {names}.", hint="name one of them with --name or -b, or both.")
+    return found[0] if found else None
+
+
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
     """Two mappings of one name, or of folders one inside the other, would take each other's files for their own."""
     for number, one in enumerate(mappings):
@@ -122,6 +137,12 @@ def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
             if one.bucket != other.bucket:
                 continue
             if one.name == other.name:
-                raise UsageError(f"{source}: two mappings into {one.bucket} are named {one.name!r}.", hint="name them.")
+                raise UsageError(
+                    f"{source}: two mappings into {one.bucket} are named {one.name!r}.",
+                    hint="give one of them another name: --name, or `name` in its [[map]].",
+                )
             if one.folder in (other.folder, *other.folder.parents) or other.folder in one.folder.parents:
-                raise UsageError(f"{source}: the mappings {one.name!r} and {other.name!r} into {one.bucket} overlap.")
+                raise UsageError(
+                    f"{source}: the mappings {one.name!r} and {other.name!r} into {one.bucket} overlap.",
+                    hint="give one of them a bucket of its own, or leave it to the other.",
+                )

@@ -7,7 +7,7 @@ import pytest
 
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.locks import hold
-from svc_cli.sync.mappings import Mapping, name_of, read_mappings
+from svc_cli.sync.mappings import Mapping, find_mapping, name_of, read_mappings
 
 FILE = Path("/srv/project/svc.toml")
 
@@ -57,6 +57,36 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
 def test_what_contradicts_itself_is_told(tables: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read(*tables)
+
+
+DOCS = {"dir": "docs", "name": "d"}
+PUBLIC = {"dir": "docs", "name": "p", "bucket": "public"}
+NOTES = {"dir": "notes", "name": "n"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "bucket", "found"),
+    [
+        ("docs", None, "public", "p"),
+        ("docs", "d", None, "d"),
+        ("notes", None, None, "n"),
+        (None, "n", None, "n"),
+        ("notes", "d", None, None),
+        ("notes", None, "public", None),
+        ("elsewhere", None, None, None),
+    ],
+)
+def test_a_mapping_is_found_by_all_that_is_given(
+    folder: str | None, name: str | None, bucket: str | None, found: str | None
+) -> None:
+    at = None if folder is None else FILE.parent / folder
+    mapping = find_mapping(read(DOCS, PUBLIC, NOTES), at, name, bucket)
+    assert (mapping.name if mapping else None) == found
+
+
+def test_a_folder_of_two_mappings_does_not_choose_one_by_itself() -> None:
+    with pytest.raises(UsageError, match="d into handbook, p into public"):
+        find_mapping(read(DOCS, PUBLIC, NOTES), FILE.parent / "docs", None, None)
 
 
 def test_a_mapping_needs_a_bucket_from_somewhere() -> None:

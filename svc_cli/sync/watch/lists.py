@@ -28,8 +28,7 @@ class Added:
         """The mappings; none where there is no file. Raises UsageError."""
         if not self.path.exists():
             return []
-        tables = read_mapping_tables(self.path)
-        return read_mappings(tables, self.path, None)
+        return read_mappings(read_mapping_tables(self.path), self.path, None)
 
     def stamp(self) -> tuple[int, int] | None:
         """Another one than before: the file was written."""
