@@ -157,6 +157,8 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
             max_path_characters=known["title_characters"]["value"],
         ),
         extensions=frozenset(extensions),
+        max_tags=known["tags"]["value"],
+        max_tag_characters=known["tag_characters"]["value"],
         max_delete=max_delete,
         wait=get("wait", flags.wait),
         timeout_s=parse_duration(get("sync.timeout", flags.timeout)),

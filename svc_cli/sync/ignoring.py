@@ -41,7 +41,7 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Verdict:
         origin, pattern = rules.find_rule(str(here), is_folder=is_folder) or (None, None)
         if rules.ignores(str(here), is_folder=is_folder):
             return Verdict(path, is_ignored=True, reason="ignored", at=at, origin=origin, pattern=pattern)
-        if flaw := find_flaw(name):
+        if flaw := find_flaw(name, is_folder=is_folder):
             return Verdict(path, is_ignored=True, reason=flaw, at=at)
         if here.is_symlink():
             return Verdict(path, is_ignored=True, reason="link", at=at)

@@ -35,8 +35,6 @@ class State(StrEnum):
     READY = "ready"
     #: Its source has failed.
     FAILED = "failed"
-    #: The service refused to take it; it is not sent again while it is the same.
-    REFUSED = "refused"
     #: Left out for what is in it.
     SKIPPED = "skipped"
 
@@ -61,7 +59,7 @@ class Row(NamedTuple):
     #: The source that holds the path's place in the bucket; another one only while the newest is not ready.
     place_id: str | None
     state: str
-    #: JSON of the error of a source that failed, or of a refusal; the reason of a skip.
+    #: JSON of the error of a source that failed; the reason of a skip.
     reason: str | None
 
     def is_same(self, fingerprint: Fingerprint) -> bool:
@@ -70,8 +68,8 @@ class Row(NamedTuple):
 
     @property
     def error(self) -> dict[str, Any] | None:
-        """The error of FAILED and REFUSED."""
-        return json.loads(self.reason) if self.reason and self.state in (State.FAILED, State.REFUSED) else None
+        """The error of FAILED."""
+        return json.loads(self.reason) if self.reason and self.state == State.FAILED else None
 
 
 @dataclass(frozen=True, slots=True)

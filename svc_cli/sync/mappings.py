@@ -46,13 +46,19 @@ class Mapping:
     #: Somebody chose the name; else it is the folder's own, which others may have too.
     is_named: bool = True
 
-    def check_name(self, max_characters: int) -> None:
-        """Raises UsageError for a name that no source could carry."""
+    def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
+        """Raises UsageError for a name or tags that no source could carry: they would be refused file by file."""
         is_title = self.name.strip() and is_utf8(self.name) and not _CONTROLS.search(self.name)
         if not is_title or len(self.name) > max_characters:
             raise UsageError(
                 f"{self.name[:80]!r} can't be the name of a mapping.",
                 hint=f"give it one with --name: up to {max_characters} printable characters.",
+            )
+        odd = next((tag for tag in self.tags if not (tag.isprintable() and 1 <= len(tag) <= max_tag_characters)), None)
+        if odd is not None or len(set(self.tags)) > max_tags:
+            raise UsageError(
+                f"{odd[:80]!r} can't be a tag." if odd is not None else f"{len(set(self.tags))} tags are too many.",
+                hint=f"a mapping takes {max_tags} tags of 1 to {max_tag_characters} printable characters.",
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:

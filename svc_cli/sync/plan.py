@@ -8,7 +8,6 @@ The disk decides. For each file with a known hash:
     a ready source               the same             KEEP
     a source on its way          the same             WAIT
     a source that failed         the same             RETRY where that can help, else FAIL again
-    a refusal                    the same             FAIL again
     a file left out              the same             SKIP again
 
 What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by `safety`.
@@ -53,7 +52,6 @@ def judge(row: Row | None, sha256: str) -> Verb:
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,
-    State.REFUSED: Verb.FAIL,
     State.SKIPPED: Verb.SKIP,
 }
 

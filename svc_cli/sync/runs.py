@@ -47,11 +47,11 @@ def sync(
 ) -> Report:
     """Bring the folder into the bucket; what ended it early stands in the report.
 
-    Raises SyncRunning, UsageError for a name that no source can carry or an index that can't be opened, and while
+    Raises SyncRunning, UsageError for a mapping that no source can carry or an index that can't be opened, and while
     nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
     """
     began_s = time.monotonic()
-    mapping.check_name(options.filters.max_path_characters)
+    mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(
         mapping=mapping.name,
         bucket=mapping.bucket,

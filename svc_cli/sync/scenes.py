@@ -21,6 +21,9 @@ class Options:
     filters: Filters
     #: Extensions that the service can read.
     extensions: frozenset[str]
+    #: The most tags that a source takes, and the longest.
+    max_tags: int
+    max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
     wait: Literal["ready", "accepted"] = "ready"

@@ -24,8 +24,6 @@ from svc_cli.uploads.summaries import Item
 
 #: A source that was replaced so often while one file was on its way is not followed any further.
 MOST_SUCCESSORS = 20
-#: Refusals that speak of the file itself: sent again, it would be refused again.
-_FINAL = frozenset({"invalid_request", "empty_file", "file_too_large", "metadata_too_large", "too_many_tags"})
 
 
 class Sending:
@@ -115,13 +113,12 @@ class Sending:
     def _ended(self, parcel: Parcel) -> Row | None:
         """The file's row by now; None where the next run shall try it as if nothing had been."""
         item, row = parcel.item, self._rows.pop(parcel.item.path)
-        if item.source_id is not None:
-            state = State.READY if item.ready else State.FAILED if item.status == "failed" else State.SENT
-            place_id = item.source_id if item.ready else parcel.description.replaces or item.source_id
-            return row._replace(source_id=item.source_id, place_id=place_id, state=state, reason=reason_of(item))
-        if item.error is None or item.error["code"] not in _FINAL:
+        if item.source_id is None:
             return None
-        return row._replace(place_id=parcel.description.replaces, state=State.REFUSED, reason=reason_of(item))
+        state = State.READY if item.ready else State.FAILED if item.status == "failed" else State.SENT
+        place_id = item.source_id if item.ready else parcel.description.replaces or item.source_id
+        reason = json.dumps(item.error) if item.error else None
+        return row._replace(source_id=item.source_id, place_id=place_id, state=state, reason=reason)
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
@@ -136,11 +133,6 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
                 raise
             source_id = error.details.get("replaced_by")
     return None
-
-
-def reason_of(item: Item) -> str | None:
-    """An item's error as a row keeps it."""
-    return json.dumps(item.error) if item.error else None
 
 
 def _parcel(root: Path, row: Row, description: Description) -> Parcel:

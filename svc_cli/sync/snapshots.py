@@ -145,7 +145,7 @@ class Snapshot:
             return "dotfile"
         if rules.layers and rules.ignores(self._base + raw, is_folder=is_folder):
             return "ignored"
-        if not name.isprintable() and (reason := find_flaw(name)):
+        if reason := find_flaw(name, is_folder=is_folder):
             return reason
         if is_folder or self._included is None or self._included.covers(raw):
             return None
@@ -219,9 +219,21 @@ def _is_within(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
 
 
-def find_flaw(name: str) -> str | None:
+def find_flaw(name: str, *, is_folder: bool) -> str | None:
     """Why the service would refuse the name."""
+    if not is_folder and _is_no_name(name):
+        return "name is blank or a path"
+    if name.isprintable():
+        return None
     if not is_utf8(name):
         return "name is not UTF-8"
     has_invisible = any(unicodedata.category(character) in _INVISIBLE for character in name)
     return "name holds an invisible character" if has_invisible else None
+
+
+def _is_no_name(name: str) -> bool:
+    """Whether the service, to which a backslash is a separator, is left with no name, or one that climbs."""
+    if "\\" not in name:
+        return name.strip() in ("", ".", "..")
+    parts = [part.strip() for part in name.split("\\")]
+    return ".." in parts or parts[-1] in ("", ".")

@@ -58,7 +58,15 @@ def test_odd_names_are_synced_or_listed_with_their_reason(installation: Installa
     folder = installation.root / "docs"
     for name in FINE_NAMES:
         write(folder, name, f"Words of {name!r}.")
-    for raw in (b"nfc-\xc3\xa9.md", b"nfc-e\xcc\x81.md", b"latin-\xe9.md", b"new\nline.md", b"zwj-\xe2\x80\x8d.md"):
+    for raw in (
+        b"nfc-\xc3\xa9.md",
+        b"nfc-e\xcc\x81.md",
+        b"latin-\xe9.md",
+        b"new\nline.md",
+        b"zwj-\xe2\x80\x8d.md",
+        b" ",
+        b"up\\..\\b.md",
+    ):
         Path(os.fsdecode(os.fsencode(folder) + b"/" + raw)).write_bytes(b"Words of " + raw.hex().encode())
     (folder / "loop").symlink_to("..")
     (folder / "dangling.md").symlink_to("nowhere")
@@ -74,6 +82,8 @@ def test_odd_names_are_synced_or_listed_with_their_reason(installation: Installa
         "latin-\udce9.md": "name is not UTF-8",
         "new\nline.md": "name holds an invisible character",
         "zwj-\u200d.md": "name holds an invisible character",
+        " ": "name is blank or a path",
+        "up\\..\\b.md": "name is blank or a path",
         "loop/": "link",
         "dangling.md": "link",
         "fifo.md": "not a regular file",
@@ -97,13 +107,19 @@ def test_links_are_followed_on_request_and_never_in_a_circle(installation: Insta
     assert titles(installation) == ["alias/a.md", "real/a.md"]
 
 
-def test_a_name_that_no_source_can_carry_is_refused_before_anything_is_done(installation: Installation) -> None:
+def test_a_name_or_tags_that_no_source_can_carry_are_refused_before_anything_is_done(
+    installation: Installation,
+) -> None:
     folder = installation.root / "docs"
     write(folder, "a.md", "Words.")
     for name in ("a\nb", "x" * 5000, " "):
         finished = sync(installation, "--name", name)
         assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_usage")
-    assert sync(installation).exit == 0
+    tags = ", ".join(f'"tag{number}"' for number in range(21))
+    (installation.root / "svc.toml").write_text(f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\ntags = [{tags}]\n')
+    assert "21 tags are too many" in sync(installation).json["error"]["message"]
+    (installation.root / "svc.toml").write_text(f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\ntags = ["one"]\n')
+    assert counts(sync(installation)) == {"created": 1}
 
 
 def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> None:

@@ -89,6 +89,25 @@ def test_a_folder_of_two_mappings_does_not_choose_one_by_itself() -> None:
         find_mapping(read(DOCS, PUBLIC, NOTES), FILE.parent / "docs", None, None)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": "a\nb"},
+        {"name": " "},
+        {"name": "12345678901"},
+        {"tags": ("a", "b", "c")},
+        {"tags": ("",)},
+        {"tags": ("four!",)},
+        {"tags": ("a\t",)},
+    ],
+)
+def test_what_no_source_could_carry_is_told_before_anything_is_sent(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as refused:
+        Mapping(**{"name": "a", "folder": Path("/srv"), "bucket": "b", **fields}).check(10, 2, 4)
+    assert refused.value.hint
+    Mapping(name="ten or few", folder=Path("/srv"), bucket="b", tags=("a", "four", "a")).check(10, 2, 4)
+
+
 def test_a_mapping_needs_a_bucket_from_somewhere() -> None:
     with pytest.raises(UsageError, match="`bucket` is missing"):
         read({"dir": "docs"}, bucket=None)

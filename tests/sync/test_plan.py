@@ -39,8 +39,6 @@ def new(path: str, sha256: str) -> Row:
         (row(state="failed", reason=TRANSIENT), "one", Verb.RETRY),
         (row(state="failed", reason=FINAL), "one", Verb.FAIL),
         (row(state="failed", reason=FINAL), "two", Verb.UPDATE),
-        (row(state="refused", reason=FINAL, source_id=None, place_id=None), "one", Verb.FAIL),
-        (row(state="refused", reason=FINAL, source_id=None, place_id=None), "two", Verb.CREATE),
         (row(state="skipped", reason="type", source_id=None, place_id=None), "one", Verb.SKIP),
         (row(state="skipped", reason="type", source_id=None, place_id=None), "two", Verb.CREATE),
     ],
@@ -71,7 +69,7 @@ def test_of_several_with_the_same_bytes_the_one_of_the_same_name_moves() -> None
     assert [each.path for each in rest] == ["y/c.md"]
 
 
-@pytest.mark.parametrize("fields", [{"state": "failed", "reason": FINAL}, {"source_id": None, "state": "refused"}])
+@pytest.mark.parametrize("fields", [{"state": "failed", "reason": FINAL}, {"source_id": None, "state": "skipped"}])
 def test_what_is_not_in_the_bucket_cannot_move(fields: dict[str, Any]) -> None:
     assert match_moves([new("b.md", "one")], [row("a.md", "one", **fields)])[0] == []
 
@@ -99,10 +97,10 @@ def test_what_somebody_else_changed_in_the_bucket_is_hashed_anew() -> None:
     assert (rows["a.md"].sha256, rows["a.md"].source_id, rows["a.md"].is_same(PRINT)) == ("theirs", "src_9", False)
 
 
-def test_what_somebody_took_out_of_the_bucket_is_forgotten_and_a_refusal_is_not() -> None:
-    refused = row("r.md", state="refused", source_id=None, place_id=None)
-    rows, _ = merge({"a.md": row(), "r.md": refused}, [])
-    assert rows == {"r.md": refused}
+def test_what_somebody_took_out_of_the_bucket_is_forgotten_and_a_skip_is_not() -> None:
+    skipped = row("s.bin", state="skipped", source_id=None, place_id=None)
+    rows, _ = merge({"a.md": row(), "s.bin": skipped}, [])
+    assert rows == {"s.bin": skipped}
 
 
 def test_a_replacement_on_its_way_is_the_newest_and_the_old_one_holds_the_place() -> None:
