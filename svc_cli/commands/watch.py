@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
@@ -86,13 +86,9 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
     engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
     display = Display(call.console)
-    with _ended_by_signals() as ending, display:
-        try:
+    with _ended_by_signals() as ending, display, closing(engine), suppress(KeyboardInterrupt):
+        while True:
             _watch(call, flags, engine, display)
-        except KeyboardInterrupt:
-            ending.said = True
-        finally:
-            engine.renew()
     code = Exit.DONE if ending.is_asked else Exit.INTERRUPTED
     summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
     call.console.show(summary, lambda: "")
@@ -101,20 +97,19 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
 
 
 def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
-    """Watch; anew whenever mappings were added or removed."""
+    """Watch until mappings were added or removed."""
     from svc_cli.sync.watch import loops
     from svc_cli.sync.watch.watchers import Telling, Watcher
 
     added = Added.of(paths.config_dir(call.settings.environ))
-    while True:
-        stamp = added.stamp()
-        mappings = _mappings(call, flags)
-        engine.session()  # what keeps us from beginning ends the command
-        bell: SimpleQueue[None] = SimpleQueue()
-        watchers: list[Watcher] = []
-        telling = Telling(display.tell_item, display.tell_word, lambda told=watchers: display.show(told))  # type: ignore[misc]
-        watchers += [Watcher(each, engine, _record(call, each), telling, bell) for each in mappings]
-        loops.run(watchers, bell, lambda seen=stamp: flags.folder is None and added.stamp() != seen)  # type: ignore[misc]
+    stamp = added.stamp()
+    mappings = _mappings(call, flags)
+    engine.session()  # what keeps us from beginning ends the command
+    bell: SimpleQueue[None] = SimpleQueue()
+    watchers: list[Watcher] = []
+    telling = Telling(display.tell_item, display.tell_word, lambda: display.show(watchers))
+    watchers += [Watcher(each, engine, _record(call, each), telling, bell) for each in mappings]
+    loops.run(watchers, bell, lambda: flags.folder is None and added.stamp() != stamp)
 
 
 @contextmanager
@@ -313,7 +308,6 @@ def _as_json(mapping: Mapping, source: str | None = None) -> Json:
 class _Ending:
     #: SIGTERM: whoever runs us wants an end.
     is_asked: bool = False
-    said: bool = False
 
 
 @contextmanager

@@ -11,7 +11,8 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ def sync(
     Raises SyncRunning, UsageError for a mapping that no source can carry or an index that can't be opened, and while
     nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
     """
-    began_s = time.monotonic()
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
     report = Report(
         mapping=mapping.name,
@@ -59,24 +59,30 @@ def sync(
         is_strict=options.is_strict,
         tells_pending=options.tells_pending,
     )
-    with hold(index_path, str(mapping.folder)), Index(index_path) as index:
-        scene = Scene(client, mapping, options, index, progress, report, on_item)
-        try:
-            _run(scene)
-        except KeyboardInterrupt:
-            report.stopped_by = interrupted()
-        except SvcError as error:
-            if isinstance(error, ApiError | PathMissing) and not report.items:
-                raise
-            report.stopped_by = error
-        except sqlite3.Error as error:
-            report.stopped_by = unwritable(index_path, error)
-        except BrokenPipeError:
-            raise  # whoever heard of the files has enough
-        except OSError as error:
-            report.stopped_by = refused_by_system(error)
-    report.duration_ms = elapsed_ms(began_s)
+    with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
+        _run(Scene(client, mapping, options, index, progress, report, on_item))
+    if isinstance(report.stopped_by, ApiError | PathMissing) and not report.items:
+        raise report.stopped_by
     return report
+
+
+@contextmanager
+def reporting(report: Report, index_path: Path) -> Iterator[None]:
+    """Note in the report how long the block took and what ended it early."""
+    began_s = time.monotonic()
+    try:
+        yield
+    except KeyboardInterrupt:
+        report.stopped_by = interrupted()
+    except SvcError as error:
+        report.stopped_by = error
+    except sqlite3.Error as error:
+        report.stopped_by = unwritable(index_path, error)
+    except BrokenPipeError:
+        raise  # whoever heard of the files has enough
+    except OSError as error:
+        report.stopped_by = refused_by_system(error)
+    report.duration_ms = elapsed_ms(began_s)
 
 
 def _run(scene: Scene) -> None:

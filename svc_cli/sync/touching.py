@@ -5,25 +5,21 @@ moved on by what is sent here, so the next whole sync lists it and mends whateve
 out of the bucket here: whether what is gone may leave it can only be judged with the whole folder in view.
 """
 
-import sqlite3
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from svc_cli.client.api import Client
-from svc_cli.errors import SvcError, refused_by_system
 from svc_cli.progress import Silent
 from svc_cli.sync import changing, ending, holdings, runs
 from svc_cli.sync.comparing import Comparison, Reading
-from svc_cli.sync.index import Index, unwritable
+from svc_cli.sync.index import Index
 from svc_cli.sync.locks import hold
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
 from svc_cli.sync.scenes import Options, Scene
 from svc_cli.sync.scopes import Scope
 from svc_cli.sync.snapshots import Snapshot
-from svc_cli.uploads.runs import elapsed_ms, interrupted
 from svc_cli.uploads.summaries import Item
 
 #: What nobody who has just saved a file needs to be told.
@@ -49,25 +45,13 @@ def touch(
 ) -> Touched:
     """Bring these paths, and what lies below them, into the bucket; what ended it early stands in the report.
 
-    Without a change nothing is asked of the service. Raises SyncRunning.
+    Without a change nothing is asked of the service. Raises SyncRunning, and UsageError where the index is refused.
     """
-    began_s = time.monotonic()
     touched = Touched(Report(mapping=mapping.name, bucket=mapping.bucket))
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
         scene = Scene(client, mapping, options, index, Silent(), touched.report, on_item)
-        try:
+        with runs.reporting(touched.report, index_path):
             touched.needs_sync = not _run(scene, Scope(paths))
-        except KeyboardInterrupt:
-            touched.report.stopped_by = interrupted()
-        except SvcError as error:
-            touched.report.stopped_by = error
-        except sqlite3.Error as error:
-            touched.report.stopped_by = unwritable(index_path, error)
-        except BrokenPipeError:
-            raise  # whoever heard of the files has enough
-        except OSError as error:
-            touched.report.stopped_by = refused_by_system(error)
-    touched.report.duration_ms = elapsed_ms(began_s)
     return touched
 
 

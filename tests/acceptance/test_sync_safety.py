@@ -215,7 +215,11 @@ def test_a_disk_taken_away_in_the_middle_of_the_walk_takes_nothing_out(installat
     write(folder, "00.bin", b"\0")  # the first to be told of, while the others are still to be met
     mapping = Mapping(name="docs", folder=folder, bucket=BUCKET)
     options = Options(
-        filters=Filters(max_bytes=10**6, max_path_characters=100), extensions=frozenset({".md"}), prune="detach"
+        max_tags=20,
+        max_tag_characters=64,
+        filters=Filters(max_bytes=10**6, max_path_characters=100),
+        extensions=frozenset({".md"}),
+        prune="detach",
     )
     with Client(installation.base_url, installation.key) as client:
         index_path = mapping.index_path(installation.root / "state", client.service)

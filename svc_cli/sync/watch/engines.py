@@ -30,7 +30,7 @@ Connect = Callable[[], AbstractContextManager[Session]]
 
 
 class Engine:
-    """Opened when something is to be done, and anew after `renew`: the daemon may have moved to another port."""
+    """Opened when something is to be done, and anew after `close`: the daemon may have moved to another port."""
 
     def __init__(self, connect: Connect, state_dir: Path) -> None:
         self._connect = connect
@@ -44,8 +44,8 @@ class Engine:
             self._session = self._open.enter_context(self._connect())
         return self._session
 
-    def renew(self) -> None:
-        """Connect again before the next sync."""
+    def close(self) -> None:
+        """Disconnect; what comes next connects anew."""
         self._session = None
         self._open.close()
 

@@ -93,9 +93,9 @@ class Watcher:
         token = self.record.find_ask()
         if token is not None:
             self.agenda.call("flush", now_s)
-        if (reason := self.agenda.take(now_s)) is not None:
-            self._sync(reason, now_s)
-        if token is not None and self.agenda.reason != "flush":
+        reason = self.agenda.take(now_s)
+        has_synced = reason is not None and self._sync(reason, now_s)
+        if token is not None and has_synced:
             self.flushed = token
             self._rest()
             self.record.end_ask(token)
@@ -211,8 +211,11 @@ class Watcher:
 
         self._run("change", now_s, work)
 
-    def _sync(self, reason: str, now_s: float) -> None:
-        """Look at everything. What may yet come back is not taken out of the bucket; a later sync does that."""
+    def _sync(self, reason: str, now_s: float) -> bool:
+        """Look at everything; False where somebody else syncs the folder just now.
+
+        What may yet come back is not taken out of the bucket; a later sync does that.
+        """
         self._change_state("syncing")
 
         def work() -> Report:
@@ -221,9 +224,10 @@ class Watcher:
                 self.agenda.call("calm", now_s, CALM_S)
             return self.engine.sync(self.mapping, Silent(), self._tell_item, may_prune=is_calm)
 
-        self._run(reason, now_s, work)
+        return self._run(reason, now_s, work)
 
-    def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> None:
+    def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> bool:
+        """False where somebody else syncs the folder just now."""
         try:
             report = work()
             error = report.stopped_by
@@ -245,15 +249,13 @@ class Watcher:
             self.agenda.call(reason if reason != "change" else "busy", now_s, BUSY_PAUSE_S)
         else:
             self._end_in_trouble(error)
+        return not isinstance(error, SyncRunning)
 
     def _end_well(self, report: Report | None) -> None:
         if self.error is not None:
             self.telling.word(self.mapping, "is in order again.", False)
         self.error = None
-        failed = (
-            [item for item in report.items.values() if item.error and item.error.get("retryable")] if report else []
-        )
-        if failed:
+        if report is not None and any(map(_may_soon_be_taken, report.items.values())):
             self.agenda.end_in_trouble(time.monotonic())
         else:
             self.agenda.end_well()
@@ -274,7 +276,7 @@ class Watcher:
             self._log({"type": "watch.error", "error": body})
         self.error = body
         if not isinstance(error, PathMissing):
-            self.engine.renew()
+            self.engine.close()
         self.agenda.end_in_trouble(time.monotonic())
 
     def _tell_item(self, item: Item) -> None:
@@ -328,3 +330,8 @@ class Watcher:
         if not self._is_unwritable:
             self.telling.word(self.mapping, f"its state can't be written: {error.strerror}.", True)
         self._is_unwritable = True
+
+
+def _may_soon_be_taken(item: Item) -> bool:
+    """A file that was not taken for the moment; a source that has failed is tried again once a period only."""
+    return item.error is not None and bool(item.error.get("retryable")) and item.status != "failed"
