@@ -3,7 +3,7 @@
 New files whose bytes the index knows are told last: they may have moved. What is gone is known when the walk is over.
 """
 
-import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -114,8 +114,7 @@ class Comparison:
 
     def _settle_unmet(self) -> None:
         for row in self._unmet.values():
-            is_there = os.path.lexists(self.root / row.raw)
-            (self.left_out if is_there else self.gone).append(row)
+            (self.left_out if _is_there(self.root / row.raw) else self.gone).append(row)
 
     def _settle(self, newcomers: list[Change]) -> Iterator[Change]:
         """New files with known bytes: those that moved here, then the rest."""
@@ -128,6 +127,14 @@ class Comparison:
         for to, was in moves:
             yield by_path[to.path]._replace(verb=Verb.MOVE, row=was)
         yield from (by_path[row.path] for row in rest)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something that may be left out; a folder that took a file's place is not that file."""
+    try:
+        return not stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _row(entry: Entry, sha256: str, hashed_ns: int) -> Row:

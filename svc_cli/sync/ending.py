@@ -98,8 +98,10 @@ def _remove_ours(
         _leave(scene, gone, "--prune detach")
     elif (reason := safety.reason_to_keep(found)) is not None:
         _leave(scene, gone, reason)
+    elif not scene.options.max_delete.allows(found.gone, found.owned):
+        _tell_gone(scene, gone)
+        raise safety.too_many(found, scene.options.max_delete)
     else:
-        safety.refuse_too_many(found, scene.options.max_delete)
         for path, source_id in gone:
             _take_out(scene, path, source_id, bucket_id)
 
@@ -109,9 +111,13 @@ def owned(known: Holdings) -> int:
     return sum(row.source_id is not None for row in known.rows.values())
 
 
-def _leave(scene: Scene, gone: list[Gone], why: str) -> None:
+def _tell_gone(scene: Scene, gone: list[Gone]) -> None:
     for path, source_id in gone:
         _tell(scene, Item(path=path, action="gone", source_id=source_id, ready=True))
+
+
+def _leave(scene: Scene, gone: list[Gone], why: str) -> None:
+    _tell_gone(scene, gone)
     scene.note(f"{len(gone)} files are gone here and still answer: {why}.")
 
 

@@ -237,9 +237,14 @@ def _save_refreshed(scene: Scene, comparison: Comparison) -> None:
 def _report_left_out(scene: Scene, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
         scene.report.add(changing.item_of_skip(skip))
-    count = sum(row.source_id is not None for row in comparison.left_out)
-    if count:
-        scene.note(f"{count} files are left out now and still answer: `svc source rm` takes them out.")
+    answering = [row for row in comparison.left_out if row.source_id is not None]
+    for row in answering:
+        told = scene.report.items.get(row.path)
+        item = told or Item(path=row.path, action="skipped", reason="left out with its folder")
+        item.source_id, item.ready = row.source_id, True
+        scene.report.add(item)
+    if answering:
+        scene.note(f"{len(answering)} files are left out now and still answer: `svc source rm` takes them out.")
 
 
 def _remember(scene: Scene, bucket_id: str, comparison: Comparison, root: str) -> None:

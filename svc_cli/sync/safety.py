@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from svc_cli.errors import SafetyStop, UsageError
 
-#: Fewer files than this are never too many.
+#: Up to so many files are never too many for a share.
 FEW = 10
 
 
@@ -64,13 +64,11 @@ def reason_to_keep(found: Findings) -> str | None:
     return f"{found.failed} files failed; mend these first" if found.failed else None
 
 
-def refuse_too_many(found: Findings, limit: MaxDelete) -> None:
-    """Raises SafetyStop where more would go than one run may remove."""
-    if limit.allows(found.gone, found.owned):
-        return
-    raise SafetyStop(
+def too_many(found: Findings, limit: MaxDelete) -> SafetyStop:
+    """What to say where more would go than one run may remove."""
+    return SafetyStop(
         f"{found.gone} of {found.owned} files are gone, more than {limit}; nothing was removed.",
-        hint=f"if that is right, run it again with --max-delete {found.gone}.",
+        hint=f"if that is right, run `svc sync` with --max-delete {found.gone}.",
         details={"gone": found.gone, "owned": found.owned},
     )
 
@@ -82,6 +80,6 @@ def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -
     what = "has nothing to sync" if exists else "is missing"
     raise SafetyStop(
         f"{folder} {what}, but {owned} files of it are in the bucket; nothing was changed.",
-        hint="mount it or bring it back; to give the files up, `svc watch rm` the mapping and delete them by hand.",
+        hint="mount it or bring it back; to give the files up, take them out with `svc source rm`.",
         details={"folder": folder, "owned": owned},
     )

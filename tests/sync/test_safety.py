@@ -3,8 +3,7 @@
 import pytest
 
 from svc_cli.errors import SafetyStop, UsageError
-from svc_cli.sync.safety import DEFAULT_MAX_DELETE, Findings, MaxDelete, reason_to_keep, refuse_lost_root
-from svc_cli.sync.safety import refuse_too_many as refuse
+from svc_cli.sync.safety import DEFAULT_MAX_DELETE, Findings, MaxDelete, reason_to_keep, refuse_lost_root, too_many
 
 
 def found(gone: int = 1, owned: int = 100, **doubts: int | bool) -> Findings:
@@ -38,10 +37,9 @@ def test_a_limit_that_makes_no_sense_is_refused(text: str) -> None:
 
 
 def test_too_many_are_told_with_the_way_out() -> None:
-    with pytest.raises(SafetyStop, match="30 of 100 files are gone, more than 25 %") as stop:
-        refuse(found(gone=30), DEFAULT_MAX_DELETE)
-    assert stop.value.hint == "if that is right, run it again with --max-delete 30."
-    refuse(found(gone=25), DEFAULT_MAX_DELETE)
+    stop = too_many(found(gone=30), DEFAULT_MAX_DELETE)
+    assert str(stop) == "30 of 100 files are gone, more than 25 %; nothing was removed."
+    assert stop.hint == "if that is right, run `svc sync` with --max-delete 30."
 
 
 @pytest.mark.parametrize(
