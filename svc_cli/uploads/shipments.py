@@ -1,8 +1,9 @@
 """Which files go together, and how: one call, a session, or a batch. Pure.
 
 Files are grouped in their order, each group filled before the next begins. So a run that was killed makes the same
-groups again behind those that it finished, and each group goes on with its own sessions. A large file goes alone: then
-it goes on where it stopped whatever else has changed in its folder.
+groups again behind those that it finished, and each group goes on with its own sessions. In a group the small files
+come first, since the service indexes them in this order. A large file goes alone: then it goes on where it stopped
+whatever else has changed in its folder.
 """
 
 from collections.abc import Iterator
@@ -54,6 +55,6 @@ class Packer:
 
     def rest(self) -> Iterator[Shipment]:
         """What is left; a single file needs no batch unless one was asked for."""
-        group, self._group, self._group_bytes = tuple(self._group), [], 0
+        group, self._group, self._group_bytes = tuple(sorted(self._group, key=lambda each: each.size_bytes)), [], 0
         if group:
             yield Shipment("one" if len(group) == 1 and self._mode == "auto" else "batch", group)

@@ -49,6 +49,17 @@ def test_files_are_packed(mode: Mode, sizes: list[int], shipments: list[tuple[st
     assert _pack(mode, *sizes) == shipments
 
 
+def test_small_files_come_first_in_their_group_and_in_no_other() -> None:
+    packer = Packer("auto")
+    parcels = [_parcel(size) for size in [3 * MB, 5, 9, 5, *[1] * 96, 2, 1]]
+    (first,) = [shipment for parcel in parcels for shipment in packer.add(parcel)]
+    assert [each.size_bytes for each in first.parcels] == [*[1] * 96, 5, 5, 9, 3 * MB]
+    assert [each for each in first.parcels if each.size_bytes == 5] == [parcels[1], parcels[3]], (
+        "else as they were given"
+    )
+    assert [each.size_bytes for each in next(packer.rest()).parcels] == [1, 2]
+
+
 def test_what_is_left_of_a_run_makes_the_same_groups() -> None:
     sizes = [3 * MB + number for number in range(300)]
     groups = _pack("auto", *sizes)
