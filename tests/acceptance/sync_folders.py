@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,15 +86,11 @@ def assert_equal(installation: Installation, folder: Path) -> None:
     assert [source["title"] for source in sources if not source["ready"]] == []
 
 
-def count_requests(installation: Installation) -> dict[str, int]:
+def count_requests(installation: Installation) -> Counter[str]:
     """How often the daemon was asked for each method and route so far, from its log."""
-    counted: dict[str, int] = {}
-    for line in installation.files.log.read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        if "method" in entry:
-            name = f"{entry['method']} {entry.get('route') or entry.get('path')}"
-            counted[name] = counted.get(name, 0) + 1
-    return counted
+    lines = installation.files.log.read_text(encoding="utf-8").splitlines()
+    logged = [json.loads(line).get("fields") or {} for line in lines]
+    return Counter(f"{fields['method']} {fields['route']}" for fields in logged if "method" in fields)
 
 
 @contextmanager

@@ -45,6 +45,16 @@ def test_a_build_fails_when_a_document_is_not_ready_and_says_which(installation:
     assert titles(installation) == ["a.md"]
 
 
+def test_what_is_on_its_way_still_and_what_ended_the_sync_are_said(installation: Installation) -> None:
+    write(installation.root / "docs", "a.md", "Words.")
+    told = installation.svc("sync", "docs", "-b", "handbook", "--wait", "accepted", "--json").stdout
+    (installation.root / "sync.json").write_text(told)
+    assert build(installation, 1).stdout == "a.md not_ready\n"
+    told = installation.svc("sync", "nowhere", "-b", "handbook", "--json").stdout
+    (installation.root / "sync.json").write_text(told)
+    assert build(installation, 1).stdout.endswith("there is no such folder.\n")
+
+
 def test_a_pull_request_is_shown_and_changes_nothing(installation: Installation) -> None:
     docs = installation.root / "docs"
     write(docs, "a.md", "Words.")
