@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from svc_cli.errors import UsageError
+from svc_cli.uploads.ignores import find_repository
 from svc_cli.uploads.selections import is_utf8
 
 Prune = Literal["none", "detach", "delete"]
@@ -70,7 +71,7 @@ class Mapping:
 
 def name_of(folder: Path) -> str:
     """A folder's own name for its mapping: its path from the root of its repository, else its last part."""
-    root = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
     return folder.relative_to(root).as_posix()

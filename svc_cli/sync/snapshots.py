@@ -115,12 +115,14 @@ class Snapshot:
             raw = folder.prefix + found.name
             if self._scope is not None and not self._scope.leads_to(composed(raw)):
                 continue
-            is_folder = found.is_dir(follow_symlinks=False)
-            linked, reason = folder.linked, self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
-            if reason is None and found.is_symlink():
+            is_folder, linked = found.is_dir(follow_symlinks=False), folder.linked
+            is_link = found.is_symlink()
+            if is_link:
                 here, target = os.path.realpath(self._base + folder.prefix), os.path.realpath(self._base + raw)
-                linked = (*folder.linked, here, target)
-                reason, is_folder = self._reason_of_link(target, linked[:-1]), Path(target).is_dir()
+                linked, is_folder = (*folder.linked, here, target), Path(target).is_dir()
+            reason = self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
+            if reason is None and is_link:
+                reason = self._reason_of_link(linked[-1], linked[:-1])
             if reason is not None:
                 self._skip(raw, reason, is_folder=is_folder)
             elif is_folder:

@@ -66,7 +66,7 @@ def rules_above(folder: Path) -> IgnoreRules:
 
     Where they ignore the folder itself, or one around it, they ignore all that is in it.
     """
-    root = _repository_root(folder)
+    root = find_repository(folder)
     rules = IgnoreRules()
     if root is None or root == folder:
         return rules
@@ -79,7 +79,8 @@ def rules_above(folder: Path) -> IgnoreRules:
     return rules
 
 
-def _repository_root(folder: Path) -> Path | None:
+def find_repository(folder: Path) -> Path | None:
+    """The root of the repository that the folder is in: the nearest that holds `.git`."""
     return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
 
 

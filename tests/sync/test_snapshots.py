@@ -106,6 +106,8 @@ def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> No
     paths, skips, _ = walk(root, follow_links=True)
     assert sorted(paths) == ["file.md", "folder/a.md", "real/a.md"]
     assert skips == {"away/": "link out of the folder", "dead.md": "link leads nowhere"}
+    paths, _, _ = walk(root, follow_links=True, include=("a.md",))
+    assert sorted(paths) == ["folder/a.md", "real/a.md"], "a link to a folder is a folder to every filter"
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
