@@ -54,7 +54,7 @@ def send(scene: Scene, sending: Sending, change: Change) -> None:
     if change.now is None or change.content is None:
         raise AssertionError("what is sent was read")
     place_id = change.row.place_id if change.verb is Verb.UPDATE and change.row is not None else None
-    sending.add(scene.mapping, ACTIONS[change.verb], change.now, change.content, place_id)
+    sending.add(scene.mapping, change.now, change.content, place_id)
 
 
 def move(scene: Scene, change: Change) -> None:

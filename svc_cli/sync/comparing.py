@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadPolicy:
     """How files are read."""
 
     max_bytes: int
@@ -54,7 +54,7 @@ class Comparison:
     root: Path
     snapshot: Snapshot
     rows: Mapping[str, Row]
-    reading: Reading
+    policy: ReadPolicy
     #: Rows whose file is not there any more.
     gone: list[Row] = field(default_factory=list)
     #: Rows whose file is there and left out now.
@@ -86,12 +86,12 @@ class Comparison:
     def _examine(self, entry: Entry) -> Change | None:
         """The change of one file; None for one that is gone since it was met."""
         row = self.rows.get(entry.path)
-        if row is not None and not self.reading.is_thorough and row.is_same(entry.fingerprint):
+        if row is not None and not self.policy.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
         candidate = Candidate(self.root / entry.raw, entry.path, is_named=False)
-        hashed_ns = self.reading.now_ns()
+        hashed_ns = self.policy.now_ns()
         try:
-            found = read(candidate, self.reading.max_bytes)
+            found = read(candidate, self.policy.max_bytes)
         except FileRefused as error:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error)
@@ -106,7 +106,7 @@ class Comparison:
             self.refreshed.append(same)
             return change._replace(row=same, now=same, content=None)
         is_new = change.verb is Verb.CREATE and change.content is not None
-        if is_new and now is not None and not can_extract(self.root / now.raw, self.reading.extensions):
+        if is_new and now is not None and not can_extract(self.root / now.raw, self.policy.extensions):
             skipped = now._replace(state=State.SKIPPED, reason=UNREADABLE_TYPE)
             self.refreshed.append(skipped)
             return Change(Verb.SKIP, change.path, skipped, skipped)

@@ -20,7 +20,7 @@ from svc_cli.client.api import Client
 from svc_cli.errors import ApiError, PathMissing, SvcError, refused_by_system
 from svc_cli.progress import Progress
 from svc_cli.sync import changing, ending, holdings, safety
-from svc_cli.sync.comparing import Change, Comparison, Reading
+from svc_cli.sync.comparing import Change, Comparison, ReadPolicy
 from svc_cli.sync.holdings import Holdings
 from svc_cli.sync.index import Index, unwritable
 from svc_cli.sync.locks import hold
@@ -185,12 +185,12 @@ def _refuse_missing_root(folder: Path, root: str | None, known: Holdings) -> Non
 
 def _compare(scene: Scene, known: Holdings, *, is_thorough: bool) -> Comparison:
     options, folder = scene.options, scene.mapping.folder
-    reading = Reading(
+    policy = ReadPolicy(
         max_bytes=options.filters.max_bytes,
         extensions=options.extensions,
         is_thorough=is_thorough or options.is_thorough,
     )
-    return Comparison(folder, Snapshot(folder, options.filters), known.rows, reading)
+    return Comparison(folder, Snapshot(folder, options.filters), known.rows, policy)
 
 
 def _foresee(scene: Scene, comparison: Comparison) -> None:

@@ -52,9 +52,8 @@ class Sending:
         #: their second chance.
         self._displaced: list[tuple[Row, Parcel]] | None = []
 
-    def add(self, mapping: Mapping, action: str, row: Row, content: FileContent, place_id: str | None) -> None:
+    def add(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
         """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
-        item = Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,
@@ -64,16 +63,15 @@ class Sending:
             mapping=mapping.name,
         )
         self._rows[row.path] = row
-        self.dispatch.add(Parcel(item, content, description))
+        self.dispatch.add(Parcel(_item(row, description), content, description))
 
     def finish(self) -> None:
         """Send the rest, and once more what met the end of the source it was to replace. Raises SvcError as `add`."""
         self.dispatch.finish()
         displaced, self._displaced = self._displaced or [], None
         for row, parcel in displaced:
-            sent_bytes, action = parcel.item.sent_bytes, "updated" if parcel.description.replaces else "created"
-            item = Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
-            item.sent_bytes = sent_bytes
+            item = _item(row, parcel.description)
+            item.sent_bytes = parcel.item.sent_bytes
             place_id = find_successor(self._client, parcel.description.replaces)
             self._rows[row.path] = row
             self.dispatch.add(Parcel(item, parcel.content, replace(parcel.description, replaces=place_id)))
@@ -141,10 +139,13 @@ def _parcel(root: Path, row: Row, description: Description) -> Parcel:
     content = FileContent(
         Candidate(root / row.raw, row.path, is_named=False), Reading(row.sha256, row.size_bytes, None, stamp)
     )
+    return Parcel(_item(row, description), content, description)
+
+
+def _item(row: Row, description: Description) -> Item:
+    """What is to be told of the file, as its way begins."""
     action = "updated" if description.replaces else "created"
-    return Parcel(
-        Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256), content, description
-    )
+    return Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
 
 
 def _key(shipment: Shipment) -> str:

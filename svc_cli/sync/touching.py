@@ -12,7 +12,7 @@ from pathlib import Path
 from svc_cli.client.api import Client
 from svc_cli.progress import Silent
 from svc_cli.sync import changing, ending, holdings, runs
-from svc_cli.sync.comparing import Comparison, Reading
+from svc_cli.sync.comparing import Comparison, ReadPolicy
 from svc_cli.sync.index import Index
 from svc_cli.sync.locks import hold
 from svc_cli.sync.mappings import Mapping
@@ -78,9 +78,9 @@ def _is_at_rest(scene: Scene) -> bool:
 
 def _compare(scene: Scene, scope: Scope) -> Comparison:
     options, folder = scene.options, scene.mapping.folder
-    reading = Reading(max_bytes=options.filters.max_bytes, extensions=options.extensions)
+    policy = ReadPolicy(max_bytes=options.filters.max_bytes, extensions=options.extensions)
     rows = scene.index.load_within(scope.paths)
-    return Comparison(folder, Snapshot(folder, options.filters, scope), rows, reading)
+    return Comparison(folder, Snapshot(folder, options.filters, scope), rows, policy)
 
 
 def _leave_gone(scene: Scene, comparison: Comparison) -> bool:

@@ -52,7 +52,7 @@ def _send(installation: Installation, client: Client, path: Path, place_id: str,
                 print_of = Fingerprint.of(one.stat())
                 row = Row(*print_of, time.time_ns(), one.name, one.name, found.sha256, None, None, State.SENT, None)
                 place = place_id if number == 0 else None
-                sending.add(mapping, "updated", row, FileContent(candidate, found), place)
+                sending.add(mapping, row, FileContent(candidate, found), place)
             sending.finish()
         assert index.list_batches() == []
         assert index.load()["a.md"].source_id == next(item.source_id for item in told if item.path == "a.md")
