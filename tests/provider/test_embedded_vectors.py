@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.provider.contract import QueryVector, SearchMode, SearchQuery
-from svc_daemon.provider.embedded import writing
+from svc_daemon.provider.embedded import embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -131,6 +131,28 @@ def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> Non
         found(provider, 1, 1, deadline_s=1.0)
     assert found(provider, 1, 1)[0] == "chk_1_1_0"
     provider.close()
+
+
+def test_listing_what_has_no_vector_looks_at_no_more_chunks_than_it_gives(folder: Path) -> None:
+    provider = EmbeddedProvider(folder)
+    for number in range(40):
+        provider.put_document(TEAM, make_document(f"src_{number:02}", *["fox"] * 50), [])
+    provider.close()
+    index = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    def work(connection: sqlite3.Connection) -> int:
+        connection.set_progress_handler(look, 10)
+        return len(embeddings.list_missing(connection, MODEL, 5))
+
+    assert index.get(TEAM).database.read(work) == 5
+    # Some 40 steps a chunk; all 2,000 of them would be 80,000.
+    assert 0 < looks * 10 < 2000
+    index.close()
 
 
 # What is held in memory
