@@ -10,9 +10,9 @@ UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": 
 
 
 @contextmanager
-def running_daemon(folder: Path) -> Iterator[Installation]:
-    """A daemon on a fresh data directory under `folder`."""
-    daemon = Installation(folder / "daemon", **UNLIMITED)
+def running_daemon(folder: Path, **variables: str) -> Iterator[Installation]:
+    """A daemon on a fresh data directory under `folder`, with these variables."""
+    daemon = Installation(folder / "daemon", **UNLIMITED, **variables)
     daemon.start()
     try:
         yield daemon
