@@ -21,6 +21,8 @@ DIMENSION = 384
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body are two writes: together they would wait 40 ms for an acknowledgement.
+    disable_nagle_algorithm = True
     #: While this file is there, only single texts are taken.
     resting: Path
 
