@@ -1,7 +1,6 @@
 """Agents at both doors, with real processes: `svc mcp` on standard input and output, and the daemon's `/mcp`."""
 
 import asyncio
-import hashlib
 import json
 import os
 import random
@@ -11,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,8 +22,7 @@ from mcp.client.stdio import stdio_client
 from tests.acceptance.calls import make_bucket, upload
 from tests.acceptance.installations import ROOT, Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.samples import make_pdf
-from tests.tools import PAGES, encoded, http_client, refusal_of, see_the_whole_job, told
+from tests.tools import encoded, http_client, refusal_of, see_the_whole_job, told
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -50,72 +49,93 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(bounded())
 
 
-def test_an_agent_over_http_uploads_waits_searches_and_cites(installation: Installation) -> None:
+def test_an_agent_over_http_uploads_waits_searches_and_cites(shared_installation: Installation) -> None:
     async def work() -> None:
-        async with http_client(installation.base_url, installation.key) as client:
+        async with http_client(shared_installation.base_url, shared_installation.key) as client:
             await see_the_whole_job(client)
 
     run(work)
 
 
-def test_an_agent_over_stdio_needs_no_daemon_and_names_files(make_installation: MakeInstallation) -> None:
-    """The first call starts the daemon; when that is killed, the next call starts it again, and nothing is twice."""
-    installation = make_installation()
+def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installation: MakeInstallation) -> None:
+    """The first call starts the daemon. When it is killed in the middle of an upload, the upload goes on with the next
+    one, and the file is there once."""
+    installation = make_installation(**UNLIMITED)
     folder = installation.root / "documents"
     folder.mkdir(parents=True)
-    (folder / "plan.pdf").write_bytes(make_pdf(PAGES))
+    data = random.Random(1).randbytes(8 * 1024 * 1024)
+    (folder / "plan.txt").write_bytes(data)
     (installation.root / "secret.md").write_text("secret")
-    file = {"bucket": "harbour", "path": "plan.pdf", "title": "The plan"}
+    file = {"bucket": "harbour", "path": "plan.txt", "title": "The plan"}
 
     async def work() -> None:
         async with stdio(installation, *words_of_the_docs(folder)) as client:
             await see_the_whole_job(client)
-            first = told(await client.call_tool("svc-upload-file", file))
-            assert (first["title"], first["replayed"]) == ("The plan", False)
             for path in ("../secret.md", str(installation.root / "secret.md")):
                 error = refusal_of(await client.call_tool("svc-upload-file", {**file, "path": path}))
                 assert (error["code"], error["retryable"]) == ("svc_path_not_allowed", False)
+            sending = asyncio.ensure_future(client.call_tool("svc-upload-file", file))
+            await asyncio.to_thread(wait_until, lambda: any(installation.files.parts.iterdir()), "the first bytes")
             os.kill(installation.pid or 0, 9)
+            sent = told(await sending)
             again = told(await client.call_tool("svc-upload-file", file))
-            assert (again["source_id"], again["replayed"]) == (first["source_id"], True)
-            error = refusal_of(await client.call_tool("svc-search", {"query": "x", "buckets": ["nowhere"]}))
-            assert (error["code"], error["request_id"][:4]) == ("bucket_not_found", "req_")
+            assert (again["source_id"], again["replayed"]) == (sent["source_id"], True)
 
     run(work)
     assert "Traceback" not in (installation.root / "mcp.err").read_text()
+    with installation.client() as client:
+        members = client.get("/v1/buckets/harbour/sources", params={"status": "all"}).json()["sources"]
+    assert [source["sha256"] for source in members if source["title"] == "The plan"] == [sha256(data).hexdigest()]
 
 
 def words_of_the_docs(folder: Path) -> list[str]:
     """The arguments that the page on MCP gives to hosts, with a folder that is here."""
     page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
-    (hosts,) = [
-        json.loads(fence) for fence in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if '"command"' in fence
-    ]
-    server = hosts["mcpServers"]["svc"]
+    fences = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (server,) = [json.loads(fence)["mcpServers"]["svc"] for fence in fences if '"command"' in fence]
     assert (server["command"], server["args"][:2]) == ("svc", ["mcp", "--allow"])
     return ["--allow", str(folder)]
 
 
-def test_two_agents_at_once_store_a_file_once(installation: Installation) -> None:
+def test_two_agents_at_once_store_a_file_once(shared_installation: Installation) -> None:
+    base_url, key = shared_installation.base_url, shared_installation.key
     files = [{"filename": f"{n}.md", "contentBase64": encoded(f"file {n}".encode())} for n in range(10)]
 
     async def send(client: Client) -> list[str]:
-        call = {"bucketSlugs": ["inbox"], "createMissingBuckets": True}
+        call = {"bucketSlugs": ["both"], "createMissingBuckets": True}
         results = [await client.call_tool("svc-upload-file", file | call) for file in files]
         return [told(result)["source_id"] for result in results]
 
     async def work() -> None:
-        async with (
-            http_client(installation.base_url, installation.key) as first,
-            http_client(installation.base_url, installation.key, "legacy") as second,
-        ):
+        async with http_client(base_url, key) as first, http_client(base_url, key, "legacy") as second:
             one, other = await asyncio.gather(send(first), send(second))
             assert one == other
 
     run(work)
-    with installation.client() as client:
-        members = client.get("/v1/buckets/inbox/sources", params={"status": "all"}).json()["sources"]
+    with shared_installation.client() as client:
+        members = client.get("/v1/buckets/both/sources", params={"status": "all"}).json()["sources"]
     assert len(members) == len(files)
+
+
+def test_standard_output_carries_the_protocol_alone(shared_installation: Installation) -> None:
+    """Whatever else there is to say: a setting that is not in force, a broken message."""
+    told_otherwise = Installation(shared_installation.root, SVC_LIMIT_TAGS="7")
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        "this is no message",
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "svc-list-buckets"}},
+    ]
+    with told_otherwise.spawn_svc("mcp", stdin=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write("".join(f"{json.dumps(message)}\n" for message in messages))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
+        out, err = process.communicate(timeout=60)
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert "buckets" in answers[1]["result"]["structuredContent"]
+    assert (out, process.returncode) == ("", 0)
+    assert "SVC_LIMIT_TAGS=7 is not in force" in err
 
 
 def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installation) -> None:
@@ -124,6 +144,15 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
     with installation.client() as client:
         make_bucket(client, "inbox")
         source_id = upload(client, "inbox", "notes.md", b"# Notes").json()["id"]
+
+    async def work() -> None:
+        async with stdio(installation) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await client.call_tool("svc-source-status", {"sourceId": source_id, "waitSeconds": 50})
+            assert told(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
+
+    run(work)
 
     waiting_for(installation, source_id).close()
     line = wait_until(lambda: call_in_log(installation), "the end of a call that nobody waits for", 10)
@@ -156,66 +185,6 @@ def call_in_log(installation: Installation) -> dict[str, Any] | None:
     lines = [json.loads(line) for line in installation.files.log.read_text().splitlines()]
     calls = [line["fields"] for line in lines if line.get("fields", {}).get("route") == "/mcp"]
     return dict(calls[-1]) if calls else None
-
-
-def test_an_upload_goes_on_after_a_kill_in_the_middle(make_installation: MakeInstallation) -> None:
-    """A large file is on its way: the client goes on with the next daemon, and the file is there once."""
-    installation = make_installation(**UNLIMITED)
-    installation.start()
-    data = random.Random(1).randbytes(8 * 1024 * 1024)
-    file = {"bucketSlugs": ["inbox"], "createMissingBuckets": True, "filename": "a.txt", "contentBase64": encoded(data)}
-
-    async def work() -> None:
-        async with stdio(installation) as client:
-            sending = asyncio.ensure_future(client.call_tool("svc-upload-file", file))
-            await asyncio.to_thread(wait_until, lambda: any(installation.files.parts.iterdir()), "the first bytes")
-            installation.kill()
-            source = told(await sending)
-            assert (source["size_bytes"], source["filename"]) == (len(data), "a.txt")
-
-    run(work)
-    with installation.client() as client:
-        (source,) = client.get("/v1/buckets/inbox/sources", params={"status": "all"}).json()["sources"]
-    assert (source["size_bytes"], source["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-
-
-def test_standard_output_carries_the_protocol_alone(make_installation: MakeInstallation) -> None:
-    """Whatever else there is to say: a daemon that is started, settings that are not in force, a broken message."""
-    installation = make_installation()
-    installation.root.mkdir(parents=True)
-    with installation.spawn_svc("mcp", stdin=subprocess.PIPE) as process:
-        assert process.stdin and process.stdout and process.stderr
-        messages = [
-            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
-            {"jsonrpc": "2.0", "method": "notifications/initialized"},
-            "this is no message",
-            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "svc-list-buckets"}},
-        ]
-        process.stdin.write("".join(f"{json.dumps(message)}\n" for message in messages))
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(2)]
-        out, err = process.communicate(timeout=30)
-    assert [answer["id"] for answer in answers] == [1, 2]
-    assert answers[1]["result"]["structuredContent"]["buckets"] == []
-    assert (out, process.returncode) == ("", 0)
-    assert "starting the daemon" in err
-
-
-def test_a_call_that_is_given_up_keeps_nobody_else_waiting(installation: Installation) -> None:
-    for child in process_tree(installation.pid or 0)[1:]:
-        child.suspend()
-
-    async def work() -> None:
-        async with stdio(installation) as client:
-            file = {"bucketSlugs": ["inbox"], "createMissingBuckets": True, "filename": "a.md", "contentBase64": "eA=="}
-            source_id = told(await client.call_tool("svc-upload-file", file))["source_id"]
-            wait = {"sourceId": source_id, "waitSeconds": 50}
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.5):
-                    await client.call_tool("svc-source-status", wait)
-            assert told(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
-
-    run(work)
 
 
 def test_the_daemon_and_its_commands_load_no_library_of_mcp(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from svc_daemon.core import api_keys
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.tool_callers import HEAD, Caller, post, without_library
+from tests.api.tool_callers import HEAD, Caller, post, refused, without_library
 from tests.tools import NAMES, encoded, see_the_whole_job
 
 FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
@@ -141,7 +141,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
     ],
 )
 def test_wrong_arguments_are_named(shared: Daemon, tool: str, arguments: dict[str, Any], path: str) -> None:
-    error = Caller(shared).refuse(tool, **arguments)
+    error = refused(shared, tool, **arguments)
     assert (error["code"], [each["path"] for each in error["details"]["errors"]]) == ("invalid_request", [path])
     assert shared.members(status="all") == []
 
@@ -161,8 +161,7 @@ def test_wrong_arguments_are_named(shared: Daemon, tool: str, arguments: dict[st
     ],
 )
 def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon, arguments: dict[str, Any], code: str) -> None:
-    answer = post(shared, "svc-upload-file", **arguments)
-    assert json.loads(answer.json()["result"]["content"][0]["text"])["error"]["code"] == code
+    assert refused(shared, "svc-upload-file", **arguments)["code"] == code
     assert shared.members(status="all") == []
 
 

@@ -79,3 +79,10 @@ def post(daemon: Daemon, tool: str, *, key: str | None = None, **arguments: Any)
     params = {"name": tool, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return daemon.ask("POST", "/mcp", key=key, content=json.dumps(message), headers=HEAD)
+
+
+def refused(daemon: Daemon, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The error of a bare call."""
+    answer = post(daemon, tool, **arguments)
+    assert answer.status_code == 200, answer.text
+    return refusal_of(CallToolResult.model_validate(answer.json()["result"]))
