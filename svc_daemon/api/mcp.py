@@ -212,7 +212,7 @@ class Routes:
             # The API judges what a key may be made of; here it only has to come through.
             sent.append((headers.IDEMPOTENCY_KEY.lower().encode(), call.idempotency_key.encode("utf-8", "replace")))
         body = b"" if call.body is None else json.dumps(call.body).encode()
-        answer = await self._ask(call.method, unquote(call.path), urlencode(call.query), sent, body)
+        answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
         replayed = Headers(raw=answer.head).get(headers.IDEMPOTENT_REPLAYED) == "true"
         return Answer(json.loads(answer.body), is_replay=replayed)
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 
 from svc_daemon.wire.requests import RequestBody
@@ -24,6 +24,14 @@ class Arguments(RequestBody):
     model_config = ConfigDict(
         strict=False, alias_generator=to_camel, populate_by_name=True, json_schema_extra=_leave_out_nulls
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_team(cls, fields: Any) -> Any:
+        """As everywhere in the API; other names that a tool doesn't know are passed over."""
+        if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
+            raise ValueError("The team follows from the API key; team_id is not accepted.")
+        return fields
 
 
 class Result(BaseModel):

@@ -11,7 +11,7 @@ import json
 from base64 import b64decode
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tools.arguments import Arguments
@@ -59,6 +59,13 @@ class FileGiven(Arguments):
     title: str | None = Field(None, description="Title that search results show; the file name without one.")
     tags: list[str] = Field(default_factory=list, description="Up to 20 tags that a search can ask for.")
     metadata: Json = Field(default_factory=dict, description="Facts about the file that a search can filter by.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_webhook(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and "webhook" in fields:
+            raise ValueError("Uploads have no webhook; ask svc-source-status.")
+        return fields
 
     def description(self, file: File) -> Json:
         """The fields of a create; what is not set is not sent."""

@@ -94,7 +94,9 @@ def part(text: str) -> str:
 def refused(*errors: tuple[str, str]) -> CallFailed:
     """`invalid_request` about arguments, each a dotted path and a message; at least one."""
     path, message = errors[0]
-    sentence = f"{path}: {message}" if len(errors) == 1 else f"{len(errors)} arguments are not valid."
+    sentence = (
+        f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."
+    )
     listed = [{"path": path, "message": message} for path, message in errors]
     return CallFailed(
         {"code": ErrorCode.INVALID_REQUEST, "message": sentence, "retryable": False, "details": {"errors": listed}}
