@@ -37,7 +37,8 @@ The life of an upload
  8. One transaction makes the source `active` and its bucket syncs due.
  9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active. That is
     the moment of `ready`; a source that this one replaces leaves the bucket in the same commit.
-10. `operations.searches` asks the index, then keeps only what the state says is there, in one snapshot.
+10. `operations.searches` asks the index, within what key, request and the agent's policy have in common
+    (`operations.scopes`), then keeps only what the state says is there, in one snapshot.
 
 When a worker wakes is listed in `workers`.
 

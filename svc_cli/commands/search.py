@@ -44,8 +44,10 @@ def search(
     # An agent has buckets of its own; the one of the settings would cut it down unasked.
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
+    most = call.settings.find("search.k", k)
     options: dict[str, Any] = {
-        "max_num_results": call.settings.get("search.k", k),
+        # Unasked, the agent's policy says how many.
+        **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),
         **({"buckets": buckets} if buckets else {}),

@@ -79,6 +79,7 @@ FORM = {
 }
 FIND = {
     "q": "The query.",
+    "agent": "A model id, such as svc-agent.",
     "buckets": "Ids or slugs.",
     "max_num_results": "1 to {search_results}.",
     "mode": "hybrid, keyword or semantic.",
@@ -255,7 +256,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
-             query=FIND, errors=SEARCH),
+             query=FIND, errors=(*SEARCH, *AGENTS)),
 
     Endpoint("POST", "/v1/responses", responses.create, "Answer a question, as OpenAI's Responses do",
              {200: responding.Response}, body=responding.ResponseCreate, streams=True, errors=ANSWER),

@@ -43,8 +43,9 @@ def _fields(request: Request) -> dict[str, Any]:
     fields: dict[str, Any] = {"query": query.get("q", "")}
     if "buckets" in query:
         fields["buckets"] = query.getlist("buckets")
-    if "mode" in query:
-        fields["mode"] = query["mode"]
+    for name in ("agent", "mode"):
+        if name in query:
+            fields[name] = query[name]
     if "max_num_results" in query:
         fields["max_num_results"] = whole_number(query["max_num_results"])
     if "explain" in query:

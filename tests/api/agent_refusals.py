@@ -24,7 +24,7 @@ def spoils(code: ErrorCode) -> Callable[[Spoiler], Spoiler]:
 
 
 def _using(call: Call, model: str) -> Call:
-    """The call about this model, wherever it names one; a search in the query string means the default one."""
+    """The call about this model, wherever it names one."""
     if "model" in call.places:
         return call.at(model=model)
     if "agent_id" in call.places:
@@ -34,7 +34,7 @@ def _using(call: Call, model: str) -> Call:
     if is_openai_path(call.path):
         return call.sending(model=model)
     if call.method == "GET":
-        return call.but(params={"q": "umber quay"})
+        return call.asking(agent=model)
     return call.sending(models=[model]) if call.path == "/v1/keys" else call.sending(agent=model)
 
 

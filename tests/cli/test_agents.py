@@ -76,6 +76,10 @@ def test_a_search_goes_by_the_agent_that_is_named(
     for agent in ("seller", "svc-agent:seller", "svc-rag-agent:seller"):
         page = here("search", "umber", "--agent", agent, "--json").json
         assert [result["filename"] for result in page["data"]] == ["prices.txt"]
+    assert here("agent", "set", "seller", "-b", "prices", "-b", "handbook", "--top-k", "1").exit == 0
+    for words, results in ((), 1), (("-k", "2"), 2):
+        assert len(here("search", "umber", "--agent", "seller", "--json", *words).json["data"]) == results
+    assert here("agent", "set", "seller", "-b", "prices").exit == 0
     monkeypatch.setenv("SVC_BUCKET", "handbook")
     assert len(here("search", "umber", "--agent", "seller", "--json").json["data"]) == 1
     left_out = here("search", "umber", "--agent", "seller", "-b", "handbook")
