@@ -205,6 +205,13 @@ def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon, poli
         filled.write(lambda connection: connection.execute(breaking, (policy, filled.team_id)))
         assert names(filled) == names(filled, agent="svc-agent") == names(filled, agent="svc-rag-agent") == set()
         assert names(filled, agent="svc-agent", buckets=["first"]) == set()
+        for model in ("svc-agent", "svc-rag-agent"):
+            told = body_of(
+                filled.ask("POST", "/v1/responses", json={"model": model, "input": "What of the grey stone?"})
+            )
+            assert (told["model"], told["grounded"], told["sources"]) == (model, False, [])
+    told = body_of(filled.ask("POST", "/v1/responses", json={"model": "svc-agent", "input": "What of the grey stone?"}))
+    assert told["grounded"]
 
 
 def test_a_default_agent_that_was_taken_away_finds_nothing(filled: Daemon) -> None:
