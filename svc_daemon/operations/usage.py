@@ -23,7 +23,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
     Raises `rag_quota_exceeded`.
     """
     period = _period(context, team_id)
-    used, limit = used_answers(context, team_id), context.limits.answers_per_month
+    used, limit = _total(context, period), context.limits.answers_per_month
     if limit and used >= limit:
         raise ServiceError(
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
@@ -40,10 +40,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
 
 def used_answers(context: Context, team_id: str) -> int:
     """Answers and searches of the team in this month, those that are under way too."""
-    period = _period(context, team_id)
-    if period not in context.tallies.totals:
-        context.tallies.totals[period] = context.look(lambda connection: find_answers(connection, *period))
-    return context.tallies.totals[period]
+    return _total(context, _period(context, team_id))
 
 
 async def tell_usage(context: Context) -> None:
@@ -61,6 +58,12 @@ async def tell_usage(context: Context) -> None:
     except Exception:
         context.tallies.give_back(untold)
         raise
+
+
+def _total(context: Context, period: Period) -> int:
+    if period not in context.tallies.totals:
+        context.tallies.totals[period] = context.look(lambda connection: find_answers(connection, *period))
+    return context.tallies.totals[period]
 
 
 def _period(context: Context, team_id: str) -> Period:

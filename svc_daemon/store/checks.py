@@ -210,7 +210,13 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 def check_agents(connection: Connection) -> Iterator[Problem]:
     """Agents that retrieve nothing since nobody can say what they may: their policy is broken, or they are gone."""
     for team_id in list_team_ids(connection):
-        for agent in list_agents(connection, team_id):
+        try:
+            agents = list_agents(connection, team_id)
+        except sqlite3.OperationalError as error:
+            # Such as a text that is not UTF-8.
+            yield Problem("I15", f"the agents of {team_id} can't be read: {error}", about={"team_id": team_id})
+            continue
+        for agent in agents:
             if agent.policy_fault is not None:
                 what = "it" if agent.created_at == "" else "its stored policy"
                 told = f"agent {agent.id} of {team_id} retrieves nothing: {what} {agent.policy_fault}"

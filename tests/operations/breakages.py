@@ -102,6 +102,12 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         "agent default of {team} retrieves nothing: its stored policy has bucket_ids that are no list of bucket ids",
         False,
     ),
+    "policy without letters": (
+        lambda w: w.sql("UPDATE agents SET policy = CAST(x'FF' AS TEXT)"),
+        "I15",
+        "the agents of {team} can't be read",
+        False,
+    ),
     "default agent taken away": (
         lambda w: w.sql("DELETE FROM agents"),
         "I15",
