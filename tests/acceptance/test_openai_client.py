@@ -1,0 +1,247 @@
+"""OpenAI's own Python client drives a real daemon: models, answers plain and streamed, errors as its exceptions."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import openai
+import pytest
+from openai.types.chat import ChatCompletionMessageParam
+
+from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.installations import Installation
+from tests.conftest import UNLIMITED
+from tests.llm.chats import chatting, chunk, streaming
+from tests.samples import make_pdf
+
+PAGES = [
+    "Welcome to the harbour. This handbook tells how we work together.",
+    "Working hours are flexible. The core time is from ten to three.",
+    "Full-time employees get 30 days of vacation a year. Requests go to the harbour master.",
+]
+QUESTION = "How many vacation days do full-time employees get?"
+ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
+QUOTE = "Full-time employees get 30 days of vacation a year."
+MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
+
+
+@pytest.fixture(scope="module")
+def knowing(shared_installation: Installation) -> Installation:
+    """A daemon that has read a PDF of three pages."""
+    teach(shared_installation)
+    return shared_installation
+
+
+def teach(installation: Installation) -> None:
+    with installation.client() as http:
+        make_bucket(http, "handbook")
+        make_bucket(http, "empty")
+        source = upload(http, "handbook", "handbook.pdf", make_pdf(PAGES)).json()
+        assert wait_ended(http, source["id"])["ready"]
+
+
+@contextmanager
+def client_of(installation: Installation, key: str = "", retries: int = 0) -> Iterator[tuple[openai.OpenAI, list[str]]]:
+    """OpenAI's client, and the path of each request that it sends."""
+    sent: list[str] = []
+    http = openai.DefaultHttpxClient(
+        trust_env=False, event_hooks={"request": [lambda request: sent.append(request.url.path)]}
+    )
+    base_url = f"{installation.base_url}/v1"
+    with openai.OpenAI(
+        base_url=base_url, api_key=key or installation.key, max_retries=retries, http_client=http
+    ) as client:
+        yield client, sent
+
+
+@pytest.fixture
+def client(knowing: Installation) -> Iterator[openai.OpenAI]:
+    with client_of(knowing) as (client, _):
+        yield client
+
+
+def grounded(answer: Any) -> tuple[bool, list[tuple[str, int, str]]]:
+    """What is added to OpenAI's answers: file, page and quote of each source."""
+    return answer.grounded, [(each["filename"], each["location"]["page"], each["quote"]) for each in answer.sources]
+
+
+SUPPORTED = (True, [("handbook.pdf", 3, QUOTE)])
+
+
+def test_models(client: openai.OpenAI) -> None:
+    assert "svc-agent" in [model.id for model in client.models.list()]
+    assert client.models.retrieve("svc-rag-agent").id == "svc-rag-agent"
+
+
+def test_a_response(client: openai.OpenAI) -> None:
+    answer = client.responses.create(model="svc-agent", input=QUESTION)
+    assert answer.output_text == ANSWER
+    assert grounded(answer) == SUPPORTED
+    assert (answer.status, answer.model) == ("completed", "svc-agent")
+    assert answer._request_id is not None
+    message = answer.output[0]
+    assert message.type == "message"
+    part = message.content[0]
+    assert part.type == "output_text"
+    (citation,) = part.annotations
+    assert citation.type == "file_citation"
+    assert (citation.filename, ANSWER[citation.index :]) == ("handbook.pdf", "[1]")
+
+
+def test_a_streamed_response(client: openai.OpenAI) -> None:
+    with client.responses.create(model="svc-rag-agent", input=QUESTION, stream=True) as stream:
+        events = list(stream)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == ANSWER
+    last = events[-1]
+    assert last.type == "response.completed"
+    assert last.response.model == "svc-rag-agent"
+    assert grounded(last.response) == SUPPORTED
+
+
+def test_the_clients_own_reading_of_a_streamed_response(client: openai.OpenAI) -> None:
+    with client.responses.stream(model="svc-agent", input=QUESTION) as stream:
+        kinds = [event.type for event in stream]
+        answer = stream.get_final_response()
+    assert "response.output_text.annotation.added" in kinds
+    assert answer.output_text == ANSWER
+    assert grounded(answer) == SUPPORTED
+
+
+def test_a_chat(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(model="svc-agent", messages=MESSAGES)
+    assert answer.choices[0].message.content == ANSWER
+    assert answer.choices[0].finish_reason == "stop"
+    assert grounded(answer) == SUPPORTED
+    assert answer.usage is not None
+    assert answer.usage.total_tokens > 0
+
+
+def test_a_streamed_chat(client: openai.OpenAI) -> None:
+    with client.chat.completions.create(
+        model="svc-agent", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
+    ) as stream:
+        *chunks, ended, usage = list(stream)
+    assert "".join(each.choices[0].delta.content or "" for each in chunks) == ANSWER
+    assert ended.choices[0].finish_reason == "stop"
+    assert grounded(ended) == SUPPORTED
+    assert usage.usage is not None
+
+
+def test_the_clients_own_reading_of_a_streamed_chat(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(model="svc-agent", messages=MESSAGES) as stream:
+        answer = stream.get_final_completion()
+    message = answer.choices[0].message
+    assert message.content == ANSWER
+    assert [annotation.to_dict()["file_id"] for annotation in message.annotations or []] != []
+
+
+def test_the_client_for_asyncio(knowing: Installation) -> None:
+    async def ask() -> str:
+        async with (
+            openai.AsyncOpenAI(
+                base_url=f"{knowing.base_url}/v1",
+                api_key=knowing.key,
+                http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+            ) as client,
+            client.responses.stream(model="svc-agent", input=QUESTION) as stream,
+        ):
+            return (await stream.get_final_response()).output_text
+
+    assert asyncio.run(ask()) == ANSWER
+
+
+def test_a_question_about_nothing_in_the_buckets(client: openai.OpenAI) -> None:
+    answer = client.responses.create(model="svc-agent", input="Which walrus won the chess tournament?")
+    assert grounded(answer) == (False, [])
+
+
+FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str | None]] = [
+    ("", {"model": "gpt-9"}, openai.NotFoundError, "model_not_found", None),
+    ("", {"model": "svc-agent:nobody"}, openai.NotFoundError, "agent_not_found", None),
+    ("", {"input": " "}, openai.BadRequestError, "invalid_request", "input"),
+    ("", {"temperature": "hot"}, openai.BadRequestError, "invalid_request", "temperature"),
+    ("", {"previous_response_id": "resp_1"}, openai.BadRequestError, "invalid_request", "previous_response_id"),
+    ("", {"extra_body": {"buckets": ["empty"]}}, openai.ConflictError, "bucket_store_indexing_pending", None),
+    ("sk-nobody", {}, openai.AuthenticationError, "invalid_project_key", None),
+    ("reader", {}, openai.PermissionDeniedError, "forbidden_project_key", None),
+]
+
+
+@pytest.fixture(scope="module")
+def reader(knowing: Installation) -> str:
+    """A key that may search and not ask."""
+    with knowing.client() as http:
+        made = http.post("/v1/keys", json={"name": "reader", "capabilities": ["knowledge:search"]})
+    return str(made.json()["key"])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(("key", "fields", "kind", "code", "param"), FAILING)
+def test_errors_are_its_exceptions(
+    knowing: Installation,
+    reader: str,
+    key: str,
+    fields: dict[str, Any],
+    kind: type[openai.APIStatusError],
+    code: str,
+    param: str | None,
+    streams: bool,
+) -> None:
+    asked = {"model": "svc-agent", "input": QUESTION, "stream": streams, **fields}
+    with client_of(knowing, reader if key == "reader" else key) as (client, _), pytest.raises(kind) as failed:
+        client.responses.create(**asked)
+    error = failed.value
+    assert type(error) is kind
+    assert (error.code, error.param) == (code, param)
+    assert str(error.request_id).startswith("req_")
+
+
+def test_nothing_is_stored_that_could_be_retrieved(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve("resp_1")
+
+
+def test_a_quota_that_is_used_up_is_not_tried_again(knowing: Installation, tmp_path: Any) -> None:
+    installation = Installation(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1", **UNLIMITED)
+    installation.start()
+    try:
+        teach(installation)
+        with client_of(installation, retries=5) as (client, sent):
+            client.responses.create(model="svc-agent", input=QUESTION)
+            with pytest.raises(openai.RateLimitError) as refused:
+                client.responses.create(model="svc-agent", input=QUESTION)
+            with pytest.raises(openai.RateLimitError):
+                client.chat.completions.create(model="svc-agent", messages=MESSAGES)
+        assert (refused.value.code, refused.value.type) == ("rag_quota_exceeded", "insufficient_quota")
+        assert sent == ["/v1/responses", "/v1/responses", "/v1/chat/completions"]
+    finally:
+        installation.clear()
+
+
+def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_it(tmp_path: Any) -> None:
+    halfway = streaming(chunk("Full-time employees get"))
+    failing = streaming(b"", status=500)
+    with chatting(failing, failing, halfway) as server:
+        installation = Installation(
+            tmp_path / "writing", SVC_LLM_BASE_URL=server.url("/v1"), SVC_LLM_MODEL="small", **UNLIMITED
+        )
+        installation.start()
+        try:
+            teach(installation)
+            with client_of(installation) as (client, _), pytest.raises(openai.InternalServerError) as failed:
+                client.responses.create(model="svc-agent", input=QUESTION)
+            assert failed.value.code == "answer_failed"
+            with client_of(installation, retries=1) as (client, sent):
+                with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
+                    kinds = [event.type for event in stream]
+                assert (kinds[-2:], len(sent)) == (["error", "response.failed"], 2)
+                with (
+                    client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as chat,
+                    pytest.raises(openai.APIError, match="in the middle") as told,
+                ):
+                    list(chat)
+            assert told.value.code == "answer_failed"
+        finally:
+            installation.clear()
