@@ -128,6 +128,12 @@ def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, fla
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
         return replace(found, is_named=found.is_named or flags.name is not None)
+    other = find_mapping(known, None, flags.name, flags.bucket) if flags.name else None
+    if other is not None:
+        raise UsageError(
+            f"The mapping {other.name!r} is of {other.folder}, not of {folder}.",
+            hint="leave the folder out, or give another --name.",
+        )
     name, bucket = flags.name or name_of(folder.resolve()), call.bucket(flags.bucket)
     mapping = Mapping(name=name, folder=folder.resolve(), bucket=bucket, is_named=flags.name is not None)
     refuse_overlaps([*known, mapping], str(call.settings.project_file or "svc"))

@@ -34,7 +34,7 @@ def project() -> Path:
     ("words", "told"),
     [
         (("docs",), "Several mappings are meant: docs into handbook, public into public."),
-        (("other", "--name", "docs"), "two mappings into handbook are named 'docs'"),
+        (("other", "--name", "docs"), "The mapping 'docs' is of "),
         (("docs/deep",), "the mappings 'docs' and 'deep' into handbook overlap"),
         (("docs", "--name", "third"), "the mappings 'docs' and 'third' into handbook overlap"),
     ],
