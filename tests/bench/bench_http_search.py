@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.acceptance.calls import list_sources, make_bucket, upload
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import process_tree, wait_until
 from tests.bench.installations import running_daemon
 from tests.bench.loads import run_requests
 from tests.bench.machines import report
@@ -67,6 +67,8 @@ class Bench:
     client: httpx.Client
     base_url: str
     key: str
+    #: The daemon's.
+    pid: int
     #: The file that lets the embeddings server rest.
     resting: Path
 
@@ -94,8 +96,15 @@ class Bench:
             run_requests(self.base_url, 1, [self._request(bucket, mode, query) for query in asked[:WARM]], 200)
             requests = [self._request(bucket, mode, query) for query in asked[WARM:]]
             for clients in options.clients:
-                figures[f"{mode}, {clients} clients"] = run_requests(self.base_url, clients, requests, 200).figures()
+                before_s = self._processor_s()
+                load = run_requests(self.base_url, clients, requests, 200)
+                # Of the daemon, for each search: what a busy machine doesn't change much.
+                processor_ms = (self._processor_s() - before_s) / len(requests) * 1000
+                figures[f"{mode}, {clients} clients"] = load.figures() | {"processor_ms": round(processor_ms, 2)}
         return figures
+
+    def _processor_s(self) -> float:
+        return sum(sum(process.cpu_times()[:2]) for process in process_tree(self.pid))
 
     def _request(self, bucket: str, mode: str, query: str) -> bytes:
         body = json.dumps({"query": query, "buckets": [bucket], "mode": mode}).encode()
@@ -114,7 +123,7 @@ def _searched(folder: Path) -> Iterator[Bench]:
         url = stack.enter_context(serving_vectors(resting))
         embedding = {"SVC_EMBED_BASE_URL": url, "SVC_EMBED_MODEL": "random"}
         daemon = stack.enter_context(running_daemon(folder, **embedding))
-        yield Bench(stack.enter_context(daemon.client()), daemon.base_url, daemon.key, resting)
+        yield Bench(stack.enter_context(daemon.client()), daemon.base_url, daemon.key, daemon.pid or 0, resting)
 
 
 def _is_embedded(client: httpx.Client, bucket: str) -> bool:
