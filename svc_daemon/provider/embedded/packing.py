@@ -13,8 +13,8 @@ from svc_daemon.provider.errors import ProviderFailed
 ZLIB_LEVEL = 1
 #: Characters of text in one piece.
 PIECE_CHARACTERS = 1_000_000
-#: Chunks that one transaction writes or removes, with some 2 KB of log each. More documents at a time than there are
-#: workers don't come, so that the log stays far under its 64 MB.
+#: Chunks that one transaction writes or removes, with some 2 KB of log each and as much for a vector. More documents at
+#: a time than there are workers don't come, so that the log stays far under its 64 MB.
 SLICE_CHUNKS = 1000
 
 #: Stands behind each heading of a path: the unit separator, which no text that people read has.

@@ -12,8 +12,8 @@ from svc_daemon.provider.embedded.memberships import distinct
 from svc_daemon.provider.embedded.signs import Place, SignsCache
 from svc_daemon.provider.errors import ProviderFailed
 
-#: Chunks that are chosen by signs and then measured in full. Among 11,429 abstracts embedded by MiniLM, 500 hold all of
-#: the 10 nearest and 97 of the nearest 100, 200 hold 9.97 and 86; a page of a hybrid search keeps 98 % of its hits.
+#: Chunks that are chosen by signs and then measured in full, unless more are wanted. Of 11,429 abstracts embedded by
+#: MiniLM they are 99.9 % of the 10 nearest and 96 % of the nearest 100; nDCG@10 of a hybrid search stays within 0.0003.
 MEASURED = 400
 
 
@@ -30,7 +30,7 @@ class Meaning:
 
     def rank(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[tuple[int, float]]:
         """Up to `count` chunks within the query's buckets and sources, nearest first, each with its cosine, above 0."""
-        measured = self.measure(connection, self._choose(connection, query))
+        measured = self.measure(connection, self._choose(connection, query, max(count, MEASURED)))
         near = [(key, cosine) for key, cosine in measured.items() if cosine > 0]
         return nsmallest(count, near, key=lambda item: (-item[1], item[0]))
 
@@ -51,7 +51,7 @@ class Meaning:
     def match(self, rank: int | None, cosine: float) -> SemanticMatch:
         return SemanticMatch(rank=rank, cosine=cosine, model=self.vector.model)
 
-    def _choose(self, connection: sqlite3.Connection, query: SearchQuery) -> list[int]:
+    def _choose(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[int]:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
         (wanted,) = arrays.pack_signs([self.vector.values])
@@ -60,8 +60,8 @@ class Meaning:
         for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
             signs = self.cache.at(connection, Place(self.index, self.model_key, bucket_id))
             if signs is not None:
-                parts.append(arrays.nearest(signs, wanted, MEASURED, document_keys, self.check))
-        return arrays.merge(parts, MEASURED) if parts else []
+                parts.append(arrays.nearest(signs, wanted, count, document_keys, self.check))
+        return arrays.merge(parts, count) if parts else []
 
 
 def find_meaning(
