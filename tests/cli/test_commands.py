@@ -44,6 +44,8 @@ def _words(finished: Finished, *expected: str) -> None:
 def test_search_names_file_lines_headings_and_pages(here: RunSvc) -> None:
     _words(here("search", "cobalt rule", "-b", "handbook"), "leave.md", "line", "Leave > Parents", "ninety days")
     _words(here("search", "umber plan", "-b", "handbook"), "plan.pdf", "page 2")
+    explained = here("search", "cobalt rule", "-b", "handbook", "-k", "1", "--explain")
+    _words(explained, "found by", "bm25", "covers 100% of the query", "- cobalt", "in text")
 
 
 def test_search_takes_its_bucket_from_the_settings(here: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
