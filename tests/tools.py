@@ -13,7 +13,14 @@ from mcp_types import CallToolResult, TextContent
 
 from tests.samples import make_pdf
 
-NAMES = {"svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-source-status", "svc-list-buckets"}
+NAMES = {
+    "svc-upload-file",
+    "svc-upload-files-batch",
+    "svc-search",
+    "svc-ask",
+    "svc-source-status",
+    "svc-list-buckets",
+}
 #: Three pages; what is asked about stands on the last.
 PAGES = (
     "The harbour of Hexley was dug in the year 1802 by men of the parish.",
@@ -72,7 +79,7 @@ def refusal_of(result: CallToolResult) -> dict[str, Any]:
 
 
 async def see_the_whole_job(client: Client) -> None:
-    """List the tools, upload a PDF, wait, search, and get a citation with its page."""
+    """List the tools, upload a PDF, wait, search, ask, and get a citation with its page each time."""
     assert {tool.name for tool in (await client.list_tools()).tools} >= NAMES
     call = client.call_tool
     file = {"bucketSlugs": ["harbour"], "createMissingBuckets": True, "filename": "harbour.pdf", "contentBase64": pdf()}
@@ -84,5 +91,11 @@ async def see_the_whole_job(client: Client) -> None:
     assert (best["source_id"], best["page"], best["citation"]) == (source_id, PAGE, f"harbour.pdf, page {PAGE}")
     assert "leaves Hexley at seven" in best["passage"]
     assert text_of(found).startswith(f"[1] harbour.pdf, page {PAGE} ")
+    asked = await call("svc-ask", {"question": QUESTION})
+    answer = told(asked)
+    (cited,) = answer["citations"]
+    assert (answer["grounded"], cited["source_id"], cited["page"]) == (True, source_id, PAGE)
+    assert cited["quote"] in PAGES[PAGE - 1]
+    assert f"[1] harbour.pdf, page {PAGE} " in text_of(asked)
     (bucket,) = told(await call("svc-list-buckets", {}))["buckets"]
     assert (bucket["slug"], bucket["retrievable"]) == ("harbour", 1)

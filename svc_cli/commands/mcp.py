@@ -41,9 +41,7 @@ def mcp(
     # Whoever waits for a line on standard input can't be interrupted; nothing is lost by an end at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with LocalService(call.client, folders) as service:
-        server = servers.build_server(
-            servers.list_tools(takes_paths=bool(folders)), lambda tool, arguments: tool.call(service, arguments)
-        )
+        server = servers.build_server(servers.list_tools(takes_paths=bool(folders)), service.run)
         try:
             asyncio.run(servers.serve_stdio(server))
         except ExceptionGroup as failed:

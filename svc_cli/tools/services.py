@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from svc_cli.client.api import Client
@@ -18,6 +18,8 @@ from svc_cli.client.contents import BytesContent
 from svc_cli.client.transport import Request
 from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.tools.folders import Folders
+from svc_daemon.wire.tools.arguments import Result
+from svc_daemon.wire.tools.catalogue import Tool
 from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
 
 T = TypeVar("T")
@@ -44,6 +46,13 @@ class LocalService:
                 self._client.stop()
             self._open.close()
 
+    async def run(self, tool: Tool, arguments: dict[str, Any]) -> Result:
+        """Run a tool; raises CallFailed."""
+        try:
+            return await tool.call(self, arguments)
+        except SvcError as error:  # an answer that lacks a field
+            raise failure(error) from error
+
     async def call(self, call: Call) -> Answer:
         """Make a call; raises CallFailed."""
         request = Request(
@@ -52,6 +61,7 @@ class LocalService:
             params=call.query,
             json=call.body,
             idempotency_key=call.idempotency_key,
+            silence_s=call.silence_s,
             # All that carry a key here are.
             is_create=call.idempotency_key is not None,
         )

@@ -10,7 +10,6 @@ The library is an extra, takes longer to import than the whole daemon does, and 
 import asyncio
 import json
 import logging
-from collections.abc import Coroutine
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from svc_daemon.api.bodies import refuse_other_types, stream_bytes
+from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import caller, context_of
 from svc_daemon.api.request_ids import Header, request_id_of
@@ -88,7 +88,7 @@ class Door:
                 server, _plain(scope), _Body(message).receive, send, max_bytes=message_bytes(limits)
             )
             async with self._large if message.size_bytes > limits.json_bytes else nullcontext():
-                await _until_gone(answering, receive)
+                await until_gone(receive, answering)
         finally:
             await message.discard()
 
@@ -117,25 +117,6 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
     except Exception as error:
         logger.exception("unexpected %s in %s", type(error).__name__, tool.name)
         raise routes.failure(service_error(error)) from error
-
-
-async def _until_gone(answering: Coroutine[Any, Any, None], receive: Receive) -> None:
-    """Answer, unless the client goes away first: nobody waits for the rest then."""
-    answer = asyncio.create_task(answering)
-    gone = asyncio.create_task(_wait_for_end(receive))
-    try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        answer.cancel()
-        gone.cancel()
-        await asyncio.gather(answer, gone, return_exceptions=True)
-    if not answer.cancelled():
-        answer.result()
-
-
-async def _wait_for_end(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _plain(scope: Scope) -> Scope:

@@ -231,3 +231,18 @@ def test_buckets_are_listed_page_by_page(tools: Caller) -> None:
     assert (len(first["buckets"]), first["has_more"]) == (1, True)
     rest = tools.tell("svc-list-buckets", after=first["last_id"])
     assert {bucket["slug"] for bucket in (*first["buckets"], *rest["buckets"])} == {"inbox", "second"}
+
+
+def test_a_question_that_no_file_answers_is_not_grounded(working: Daemon) -> None:
+    tools = Caller(working)
+    source_id = tools.upload(NOTES)["source_id"]
+    tools.tell("svc-source-status", sourceId=source_id, waitSeconds=30)
+    asked = tools.call("svc-ask", question="Who flew the zeppelin over Garrowby?", buckets=["inbox"])
+    assert (told(asked)["grounded"], told(asked)["citations"]) == (False, [])
+    assert "Not grounded" in text_of(asked)
+
+
+def test_an_unknown_agent_is_told_with_the_services_own_error(tools: Caller) -> None:
+    for tool in ({"tool": "svc-ask", "question": "why"}, {"tool": "svc-search", "query": "why"}):
+        assert tools.refuse(**tool, agent="svc-agent:nobody")["code"] == "agent_not_found"
+        assert tools.refuse(**tool, agent="gpt-4")["code"] == "model_not_found"

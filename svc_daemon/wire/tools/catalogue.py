@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from svc_daemon.wire.tools import batches, buckets, files, searches, sources
+from svc_daemon.wire.tools import answers, batches, buckets, files, searches, sources
 from svc_daemon.wire.tools.arguments import Arguments, Result, schema_of_arguments, schema_of_result
 from svc_daemon.wire.tools.services import Service, refused_fields
 
@@ -15,8 +15,9 @@ Json = dict[str, Any]
 #: What a model is told of the service as a whole.
 INSTRUCTIONS = (
     "svc keeps files in buckets and finds passages in them. Uploading returns at once, before a file can be searched: "
-    "ask svc-source-status with waitSeconds until it is ready. Search with svc-search and cite each passage by its "
-    "`citation`, which has file and page. Errors carry a code; where `retryable` is true, call again a little later."
+    "ask svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
+    "svc-ask, and cite by `citation`, which has file and page. Errors carry a code; where `retryable` is true, call "
+    "again a little later."
 )
 
 
@@ -80,11 +81,23 @@ TOOLS = (
         title="Search",
         description=(
             "Find the passages that fit a query best, each with its text and with the file, page or lines to cite it "
-            "by. Searches every bucket in reach unless some are named."
+            "by. Searches what the default agent searches, usually every bucket, unless buckets are named."
         ),
         arguments=searches.Search,
         result=searches.Passages,
         run=searches.search,
+        reads_only=True,
+    ),
+    Tool(
+        name="svc-ask",
+        title="Ask",
+        description=(
+            "Answer a question out of the stored files, with the quotes that the answer rests on and the file and page "
+            "of each. Where `grounded` is false, the files don't answer it: say so instead of guessing."
+        ),
+        arguments=answers.Ask,
+        result=answers.Answered,
+        run=answers.ask,
         reads_only=True,
     ),
     Tool(

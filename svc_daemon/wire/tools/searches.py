@@ -14,9 +14,7 @@ class Search(Arguments):
     """Arguments of `svc-search`."""
 
     query: str = Field(description="What to find, in words or as a question.")
-    buckets: list[str] = Field(
-        default_factory=list, description="Only in these buckets, by slug or id; without it, in all that are in reach."
-    )
+    buckets: list[str] = Field(default_factory=list, description="Only in these buckets, by slug or id.")
     agent: str = Field("", description="A model id, such as svc-agent:support: search what this agent searches.")
     source_ids: list[str] = Field(default_factory=list, description="Only in these sources (src_…).")
     tags: list[str] = Field(default_factory=list, description="Only sources that carry every one of these tags.")

@@ -23,6 +23,8 @@ class Call:
     body: Mapping[str, Any] | None = None
     #: Every create has one, so that it can be made again.
     idempotency_key: str | None = None
+    #: How long the answer may take to begin.
+    silence_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

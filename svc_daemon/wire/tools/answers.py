@@ -1,0 +1,66 @@
+"""`svc-ask`: an answer out of the sources, with the quotes that it rests on."""
+
+from typing import Any
+
+from pydantic import Field
+
+from svc_daemon.wire.tools.arguments import Arguments, Result
+from svc_daemon.wire.tools.searches import Place, place_of
+from svc_daemon.wire.tools.services import Call, Service
+
+#: A model that the service asks may think for as long as the service lets it.
+SILENCE_S = 600.0
+
+
+class Ask(Arguments):
+    """Arguments of `svc-ask`."""
+
+    question: str = Field(description="The question, in a whole sentence.")
+    agent: str = Field(
+        "svc-agent",
+        description="The model id of the agent that answers out of its buckets, such as svc-agent:support.",
+    )
+    buckets: list[str] = Field(default_factory=list, description="Only out of these buckets, by slug or id.")
+
+    def body(self) -> dict[str, Any]:
+        """The body of `POST /v1/responses`."""
+        return {"model": self.agent, "input": self.question, **({"buckets": self.buckets} if self.buckets else {})}
+
+
+class Citation(Place):
+    """What a mark in the answer stands for."""
+
+    #: As the mark has it: 1 for `[1]`.
+    number: int
+    #: Word for word as in the source.
+    quote: str
+
+
+class Answered(Result):
+    """An answer."""
+
+    answer: str
+    #: Whether every sentence rests on a quote; otherwise it is not to be relied on.
+    grounded: bool
+    citations: list[Citation]
+
+    def text(self) -> str:
+        """The answer, and its citations in lines."""
+        cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
+        warning = [] if self.grounded else ["Not grounded: the sources do not answer this."]
+        return "\n".join([self.answer, *warning, *cited])
+
+
+async def ask(service: Service, asked: Ask) -> Answered:
+    """The answer; raises CallFailed with the errors of an answer."""
+    call = Call(method="POST", path="/v1/responses", body=asked.body(), silence_s=SILENCE_S)
+    response = (await service.call(call)).body
+    said = [part["text"] for message in response["output"] for part in message["content"]]
+    return Answered(
+        answer="\n".join(said),
+        grounded=bool(response["grounded"]),
+        citations=[
+            Citation(**place_of(source), number=source["number"], quote=source["quote"])
+            for source in response["sources"]
+        ],
+    )
