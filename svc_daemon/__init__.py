@@ -22,7 +22,8 @@ and a test holds this table:
                   wire, paths, settings, logs
 
 A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
-httpcore in `fetch`, httpx in `llm`. The command line, `svc_cli`, imports only `wire` and `paths`.
+httpcore in `fetch`, httpx in `llm`, mcp in `wire.tools`. The command line, `svc_cli`, imports only `wire` and `paths`;
+what both lend to agents, the tools of MCP, is in `wire.tools`.
 
 The life of an upload
 ---------------------

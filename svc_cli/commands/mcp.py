@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -33,21 +34,21 @@ def mcp(
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
     servers = _library()
     from svc_cli.tools.folders import Folders
-    from svc_cli.tools.services import LocalService
+    from svc_cli.tools.services import run_tool
 
     folders = Folders(allow or [])
     if is_terminal(sys.stdin):
         call.console.note("programs that speak MCP start this command; docs/mcp.md shows how. Ctrl-D ends it.")
     # Whoever waits for a line on standard input can't be interrupted; nothing is lost by an end at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with LocalService(call.client, folders) as service:
-        server = servers.build_server(servers.list_tools(takes_paths=bool(folders)), service.run)
-        try:
-            asyncio.run(servers.serve_stdio(server))
-        except ExceptionGroup as failed:
-            if failed.subgroup(BrokenPipeError):
-                raise BrokenPipeError from failed  # the program has gone; nobody is left to tell
-            raise
+    listed = servers.list_tools(takes_paths=bool(folders))
+    server = servers.build_server(listed, partial(run_tool, call.client, folders))
+    try:
+        asyncio.run(servers.serve_stdio(server))
+    except ExceptionGroup as failed:
+        if failed.subgroup(BrokenPipeError):
+            raise BrokenPipeError from failed  # the program has gone; nobody is left to tell
+        raise
 
 
 def _library() -> ModuleType:

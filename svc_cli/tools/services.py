@@ -1,16 +1,16 @@
-"""The API as `svc mcp` reaches it: the client, in threads, connected with the first call and when the line is dead.
+"""The API as `svc mcp` reaches it: the client, in threads, connected anew for each call of a tool.
 
-The daemon may be started anew while a program keeps `svc mcp` for days, at another port even; the call that finds the
-line dead connects again, which starts the local daemon where that is meant, and is made once more. Nothing is doubled
-by that: every create has its idempotency key.
+A program may keep `svc mcp` for days. Meanwhile the daemon is started anew, at another port even, the key is changed,
+and somebody else may listen where the daemon was; so each call of a tool finds out who answers before it sends the key,
+as every command does. Where the line dies in the middle, it connects once more, which starts the local daemon where
+that is meant, and the request is made again. Nothing is doubled by that: every create has its idempotency key.
 """
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from svc_cli.client.api import Client
@@ -23,35 +23,35 @@ from svc_daemon.wire.tools.catalogue import Tool
 from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
 
 T = TypeVar("T")
+Connect = Callable[[], AbstractContextManager[Client]]
 
 
-class LocalService:
-    """The service in force for this user (`svc_daemon.wire.tools.services.Service`)."""
+async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> Result:
+    """Run a tool with the service in force; raises CallFailed."""
+    line = Line(connect, folders)
+    try:
+        return await tool.call(line, arguments)
+    except SvcError as error:  # an answer that lacks a field
+        raise failure(error) from error
+    finally:
+        line.close()
 
-    def __init__(self, connect: Callable[[], AbstractContextManager[Client]], folders: Folders) -> None:
+
+class Line:
+    """One call's way to the service (`svc_daemon.wire.tools.services.Service`)."""
+
+    def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
         self._folders = folders
         self._open = ExitStack()
         self._client: Client | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:
-            if self._client is not None:
-                self._client.stop()
-            self._open.close()
-
-    async def run(self, tool: Tool, arguments: dict[str, Any]) -> Result:
-        """Run a tool; raises CallFailed."""
-        try:
-            return await tool.call(self, arguments)
-        except SvcError as error:  # an answer that lacks a field
-            raise failure(error) from error
+    def close(self) -> None:
+        """End what is still under way, in a call that was given up."""
+        if self._client is not None:
+            self._client.stop()
+        self._open.close()
 
     async def call(self, call: Call) -> Answer:
         """Make a call; raises CallFailed."""
