@@ -24,8 +24,6 @@ SCOPES = (BUCKETS, SOURCES, TEAM)
 #: Stands in `bucket_ids` for every active bucket of the team.
 EVERY_BUCKET = "*"
 DEFAULT_NAME = "Default agent"
-#: The score from which on a passage supports an answer, where the policy names none.
-DEFAULT_THRESHOLD = 0.3
 
 
 class PolicyFault(ValueError):

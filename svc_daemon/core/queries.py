@@ -10,15 +10,17 @@ MAX_WORDS = 64
 #: English words that stand in almost every chunk and tell none from another. The pieces that an apostrophe leaves
 #: (`don't`, `it's`, `we'll`) are among them, since the index cuts there too.
 _STOP_WORDS = (
-    "a about above after again against all also am an and any are aren as at be because been before "
-    "being below between both but by can cannot could couldn d did didn do does doesn doing don down "
-    "during each either else few for from further had hadn has hasn have haven having he her here "
-    "hers herself him himself his how however i if in into is isn it its itself just let ll m may me "
-    "might more most must my myself neither no nor not of off on once only or other ought our ours "
-    "ourselves out over own re s same shall shan she should shouldn since so some such t than that "
-    "the their theirs them themselves then there these they this those through to too under until up "
-    "upon us ve very was wasn we were weren what when where whether which while who whom whose why "
-    "will with within without won would wouldn you your yours yourself yourselves"
+    "a about above after again against all also am an and any are aren as at be because been "
+    "before being below between both but by can cannot could couldn d did didn do does doesn "
+    "doing don down during each either else few for from further get gets getting got had hadn "
+    "happen happens has hasn have haven having he her here hers herself him himself his how "
+    "however i if in into is isn it its itself just know let lets like ll m many may me mean "
+    "means might more most much must my myself need needs neither no nor not of off on once only "
+    "or other ought our ours ourselves out over own please re s same shall shan she should "
+    "shouldn since so some such t tell than that the their theirs them themselves then there "
+    "these they this those through to too under until up upon us ve very want wants was wasn we "
+    "were weren what when where whether which while who whom whose why will with within without "
+    "won would wouldn you your yours yourself yourselves"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 

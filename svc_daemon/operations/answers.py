@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from svc_daemon.core.agents import DEFAULT_THRESHOLD, Agent
+from svc_daemon.core.agents import Agent
 from svc_daemon.core.answers import NOTHING_FOUND, quote_best
 from svc_daemon.core.citations import WrittenAnswer
 from svc_daemon.core.conversations import Turn, sharpen
+from svc_daemon.core.grounding import is_support
 from svc_daemon.core.passages import Citation, Passage, Place, place_of, quote_of
 from svc_daemon.core.prompts import prompt
 from svc_daemon.core.sentences import sentences_of
@@ -19,6 +20,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.searches import Found, Results, search
+from svc_daemon.provider.contract import Hit
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
@@ -103,8 +105,13 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
 
 def _worthy(results: Results) -> list[Found]:
     """What may be cited: what scores as much as the policy wants, or else as much as what is on topic does."""
-    threshold = DEFAULT_THRESHOLD if results.score_threshold is None else results.score_threshold
-    return [found for found in results.found if found.hit.score >= threshold]
+    if results.score_threshold is not None:
+        return [found for found in results.found if found.hit.score >= results.score_threshold]
+    return [found for found in results.found if _is_support(found.hit)]
+
+
+def _is_support(hit: Hit) -> bool:
+    return is_support(hit.coverage, len(hit.matches), hit.semantic.cosine if hit.semantic else None)
 
 
 def _passage(found: Found) -> Passage:

@@ -25,6 +25,8 @@ from tests.api.test_agent_scopes import add_agent
 
 VACATION = "How many vacation days do full-time employees get?"
 ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
+#: Two in one, each answered by another passage: either has half of its words.
+TWO_IN_ONE = "When does the garage open, and to whom go requests for vacation?"
 OFF_TOPIC = "Which walrus won the chess tournament in Mongolia?"
 
 
@@ -36,6 +38,11 @@ def knowing(shared: Daemon) -> Iterator[Daemon]:
     shared.make_bucket("empty")
     yield shared
     shared.stop()
+
+
+def content_with_half(daemon: Daemon) -> str:
+    """An agent to which a passage with a part of the question's words will do."""
+    return add_agent(daemon, "content", bucket_ids=("*",), score_threshold=0.3)
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -54,7 +61,7 @@ def test_an_answer_is_the_sources_own_words(knowing: Daemon, door: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_each_mark_has_an_annotation_that_leads_to_its_source(knowing: Daemon, door: str) -> None:
-    answer = ask(knowing, "When does the garage open, and to whom go requests for vacation?", door)
+    answer = ask(knowing, TWO_IN_ONE, door, model=content_with_half(knowing))
     text, annotations = text_of(answer), annotations_of(answer)
     assert len(annotations) == len(answer["sources"]) == 2
     for annotation, source in zip(annotations, answer["sources"], strict=True):
@@ -74,7 +81,8 @@ def test_nothing_found_says_so(knowing: Daemon, door: str) -> None:
 def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) -> None:
     picky = add_agent(knowing, "picky", bucket_ids=("*",), score_threshold=1.0)
     half = "How many vacation days do walruses get?"
-    assert ask(knowing, half)["grounded"] is True
+    assert ask(knowing, half, model=content_with_half(knowing))["grounded"] is True
+    assert ask(knowing, half)["grounded"] is False
     assert ask(knowing, half, model=picky)["grounded"] is False
     assert ask(knowing, "days of vacation", model=picky)["grounded"] is True
 
@@ -99,7 +107,7 @@ def test_the_model_is_told_as_it_was_sent(knowing: Daemon, door: str, model: str
 
 
 def test_a_stream_tells_the_answer_in_the_order_that_clients_rely_on(knowing: Daemon) -> None:
-    events = stream(knowing, "When does the garage open, and to whom go requests for vacation?")
+    events = stream(knowing, TWO_IN_ONE, model=content_with_half(knowing))
     assert [event["type"] for event in events] == [
         "response.created",
         "response.in_progress",

@@ -13,6 +13,8 @@ WORDS = [
     ("fox fox Fox", ("fox",)),
     ("the fox and the dog", ("fox", "dog")),
     ("to be or not to be", ("to", "be", "or", "not")),
+    ("How many days do I get, please?", ("days",)),
+    ("What does a walrus mean to them?", ("walrus",)),
     ("AND", ("and",)),
     ("NEAR(fox, 3)", ("near", "fox", "3")),
     ('"fox" * ^dog -cat', ("fox", "dog", "cat")),

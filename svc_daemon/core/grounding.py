@@ -1,0 +1,36 @@
+"""Grounding: whether a passage supports an answer, where no policy says what it must score.
+
+A passage that has only a few words of a question has them by chance more often than one that has many. So by words
+alone it must cover the more of the question the fewer of its words it has: nearly all of one of two words, a third of
+one of twenty. Where there are vectors, the score must be high, or else the meaning near by itself; what the words alone
+would do for is enough as long as the meaning does not speak against it.
+
+The numbers were chosen on one collection, with its own questions and those of another, and tried on a second
+collection with questions that had no part in the choice; `tests/bench/bench_grounding.py` tells how they did. Those for
+meaning hold for the model that the service installs: another one's cosines may lie elsewhere, and want a threshold in
+the policy.
+"""
+
+#: The coverage that is enough, with what each word that was found adds to it.
+ENOUGH = 0.74
+WORD_WORTH = 0.04
+#: More words than this add nothing.
+MOST_WORDS = 10
+#: A cosine that is enough, one that is with half of the coverage, and one that does not speak against the words.
+NEAR = 0.62
+NEAR_WITH_WORDS = 0.54
+NOT_FAR = 0.25
+
+
+def is_support(coverage: float, words: int, cosine: float | None) -> bool:
+    """Whether an answer may rest on a passage.
+
+    `coverage` is the share of the question's idf that its `words` carry, which is how many of the question's words it
+    has; `cosine` is None where it has no vector, or there is no model.
+    """
+    is_covered = coverage + WORD_WORTH * min(words, MOST_WORDS) >= ENOUGH
+    if cosine is None:
+        return is_covered
+    if cosine >= NEAR or (coverage + cosine) / 2 >= NEAR_WITH_WORDS:
+        return True
+    return is_covered and cosine >= NOT_FAR
