@@ -24,7 +24,7 @@ CLI_LEVELS = (
     ("main",),
     ("app",),
     ("commands",),
-    ("sync", "tools"),
+    ("sync", "evals", "tools"),
     ("uploads", "connections"),
     ("client", "daemon_process", "services"),
     ("daemon_probes", "progress", "render"),
