@@ -31,6 +31,8 @@ model_not_found 404 no
 agent_not_found 404 no
 search_timeout 504 yes
 search_failed 502 yes
+answer_failed 502 yes
+answer_timeout 504 yes
 search_disabled 503 yes
 delete_blocked 409 no
 force_required 400 no

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.settings import DEFAULT_PORT, LARGEST, LONGEST_S, Limits, SettingError, Settings, variable
+from svc_daemon.settings import DEFAULT_PORT, LARGEST, LONGEST_S, Limits, LlmSettings, SettingError, Settings, variable
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
@@ -234,3 +234,61 @@ def test_hosts_and_origins_are_lists_in_lower_case(text: str, names: tuple[str, 
 def test_by_default_no_web_page_may_drive_the_daemon() -> None:
     settings = Settings.from_environ({})
     assert (settings.allowed_hosts, settings.allowed_origins, settings.is_loopback) == ((), (), True)
+
+
+MODEL = {"SVC_LLM_BASE_URL": "http://127.0.0.1:11434/v1", "SVC_LLM_MODEL": "small"}
+
+
+def test_no_model_writes_answers_unless_one_is_set() -> None:
+    assert LlmSettings.from_environ({}) is None
+    assert LlmSettings.from_environ({"SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://localhost/v1",
+        "https://models.example.org:8443/a/v1/",
+        "HTTP://[::1]:80/v1",
+        "http://host",
+        "http://10.0.0.1:65535",
+    ],
+)
+def test_the_models_server_is_a_plain_address(base_url: str) -> None:
+    llm = LlmSettings.from_environ(MODEL | {"SVC_LLM_BASE_URL": base_url, "SVC_LLM_API_KEY": " key "})
+    assert llm == LlmSettings(base_url=base_url.rstrip("/"), model="small", api_key="key")
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "localhost:11434/v1",
+        "ftp://host/v1",
+        "http://",
+        "http://user:hunter2@host/v1",
+        "http://hunter2@host/v1",
+        "http://host/v1?key=hunter2",
+        "http://host/v1#hunter2",
+        "http://host:65536/v1",
+        "http://host:port/v1",
+        "http://a host/v1",
+        "http://host\\hunter2/v1",
+        "http://[host]/v1",
+    ],
+)
+def test_another_address_of_the_models_server_is_refused_and_not_repeated(base_url: str) -> None:
+    with pytest.raises(SettingError, match="SVC_LLM_BASE_URL must be") as refused:
+        LlmSettings.from_environ(MODEL | {"SVC_LLM_BASE_URL": base_url})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_models_server_without_a_model_is_refused() -> None:
+    with pytest.raises(SettingError, match="SVC_LLM_MODEL must name"):
+        LlmSettings.from_environ({"SVC_LLM_BASE_URL": "http://host/v1"})
+
+
+@pytest.mark.parametrize("key", ["hunter2\n", "hunter2\r\nX-A: b", "hünter2", "\x00hunter2"])
+def test_a_models_key_that_fits_no_header_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(SettingError, match="SVC_LLM_API_KEY must be") as refused:
+        LlmSettings.from_environ(MODEL | {"SVC_LLM_API_KEY": key})
+    assert "nter2" not in str(refused.value)
