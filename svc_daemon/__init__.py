@@ -52,6 +52,7 @@ What must hold
 * Deleted means gone from the moment the delete answers: the state decides, the index is cleaned behind it.
 * Nothing is stuck: whatever is not terminal has an owner, an attempt number and a deadline.
 * Nothing empty is ever ready.
+* A mark in an answer leads to words that stand in a source, whoever wrote the answer.
 
 What is absent on purpose: a second process that opens the databases, a connection that writes beside the writer, a path
 made of a user's file name, a parser in this process, a clock or a random number in `core`, module state anywhere.

@@ -112,7 +112,7 @@ class _Draft:
     def fail(self, error: ServiceError) -> Iterator[bytes]:
         """The events of an error in the middle."""
         yield self._event("error", code=error.code, message=error.message, param=None)
-        fault = wire.ResponseFault(code="server_error", message=error.message)
+        fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
 
     def _begin(self) -> Iterator[bytes]:

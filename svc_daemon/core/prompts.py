@@ -37,7 +37,7 @@ def prompt(turns: Sequence[Turn], passages: Sequence[Passage], guidance: Sequenc
 
 
 def _show(number: int, passage: Passage, fence: str) -> str:
-    above = " > ".join(each for each in (passage.title, *passage.chunk.headings) if each)
+    above = " > ".join(" ".join(each.split()) for each in (passage.title, *passage.chunk.headings) if each)
     return f"{fence} passage {number}: {above}\n{passage.text}\n{fence} end of passage {number}"
 
 

@@ -114,7 +114,7 @@ class ResponseUsage(BaseModel):
 class ResponseFault(BaseModel):
     """Why a response failed, in the words of OpenAI's client; the event before it has the service's own code."""
 
-    code: Literal["server_error", "rate_limit_exceeded"]
+    code: Literal["server_error"] = "server_error"
     message: str
 
 

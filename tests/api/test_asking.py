@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.core.agents import EVERYTHING
 from tests.api.answers import body_of, details_of, refused_param
 from tests.api.asking import (
     CHAT,
@@ -21,7 +22,7 @@ from tests.api.asking import (
 )
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.test_agent_scopes import add_agent
+from tests.api.test_agent_scopes import add_agent, default_policy
 
 VACATION = "How many vacation days do full-time employees get?"
 ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
@@ -89,12 +90,13 @@ def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) ->
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("policy", ["{", "null", '{"scope": "team"}'])
-def test_an_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon, door: str, policy: str) -> None:
-    model = add_agent(knowing, "broken", bucket_ids=("*",))
-    breaking = "UPDATE agents SET policy = ? WHERE id = 'broken'"
-    knowing.write(lambda connection: connection.execute(breaking, (policy,)))
-    answer = ask(knowing, VACATION, door, model=model)
-    assert (answer["grounded"], answer["sources"]) == (False, [])
+def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon, door: str, policy: str) -> None:
+    breaking = "UPDATE agents SET policy = ? WHERE id = 'default' AND team_id = ?"
+    with default_policy(knowing, EVERYTHING):
+        knowing.write(lambda connection: connection.execute(breaking, (policy, knowing.team_id)))
+        answer = ask(knowing, VACATION, door)
+        assert (answer["grounded"], answer["sources"]) == (False, [])
+    assert ask(knowing, VACATION, door)["grounded"] is True
 
 
 @pytest.mark.parametrize("door", DOORS)
