@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search buckets; tells file, page or line of each hit."),
     "ask": ("ask", "Ask a question; the answer quotes its sources, with page or line."),
     "cite": ("cite", "Prove the quotes of an answer on the stored bytes."),
+    "eval": ("eval", "Judge searches by what they should find; a gate for builds."),
     "bucket": ("buckets", "List, create, show, archive and delete buckets."),
     "source": ("sources", "List, show, read, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show a batch of uploads."),

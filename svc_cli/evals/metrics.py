@@ -8,9 +8,10 @@ import math
 from collections.abc import Sequence
 
 
-def recall(order: Sequence[int], wanted: int, k: int) -> float:
-    """The share of the `wanted` that is among the first k, 0 to 1; 0 where nothing was wanted."""
-    return sum(relevance > 0 for relevance in order[:k]) / wanted if wanted else 0.0
+def recall(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
+    """The share of what was wanted that is among the first k, 0 to 1; 0 where nothing was wanted."""
+    wanted = sum(ideal)
+    return sum(order[:k]) / wanted if wanted else 0.0
 
 
 def reciprocal_rank(order: Sequence[int], k: int) -> float:

@@ -9,7 +9,7 @@ import csv
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,11 +80,16 @@ def read_collections(parser: argparse.ArgumentParser, options: argparse.Namespac
     """Ends the program with a sentence where a folder is missing or not named."""
     if not options.folders:
         parser.error(f"name the folders of the collections, or set {VARIABLE}; they don't come with the project.")
-    for folder in options.folders:
+    return check_folders(parser, options.folders)
+
+
+def check_folders(parser: argparse.ArgumentParser, folders: Sequence[Path]) -> list[Collection]:
+    """The same for folders that were named in another way."""
+    for folder in folders:
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             parser.error(f"{folder} is no collection: it has no {', '.join(missing)}.")
-    return [Collection(folder) for folder in options.folders]
+    return [Collection(folder) for folder in folders]
 
 
 def fill(provider: SearchProvider, team_id: str, collection: Collection, cut: Cut) -> None:

@@ -53,6 +53,7 @@ LIBRARY_OWNERS = {
     "mcp_types": ("svc_daemon.wire.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
+    "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "pypdfium2": ("svc_daemon.extract",),
     "docx": ("svc_daemon.extract",),

@@ -1,0 +1,157 @@
+"""`svc eval`: how well searches find what they should, as a gate for builds."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
+from svc_cli.console import Console, clean
+from svc_cli.errors import UsageError
+from svc_cli.exits import Exit
+from svc_cli.render import cut, table
+
+if TYPE_CHECKING:
+    from svc_cli.evals.gates import Gates
+    from svc_cli.evals.runs import Evaluation
+
+app = new_app()
+
+#: Columns of a query in the table.
+NAME_COLUMNS = 60
+DEFAULT_K = 10
+
+
+def _least(metric: str) -> Any:
+    return typer.Option(
+        f"--min-{metric}", metavar="X", min=0.0, max=1.0, help=f"Exit 3 where the mean {metric} is less."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalFlags:
+    """What stands on the command line."""
+
+    golden: Annotated[
+        str, typer.Argument(metavar="FILE", help="What is asked, and what has to be found: YAML or JSON.")
+    ]
+    bucket: Annotated[
+        list[str] | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Only here; may be repeated.  [SVC_BUCKET]"),
+    ] = None
+    agent: AgentOption = None
+    k: Annotated[int, typer.Option("-k", "--k", metavar="N", min=1, max=50, help="How many results count.")] = DEFAULT_K
+    mode: Annotated[
+        Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
+    ] = None
+    min_recall: Annotated[float | None, _least("recall")] = None
+    min_mrr: Annotated[float | None, _least("mrr")] = None
+    min_ndcg: Annotated[float | None, _least("ndcg")] = None
+    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write a report in JUnit's XML here.")] = None
+
+
+@command(app, "eval")
+def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
+    """Ask what a file asks, judge what is found, and say why each miss missed.
+
+    Exit 3 where a mean is below --min-recall, --min-mrr or --min-ndcg; without these, where anything is missed.
+    """
+    from svc_cli.evals.gates import Gates
+    from svc_cli.evals.golden import read_golden
+    from svc_cli.evals.summaries import summarize
+
+    queries = read_golden(Path(flags.golden))
+    least = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
+    gates = Gates({metric: value for metric, value in least.items() if value is not None})
+    junit = _writable(flags.junit)
+    evaluation = _evaluate(call, flags, queries)
+    if junit:
+        from svc_cli.evals.junit import render_junit
+
+        junit.write_bytes(render_junit(evaluation, gates))
+    for warning in evaluation.warnings:
+        call.console.warn(warning)
+    summary = summarize(evaluation, gates)
+    call.console.show(summary, lambda: _render(call.console, evaluation, gates))
+    return Exit(summary["exit_code"])
+
+
+def _writable(path: str | None) -> Path | None:
+    """Where the report goes; said before anything is asked where it can't."""
+    if path is None:
+        return None
+    if not Path(path).parent.is_dir():
+        raise UsageError(f"--junit {path}: there is no folder {Path(path).parent}.")
+    return Path(path)
+
+
+def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evaluation":
+    from svc_cli.evals.runs import Result, evaluate
+    from svc_cli.evals.scopes import Scope
+    from svc_cli.evals.summaries import item_of
+
+    # An agent has buckets of its own; the one of the settings would cut it down unasked.
+    default = None if flags.agent else call.settings.get("bucket")
+    scope = Scope(
+        buckets=tuple(flags.bucket or ([default] if default else [])),
+        agent=model_id(flags.agent) if flags.agent else None,
+        mode=call.settings.get("search.mode", flags.mode),
+        k=flags.k,
+    )
+    with call.client() as client, call.progress() as progress:
+        progress.begin("asking", len(queries))
+        done = 0
+
+        def tell(result: Result) -> None:
+            nonlocal done
+            done += 1
+            progress.update(done)
+            call.console.event({"type": "eval.query", **item_of(result)})
+
+        return evaluate(client, scope, queries, tell)
+
+
+def _render(console: Console, evaluation: "Evaluation", gates: "Gates") -> str:
+    parts = [_table(console, evaluation), _misses(console, evaluation), _totals(console, evaluation, gates)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(console: Console, evaluation: "Evaluation") -> str:
+    rows = [
+        (
+            "found" if result.is_found else "missed",
+            cut(clean(result.golden.name), NAME_COLUMNS),
+            result.first_rank,
+            *(f"{value:.2f}" for value in asdict(result.scores).values()),
+        )
+        for result in evaluation.results
+    ]
+    return table(console, ("", "query", "rank", "recall", "mrr", "ndcg"), rows)
+
+
+def _misses(console: Console, evaluation: "Evaluation") -> str:
+    from svc_cli.evals.summaries import describe
+
+    def lines() -> Iterator[str]:
+        for result in evaluation.results:
+            for verdict in result.verdicts:
+                if verdict.miss:
+                    yield f"missed: {clean(result.golden.name)}"
+                    expected = clean(describe(verdict.expectation))
+                    yield f"  {console.paint(expected, 'bold')}: {clean(verdict.miss.message)}"
+
+    return "\n".join(lines())
+
+
+def _totals(console: Console, evaluation: "Evaluation", gates: "Gates") -> str:
+    scores, k = evaluation.scores, evaluation.scope.k
+    found = sum(result.is_found for result in evaluation.results)
+    head = (
+        f"recall@{k} {scores.recall:.3f}  MRR@{k} {scores.mrr:.3f}  nDCG@{k} {scores.ndcg:.3f}"
+        f"  {found} of {len(evaluation.results)} queries find all that they should"
+    )
+    failed = [gate for gate in gates.judge(evaluation) if not gate.is_passed]
+    told = [f"{gate.metric} is {gate.reached:.3f} and should be {gate.least:g}" for gate in failed]
+    return "\n".join([console.paint(head, "bold"), *told])

@@ -1,0 +1,227 @@
+"""The file of expectations: what is asked, and what has to be found for it.
+
+    queries:
+      - query: How many days of vacation are there?
+        source: handbook.md          an id, a title or a file name
+        heading: Vacation            one of the headings above the passage
+        text: 30 days                stands in the passage
+      - query: What does it cost, and who pays?
+        name: price
+        expect:                      several; each of the three fields above, or only a source
+          - {source: pricing.md, text: per month}
+          - terms.pdf
+        tags: [public]               as a search takes them
+        filters: {type: eq, key: lang, value: en}
+
+A list of queries without the word `queries` above it will do, and so will the same as JSON.
+"""
+
+import json
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from svc_cli.errors import PathMissing, UsageError
+
+TOP_FIELDS = ("queries",)
+QUERY_FIELDS = ("query", "name", "expect", "source", "heading", "text", "tags", "filters")
+EXPECTATION_FIELDS = ("source", "heading", "text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What has to be found: a passage of this source, under this heading, with this text. At least one is set."""
+
+    source: str | None = None
+    heading: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenQuery:
+    """One question, and all that it has to find."""
+
+    query: str
+    #: For reports; the question where it has none.
+    name: str
+    expected: tuple[Expectation, ...]
+    tags: tuple[str, ...] = ()
+    filters: Mapping[str, Any] | None = None
+
+
+class Fields(dict[str, Any]):
+    """A mapping of the file, and where it begins."""
+
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where something is wrong, for people."""
+
+    file: str
+    number: int | None = None
+    line: int | None = None
+
+    def refuse(self, what: str) -> NoReturn:
+        entry = "" if self.number is None else f", query {self.number}"
+        line = "" if self.line is None else f", line {self.line}"
+        raise UsageError(f"{self.file}{entry}{line}: {what}", code="svc_golden_refused")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Checks the fields of one mapping."""
+
+    fields: Mapping[str, Any]
+    place: _Place
+    known: tuple[str, ...] = field(default=())
+
+    def refuse_unknown(self) -> None:
+        unknown = next((name for name in self.fields if name not in self.known), None)
+        if unknown is not None:
+            self.place.refuse(f"there is no field {unknown!r}; it may hold {', '.join(self.known)}.")
+
+    def text(self, name: str) -> str | None:
+        value = self.fields.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            self.place.refuse(f"{name} must be text, not {value!r}; put it in quotes.")
+        if not value.strip():
+            self.place.refuse(f"{name} is empty.")
+        return value
+
+
+def read_golden(path: Path) -> list[GoldenQuery]:
+    """The queries of the file, in order. Raises PathMissing and UsageError, which names line and entry."""
+    if not path.is_file():
+        raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
+    loaded = _load(path)
+    place = _Place(str(path))
+    if isinstance(loaded, Mapping):
+        _Reader(loaded, place, TOP_FIELDS).refuse_unknown()
+        loaded = loaded.get("queries")
+    if not isinstance(loaded, list) or not loaded:
+        place.refuse("it must hold a list of queries.")
+    queries = [_read_query(entry, str(path), number) for number, entry in enumerate(loaded, start=1)]
+    _refuse_doubles(queries, place)
+    return queries
+
+
+def _refuse_doubles(queries: list[GoldenQuery], place: _Place) -> None:
+    """Reports tell queries apart by their names."""
+    names = [query.name for query in queries]
+    double = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if double is not None:
+        place.refuse(f"two queries are called {double!r}; give one of them another `name`.")
+
+
+def _read_query(entry: Any, file: str, number: int) -> GoldenQuery:
+    place = _Place(file, number, getattr(entry, "line", None))
+    if not isinstance(entry, Mapping):
+        place.refuse(f"it must be a mapping with `query` and what is expected, not {entry!r}.")
+    reader = _Reader(entry, place, QUERY_FIELDS)
+    reader.refuse_unknown()
+    query = reader.text("query")
+    if query is None:
+        place.refuse("query is missing.")
+    return GoldenQuery(
+        query=query,
+        name=reader.text("name") or query,
+        expected=tuple(_read_expected(reader)),
+        tags=_read_tags(reader),
+        filters=_read_filters(reader),
+    )
+
+
+def _read_expected(reader: _Reader) -> Iterator[Expectation]:
+    listed = reader.fields.get("expect")
+    is_short = any(name in reader.fields for name in EXPECTATION_FIELDS)
+    if listed is None and is_short:
+        yield _read_expectation(reader)
+        return
+    if is_short:
+        reader.place.refuse("source, heading and text belong into `expect`, where there is one.")
+    if not isinstance(listed, list) or not listed:
+        reader.place.refuse("nothing is expected; say source, heading or text, or list several under `expect`.")
+    for each in listed:
+        fields = {"source": each} if isinstance(each, str) else each
+        line = getattr(each, "line", reader.place.line)
+        place = _Place(reader.place.file, reader.place.number, line)
+        if not isinstance(fields, Mapping):
+            place.refuse(f"what is expected must be a mapping or the name of a source, not {each!r}.")
+        inner = _Reader(fields, place, EXPECTATION_FIELDS)
+        inner.refuse_unknown()
+        yield _read_expectation(inner)
+
+
+def _read_expectation(reader: _Reader) -> Expectation:
+    found = {name: reader.text(name) for name in EXPECTATION_FIELDS}
+    if not any(found.values()):
+        reader.place.refuse("nothing is expected; say source, heading or text.")
+    return Expectation(**found)
+
+
+def _read_tags(reader: _Reader) -> tuple[str, ...]:
+    tags = reader.fields.get("tags") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        reader.place.refuse(f"tags must be a list of texts, not {tags!r}.")
+    return tuple(tags)
+
+
+def _read_filters(reader: _Reader) -> Mapping[str, Any] | None:
+    filters = reader.fields.get("filters")
+    if filters is not None and not isinstance(filters, Mapping):
+        reader.place.refuse(f"filters must be a mapping, not {filters!r}.")
+    return filters
+
+
+def _load(path: Path) -> Any:
+    place = _Place(str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return _load_json(text, place) if path.suffix == ".json" else yaml.load(text, _Loader)  # noqa: S506
+    except UnicodeDecodeError:
+        place.refuse("it is not UTF-8 text.")
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        _Place(str(path), line=line).refuse(f"it is no YAML: {error.problem}.")
+    except (yaml.YAMLError, RecursionError) as error:
+        place.refuse(f"it is no YAML: {error}.")
+
+
+def _load_json(text: str, place: _Place) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
+    except json.JSONDecodeError as error:
+        _Place(place.file, line=error.lineno).refuse(f"it is no JSON: {error.msg}.")
+
+
+def _once(pairs: list[tuple[str, Any]], place: _Place) -> Fields:
+    fields = Fields(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        place.refuse(f"a field is there twice: {next(name for name in names if names.count(name) > 1)!r}.")
+    return fields
+
+
+def _construct_fields(loader: "_Loader", node: yaml.MappingNode) -> Fields:
+    fields = Fields()
+    fields.line = node.start_mark.line + 1
+    for key_node, value_node in node.value:
+        key: Hashable = loader.construct_object(key_node, deep=True)
+        if key in fields:
+            mark = key_node.start_mark
+            raise yaml.MarkedYAMLError(problem=f"the field {key!r} is there twice", problem_mark=mark)
+        fields[str(key)] = loader.construct_object(value_node, deep=True)
+    return fields
+
+
+class _Loader(yaml.SafeLoader):
+    """Nothing but plain values; a mapping knows its line and has each field once."""
+
+    yaml_constructors = {**yaml.SafeLoader.yaml_constructors, "tag:yaml.org,2002:map": _construct_fields}  # noqa: RUF012

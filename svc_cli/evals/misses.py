@@ -1,0 +1,164 @@
+"""Why something expected was not found: each cause is looked for in turn, the nearest first.
+
+ranked              further down the order that was asked for
+no_such_source      no source goes by that name
+out_of_scope        it is in no bucket that is searched
+not_extracted       it failed, and why
+not_ready           it is still being indexed, or not in the bucket yet
+text_missing        it does not say that
+text_cut            it says that, but no one passage does
+heading_missing     no passage of it is under such a heading, or the text stands under another
+filtered            the query's tags or filters leave it out
+policy              the agent's policy leaves it out: its scope, filters or threshold
+ranked_below        it is found, behind the last hit that can be seen
+no_match            nothing in it answers the query, however it is asked
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from svc_cli.client.api import Client
+from svc_cli.errors import ApiError
+from svc_cli.evals.golden import Expectation, GoldenQuery
+from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
+from svc_cli.evals.scopes import DEPTH, Scope, ask
+from svc_cli.exits import Exit
+
+SOURCE_PREFIX = "src_"
+#: More of a text than this adds nothing to a search for it.
+PROBE_CHARACTERS = 300
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """Why one expectation was missed."""
+
+    code: str
+    message: str
+
+
+class Inquiry:
+    """Asks why, for one evaluation."""
+
+    def __init__(self, client: Client, scope: Scope) -> None:
+        self._client = client
+        self._scope = scope
+        self._buckets: Sequence[Json] | None = None
+
+    def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
+        """The first cause that holds. `deeper` are as many hits of the query as can be seen."""
+        rank = find_rank(expectation, deeper)
+        if rank is not None:
+            return Miss(code="ranked", message=f"ranked {ordinal(rank)}")
+        if expectation.source is None:
+            return self._explain_unnamed(golden, expectation)
+        return self._explain_named(golden, expectation, expectation.source)
+
+    def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
+        """What is named by its words alone is looked for by these."""
+        words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
+        found = ask(self._client, self._scope, replace(golden, query=words, tags=(), filters=None), DEPTH, agent=None)
+        rank = find_rank(expectation, found.hits)
+        if rank is None:
+            what = "text" if expectation.text else "heading"
+            return Miss(code=f"{what}_missing", message=f"no passage with this {what} was found by its words either")
+        return self._probe(golden, expectation, found.hits[rank - 1]["source_id"])
+
+    def _explain_named(self, golden: GoldenQuery, expectation: Expectation, name: str) -> Miss:
+        source, place = self._find_source(name)
+        if source is None:
+            return Miss(code="no_such_source", message=f"no source has the id, title or file name {name!r}")
+        if not self._is_in_scope(place):
+            told = f"it is in {', '.join(place)}, which is not searched" if place else "it is in no bucket"
+            return Miss(code="out_of_scope", message=told)
+        if source["status"] == "failed":
+            return Miss(code="not_extracted", message=f"it failed: {(source.get('error') or {}).get('message', '')}")
+        if not source["ready"]:
+            return Miss(code="not_ready", message=f"it is not ready: {source['status']}")
+        lacking = self._find_lack(expectation, source["id"])
+        return lacking or self._probe(golden, expectation, source["id"])
+
+    def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
+        """What the source itself doesn't hold of what was expected."""
+        if expectation.text is None and expectation.heading is None:
+            return None
+        stored = self._client.source_text(source_id)
+        chunks = stored["chunks"]
+        under = [chunk for chunk in chunks if _is_under(expectation.heading, chunk)]
+        if not under:
+            return Miss(code="heading_missing", message="none of its passages is under such a heading")
+        text = expectation.text
+        if text is None or any(has_text(text, chunk["text"]) for chunk in under):
+            return None
+        if any(has_text(text, chunk["text"]) for chunk in chunks):
+            return Miss(code="heading_missing", message="the text stands in it under another heading")
+        if has_text(text, stored["text"]):
+            return Miss(code="text_cut", message="the text stands in it, cut across two passages")
+        return Miss(code="text_missing", message="the text is in none of its passages")
+
+    def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str) -> Miss:
+        """Ask of the source alone, with less and less in the way."""
+        for changes, miss in self._probes(golden):
+            hits = ask(self._client, self._scope, golden, DEPTH, source_ids=[source_id], **changes).hits
+            if find_rank(expectation, hits) is not None:
+                return miss
+        return Miss(code="no_match", message="nothing in it answers the query")
+
+    def _probes(self, golden: GoldenQuery) -> Iterator[tuple[dict[str, None], Miss]]:
+        yield {}, Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
+        if golden.tags or golden.filters:
+            yield (
+                {"tags": None, "filters": None},
+                Miss(code="filtered", message="left out by the query's tags or filters"),
+            )
+        if self._scope.agent:
+            left_out = "left out by the agent's policy: its scope, filters or threshold"
+            yield {"tags": None, "filters": None, "agent": None}, Miss(code="policy", message=left_out)
+
+    def _find_source(self, name: str) -> tuple[Json | None, list[str]]:
+        """The source of this name, a ready one first, and the slugs of its buckets; those in scope are looked at first.
+
+        None where there is none.
+        """
+        if name.startswith(SOURCE_PREFIX):
+            return self._find_by_id(name)
+        ordered = sorted(self._list_buckets(), key=lambda bucket: not self._is_in_scope([bucket["slug"]]))
+        for bucket in ordered:
+            members = self._client.sources(bucket["id"], status="all", q=name)
+            named = [member for member in members if is_source(name, member)]
+            if named:
+                return max(named, key=lambda member: bool(member["ready"])), [bucket["slug"]]
+        return None, []
+
+    def _find_by_id(self, source_id: str) -> tuple[Json | None, list[str]]:
+        try:
+            source = self._client.source(source_id)
+        except ApiError as error:
+            if error.exit is not Exit.MISSING:
+                raise
+            return None, []
+        return source, [each["slug"] for each in self._list_buckets() if each["id"] in source["bucket_ids"]]
+
+    def _is_in_scope(self, slugs: Sequence[str]) -> bool:
+        """Whether one of these buckets is searched; with none named, any is."""
+        named = set(self._scope.buckets)
+        ids = {bucket["id"] for bucket in self._list_buckets() if bucket["slug"] in slugs}
+        return bool(slugs) if not named else bool(named & {*slugs, *ids})
+
+    def _list_buckets(self) -> Sequence[Json]:
+        if self._buckets is None:
+            self._buckets = self._client.buckets()["buckets"]
+        return self._buckets
+
+
+def _is_under(heading: str | None, chunk: Json) -> bool:
+    return heading is None or has_heading(heading, chunk["location"])
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `14th`."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

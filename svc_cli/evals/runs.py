@@ -1,0 +1,94 @@
+"""One evaluation: every query asked, judged, and each miss explained."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from svc_cli.client.api import Client
+from svc_cli.evals.golden import Expectation, GoldenQuery
+from svc_cli.evals.judgments import Scores, find_rank, score_ranks
+from svc_cli.evals.metrics import mean
+from svc_cli.evals.misses import Inquiry, Miss
+from svc_cli.evals.scopes import DEPTH, Scope, ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one expectation."""
+
+    expectation: Expectation
+    #: From 1; None where it is not among the first k.
+    rank: int | None
+    #: Where it was missed.
+    miss: Miss | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One query, judged."""
+
+    golden: GoldenQuery
+    verdicts: tuple[Verdict, ...]
+    scores: Scores
+    duration_s: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether all that was expected is among the first k."""
+        return all(verdict.miss is None for verdict in self.verdicts)
+
+    @property
+    def first_rank(self) -> int | None:
+        return min((verdict.rank for verdict in self.verdicts if verdict.rank is not None), default=None)
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """All queries, judged."""
+
+    scope: Scope
+    results: list[Result] = field(default_factory=list)
+    #: What searches warned of, each once.
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> Scores:
+        """The means."""
+        each = [result.scores for result in self.results]
+        return Scores(
+            recall=mean([scores.recall for scores in each]),
+            mrr=mean([scores.mrr for scores in each]),
+            ndcg=mean([scores.ndcg for scores in each]),
+        )
+
+
+def evaluate(
+    client: Client, scope: Scope, queries: Sequence[GoldenQuery], on_result: Callable[[Result], None]
+) -> Evaluation:
+    """Ask every query and judge it. Raises what a search raises."""
+    evaluation = Evaluation(scope)
+    inquiry = Inquiry(client, scope)
+    for golden in queries:
+        result = _judge(client, inquiry, golden, evaluation)
+        evaluation.results.append(result)
+        on_result(result)
+    return evaluation
+
+
+def _judge(client: Client, inquiry: Inquiry, golden: GoldenQuery, evaluation: Evaluation) -> Result:
+    scope = evaluation.scope
+    began_s = time.monotonic()
+    answer = ask(client, scope, golden, scope.k)
+    duration_s = time.monotonic() - began_s
+    evaluation.warnings.update(dict.fromkeys(answer.warnings))
+    ranks = [find_rank(expectation, answer.hits) for expectation in golden.expected]
+    deeper = ask(client, scope, golden, DEPTH).hits if None in ranks else ()
+    verdicts = tuple(
+        Verdict(
+            expectation=expectation,
+            rank=rank,
+            miss=inquiry.explain(golden, expectation, deeper) if rank is None else None,
+        )
+        for expectation, rank in zip(golden.expected, ranks, strict=True)
+    )
+    return Result(golden=golden, verdicts=verdicts, scores=score_ranks(ranks, scope.k), duration_s=duration_s)

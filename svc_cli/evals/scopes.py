@@ -1,0 +1,47 @@
+"""Where an evaluation looks, and the one way in which it asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from svc_cli.client.api import Client
+from svc_cli.evals.golden import GoldenQuery
+from svc_cli.evals.judgments import Hit
+
+#: The most that the API gives, and so as far as an evaluation sees.
+DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What every query is asked of."""
+
+    #: Slugs or ids; empty is all that the agent or the key reaches.
+    buckets: tuple[str, ...] = ()
+    #: A model id.
+    agent: str | None = None
+    mode: str = "hybrid"
+    k: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One page."""
+
+    hits: Sequence[Hit]
+    warnings: Sequence[str]
+
+
+def ask(client: Client, scope: Scope, golden: GoldenQuery, count: int, **changes: Any) -> Answer:
+    """The first `count` hits. `changes` are options of the search in place of the scope's; None leaves one out."""
+    options: dict[str, Any] = {
+        "buckets": list(scope.buckets) or None,
+        "agent": scope.agent,
+        "mode": scope.mode,
+        "tags": list(golden.tags) or None,
+        "filters": golden.filters,
+        "max_num_results": count,
+        **changes,
+    }
+    page = client.search(golden.query, **{name: value for name, value in options.items() if value is not None})
+    return Answer(page["data"], page.get("warnings") or ())

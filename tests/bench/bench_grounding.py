@@ -1,0 +1,102 @@
+"""Measures which answers are grounded: of questions that a collection is about, and of others.
+
+    python -m tests.bench.bench_grounding CRANFIELD --off NPL
+
+The documents of the collection go through the daemon's own door and the questions to `/v1/responses`. Off the subject
+are the queries of the collections after `--off` and the everyday questions beside this file. With an embeddings server
+in SVC_EMBED_BASE_URL and SVC_EMBED_MODEL the answers go by meaning, too, once every passage has its vector.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+
+from tests.acceptance.calls import make_bucket, upload
+from tests.acceptance.installations import wait_until
+from tests.bench.corpora import Collection, Entry, add_folders, check_folders, read_collections
+from tests.bench.installations import running_daemon
+from tests.bench.machines import report
+
+BUCKET = "grounding"
+EVERYDAY = Path(__file__).with_name("everyday_questions.txt")
+#: Uploads at a time, and questions.
+CLIENTS = 8
+#: Until all is indexed and has vectors.
+FILL_TIMEOUT_S = 3600.0
+
+
+def fill(client: httpx.Client, collection: Collection, documents: int | None) -> None:
+    """Upload the documents and wait until a search warns of nothing."""
+    make_bucket(client, BUCKET)
+
+    def put(entry: Entry) -> None:
+        answer = upload(client, BUCKET, f"{entry.id}.txt", entry.text.encode() or b"-", title=entry.title or entry.id)
+        answer.raise_for_status()
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(put, collection.documents[:documents]))
+    wait_until(lambda: _is_full(client), "the end of indexing", FILL_TIMEOUT_S, every_s=0.5)
+
+
+def _is_full(client: httpx.Client) -> bool:
+    store = client.get(f"/v1/buckets/{BUCKET}").json()["bucketStore"]
+    if store["pending_member_count"]:
+        return False
+    page = client.post("/v1/search", json={"query": "anything", "buckets": [BUCKET]}).json()
+    return not page["warnings"]
+
+
+def share_grounded(client: httpx.Client, questions: Sequence[str]) -> dict[str, float]:
+    """How many of the questions get an answer that says it is grounded."""
+
+    def is_grounded(question: str) -> bool:
+        answer = client.post("/v1/responses", json={"model": "svc-agent", "input": question}).raise_for_status().json()
+        return bool(answer["grounded"])
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        grounded = sum(pool.map(is_grounded, questions))
+    return {"questions": len(questions), "grounded": round(grounded / len(questions), 4) if questions else 0.0}
+
+
+def measure(collection: Collection, off: Sequence[Collection], options: argparse.Namespace) -> dict[str, object]:
+    embedding = {name: value for name, value in os.environ.items() if name.startswith("SVC_EMBED_")}
+    limit = options.questions
+    others = [query.text for each in off for query in each.queries][:limit]
+    everyday = EVERYDAY.read_text(encoding="utf-8").splitlines()[:limit]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        client = stack.enter_context(stack.enter_context(running_daemon(folder, **embedding)).client())
+        client.timeout = httpx.Timeout(60)
+        fill(client, collection, options.documents)
+        sys.stderr.write(f"{collection.name}: filled\n")
+        return {
+            "by_meaning": bool(embedding),
+            "on": share_grounded(client, [query.text for query in collection.queries][:limit]),
+            "off": share_grounded(client, [*others, *everyday]),
+            "off_other_collections": share_grounded(client, others),
+            "off_everyday": share_grounded(client, everyday),
+        }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measures which answers are grounded, on and off the subject.")
+    add_folders(parser)
+    parser.add_argument("--off", nargs="*", type=Path, default=[], metavar="FOLDER", help="whose queries are off it")
+    parser.add_argument("--documents", type=int, help="only so many")
+    parser.add_argument("--questions", type=int, help="only so many of each kind")
+    options = parser.parse_args()
+    off = check_folders(parser, options.off)
+    for collection in read_collections(parser, options):
+        parameters = {"collection": collection.name, "off": [each.name for each in off]}
+        report("grounding", parameters, measure(collection, off, options))
+
+
+if __name__ == "__main__":
+    main()
