@@ -1,0 +1,130 @@
+"""Reading what is asked and expected, and refusing what is not meant so."""
+
+from pathlib import Path
+
+import pytest
+
+from svc_cli.errors import PathMissing, UsageError
+from svc_cli.evals.golden import Expectation, GoldenQuery, read_golden
+
+WHOLE = """
+queries:
+  - query: How many days of vacation?
+    source: handbook.md
+    heading: Vacation
+    text: "30"
+  - query: What does it cost?
+    name: price
+    expect:
+      - {source: pricing.md, text: per month}
+      - terms.pdf
+    tags: [public]
+    filters: {type: eq, key: lang, value: en}
+"""
+EXPECTED = [
+    GoldenQuery(
+        query="How many days of vacation?",
+        name="How many days of vacation?",
+        expected=(Expectation(source="handbook.md", heading="Vacation", text="30"),),
+    ),
+    GoldenQuery(
+        query="What does it cost?",
+        name="price",
+        expected=(Expectation(source="pricing.md", text="per month"), Expectation(source="terms.pdf")),
+        tags=("public",),
+        filters={"type": "eq", "key": "lang", "value": "en"},
+    ),
+]
+#: A file, and what is said of it.
+REFUSED = [
+    ("", "golden.yaml: it must hold a list of queries."),
+    ("queries: []", "golden.yaml: it must hold a list of queries."),
+    ("question: x", "golden.yaml: there is no field 'question'; it may hold queries."),
+    ("- How much?", "golden.yaml, query 1: it must be a mapping with `query` and what is expected, not 'How much?'."),
+    ("- source: a.md", "golden.yaml, query 1, line 1: query is missing."),
+    ("- query: ' '\n  text: x", "golden.yaml, query 1, line 1: query is empty."),
+    ("- query: x", "golden.yaml, query 1, line 1: nothing is expected; say source, heading or text, or list several"),
+    ("- query: x\n  expect: a.md", "golden.yaml, query 1, line 1: nothing is expected; say source"),
+    ("- query: x\n  expect: [{}]", "golden.yaml, query 1, line 2: nothing is expected; say source, heading or text."),
+    ("- query: x\n  expect: [3]", "golden.yaml, query 1, line 1: what is expected must be a mapping or the name of a"),
+    ("- query: x\n  source: a\n  expect: [b]", "golden.yaml, query 1, line 1: source, heading and text belong into"),
+    ("- query: x\n  text: 30", "golden.yaml, query 1, line 1: text must be text, not 30; put it in quotes."),
+    ("- query: no\n  text: x", "golden.yaml, query 1, line 1: query must be text, not False; put it in quotes."),
+    (
+        "- query: x\n  text: y\n- query: y\n  expect:\n  - headline: x",
+        "golden.yaml, query 2, line 5: there is no field 'headline'; it may hold source, heading, text.",
+    ),
+    (
+        "- query: x\n  text: y\n  txet: y",
+        "golden.yaml, query 1, line 1: there is no field 'txet'; it may hold query, name, expect, source,",
+    ),
+    ("- query: x\n  text: y\n  text: z", "golden.yaml, line 3: it is no YAML: the field 'text' is there twice."),
+    ("- query: x\n  text: y\n  tags: public", "golden.yaml, query 1, line 1: tags must be a list of texts, not"),
+    ("- query: x\n  text: y\n  filters: [a]", "golden.yaml, query 1, line 1: filters must be a mapping, not ['a']."),
+    ("- query: x\n  text: y\n- query: x\n  text: z", "golden.yaml: two queries are called 'x'; give one of them"),
+    ("- query: 'x\n", "golden.yaml, line 2: it is no YAML: found unexpected end of stream."),
+    ("a: b: c", "golden.yaml, line 1: it is no YAML: mapping values are not allowed here."),
+    ("- !!python/object/apply:os.system [ls]", "golden.yaml, line 1: it is no YAML: could not determine a constructor"),
+    ("\x00", "golden.yaml: it is no YAML: unacceptable character"),
+    ("[" * 5000, "golden.yaml: it is no YAML:"),
+]
+
+
+def write(folder: Path, text: str, name: str = "golden.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_form_of_a_query_is_read(tmp_path: Path) -> None:
+    assert read_golden(write(tmp_path, WHOLE)) == EXPECTED
+    bare = "\n".join(line[2:] for line in WHOLE.splitlines()[2:])
+    assert read_golden(write(tmp_path, bare)) == EXPECTED
+
+
+def test_the_same_as_json_is_read(tmp_path: Path) -> None:
+    text = '[{"query": "caf\\u00e9",\t"text": "\\ud83e\\udd8a", "tags": null}]'
+    (read,) = read_golden(write(tmp_path, text, "golden.json"))
+    assert (read.query, read.expected, read.tags) == ("café", (Expectation(text="\N{FOX FACE}"),), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"query": "x",\n}]', "golden.json, line 2: it is no JSON: Expecting property name"),
+        ('[{"query": "x", "query": "y"}]', "golden.json: a field is there twice: 'query'."),
+        ('[{"query": 3}]', "golden.json, query 1: query must be text, not 3"),
+    ],
+)
+def test_json_that_is_not_meant_so_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, text, "golden.json")
+    with pytest.raises(UsageError) as refused:
+        read_golden(Path("golden.json"))
+    assert refused.value.message.startswith(said)
+
+
+@pytest.mark.parametrize(("text", "said"), REFUSED)
+def test_a_bad_file_is_told_with_line_and_entry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, text)
+    with pytest.raises(UsageError) as refused:
+        read_golden(Path("golden.yaml"))
+    assert refused.value.message.startswith(said)
+    assert refused.value.exit == 2
+
+
+def test_bytes_that_are_no_text_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_bytes(b"- query: \xff")
+    with pytest.raises(UsageError, match="it is not UTF-8 text"):
+        read_golden(path)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PathMissing, match="there is no such file"):
+        read_golden(tmp_path / "golden.yaml")

@@ -1,0 +1,67 @@
+"""Which hit is what was expected, and what its rank is worth."""
+
+from typing import Any
+
+import pytest
+
+from svc_cli.evals.golden import Expectation
+from svc_cli.evals.judgments import find_rank, is_expected, score_ranks
+
+HIT: dict[str, Any] = {
+    "source_id": "src_1",
+    "title": "staff/handbook.md",
+    "filename": "handbook.md",
+    "text": "Full-time employees get\n30 days  of vacation.",
+    "location": {"headings": ["Handbook", "Vacation and leave"]},
+}
+
+MATCHES: list[tuple[dict[str, str], bool]] = [
+    ({"source": "src_1"}, True),
+    ({"source": "staff/handbook.md"}, True),
+    ({"source": "handbook.md"}, True),
+    ({"source": "handbook"}, False),
+    ({"source": "Handbook.md"}, False),
+    ({"heading": "vacation  and LEAVE"}, True),
+    ({"heading": "Vacation"}, False),
+    ({"text": "get 30 days of VACATION"}, True),
+    ({"text": "30 days of sick leave"}, False),
+    ({"source": "handbook.md", "heading": "Handbook", "text": "30 days"}, True),
+    ({"source": "handbook.md", "heading": "Prices", "text": "30 days"}, False),
+    ({"source": "pricing.md", "text": "30 days"}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), MATCHES)
+def test_a_hit_must_be_all_that_is_expected_of_it(fields: dict[str, str], expected: bool) -> None:
+    assert is_expected(Expectation(**fields), HIT) is expected
+
+
+def test_a_passage_without_headings_is_under_none() -> None:
+    assert not is_expected(Expectation(heading="Vacation"), {**HIT, "location": {"headings": None}})
+
+
+def test_the_rank_is_that_of_the_first_hit() -> None:
+    other = {**HIT, "filename": "other.md", "title": "other.md", "source_id": "src_2"}
+    assert find_rank(Expectation(source="src_1"), [other, HIT, HIT]) == 2
+    assert find_rank(Expectation(source="src_3"), [other, HIT]) is None
+
+
+#: Ranks of what was expected, k; recall, MRR, nDCG.
+RANKS: list[tuple[list[int | None], int, float, float, float]] = [
+    ([1], 10, 1.0, 1.0, 1.0),
+    ([2], 10, 1.0, 0.5, 0.6309),
+    ([None], 10, 0.0, 0.0, 0.0),
+    ([11], 10, 0.0, 0.0, 0.0),
+    ([1, None], 10, 0.5, 1.0, 0.6131),
+    ([3, 1], 10, 1.0, 1.0, 0.9197),
+    # One hit that is both is as good as it gets; with a third one missing, 2 of 2 + 0.6309.
+    ([1, 1], 10, 1.0, 1.0, 1.0),
+    ([1, 1, None], 10, 2 / 3, 1.0, 0.7602),
+]
+
+
+@pytest.mark.parametrize(("ranks", "k", "recall", "mrr", "ndcg"), RANKS)
+def test_what_ranks_are_worth(ranks: list[int | None], k: int, recall: float, mrr: float, ndcg: float) -> None:
+    scores = score_ranks(ranks, k)
+    assert (scores.recall, scores.mrr) == (pytest.approx(recall), pytest.approx(mrr))
+    assert scores.ndcg == pytest.approx(ndcg, abs=5e-5)
