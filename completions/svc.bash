@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -193,6 +193,26 @@ _svc() {
         "svc cite verify --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc cite verify --base-url")
+            return ;;
+        "svc eval --bucket" | "svc eval -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc eval --agent")
+            return ;;
+        "svc eval -k" | "svc eval --k")
+            return ;;
+        "svc eval --mode")
+            COMPREPLY=($(compgen -W "hybrid keyword semantic" -- "$current")); return ;;
+        "svc eval --min-recall")
+            return ;;
+        "svc eval --min-mrr")
+            return ;;
+        "svc eval --min-ndcg")
+            return ;;
+        "svc eval --junit")
+            return ;;
+        "svc eval --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc eval --base-url")
             return ;;
         "svc bucket ls --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
@@ -496,7 +516,7 @@ _svc() {
             return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff ignore watch status wait search ask cite bucket source batch agent webhook key mcp daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent webhook key mcp daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
@@ -518,6 +538,7 @@ _svc() {
         "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc cite") commands="verify" flags="--help" ;;
         "svc cite verify") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc eval") commands="" flags="--bucket --agent --k --mode --min-recall --min-mrr --min-ndcg --junit --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket") commands="ls create set show archive rm" flags="--help" ;;
         "svc bucket ls") commands="" flags="--all --names --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket create") commands="" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;

@@ -3,7 +3,7 @@ function __svc_at --description 'Whether the command typed so far is this one'
     set -l where svc
     for word in (commandline -opc)[2..-1]
         switch "$where $word"
-            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
+            case 'svc upload' 'svc import' 'svc sync' 'svc diff' 'svc ignore' 'svc ignore check' 'svc ignore list' 'svc watch' 'svc watch run' 'svc watch add' 'svc watch rm' 'svc watch ls' 'svc watch status' 'svc watch flush' 'svc watch log' 'svc status' 'svc wait' 'svc search' 'svc ask' 'svc cite' 'svc cite verify' 'svc eval' 'svc bucket' 'svc bucket ls' 'svc bucket create' 'svc bucket set' 'svc bucket show' 'svc bucket archive' 'svc bucket rm' 'svc source' 'svc source ls' 'svc source show' 'svc source text' 'svc source retry' 'svc source refresh' 'svc source attach' 'svc source detach' 'svc source rm' 'svc batch' 'svc batch show' 'svc agent' 'svc agent ls' 'svc agent create' 'svc agent show' 'svc agent set' 'svc agent rm' 'svc webhook' 'svc webhook deliveries' 'svc webhook resend' 'svc webhook secret' 'svc webhook verify' 'svc key' 'svc key create' 'svc key ls' 'svc key revoke' 'svc mcp' 'svc daemon' 'svc daemon run' 'svc daemon start' 'svc daemon stop' 'svc daemon restart' 'svc daemon status' 'svc daemon logs' 'svc daemon install' 'svc daemon uninstall' 'svc auth' 'svc auth login' 'svc auth logout' 'svc auth status' 'svc auth token' 'svc config' 'svc config path' 'svc config get' 'svc config set' 'svc config list' 'svc doctor' 'svc completion'
                 set where "$where $word"
         end
     end
@@ -21,6 +21,7 @@ complete -c svc -n '__svc_at svc' -f -a wait -d 'Wait until each source or batch
 complete -c svc -n '__svc_at svc' -f -a search -d 'Search buckets, all of them where none is named'
 complete -c svc -n '__svc_at svc' -f -a ask -d 'Ask a question; the answer rests on numbered quotes, each with its page or lines'
 complete -c svc -n '__svc_at svc' -f -a cite -d 'Prove the quotes of an answer'
+complete -c svc -n '__svc_at svc' -f -a eval -d 'Ask what a file asks, judge what is found, and say why each miss missed'
 complete -c svc -n '__svc_at svc' -f -a bucket -d 'List, create, show, archive and delete buckets'
 complete -c svc -n '__svc_at svc' -f -a source -d 'List, show, read, retry, refresh, attach, detach and delete sources'
 complete -c svc -n '__svc_at svc' -f -a batch -d 'Show a batch of uploads'
@@ -282,6 +283,22 @@ complete -c svc -n '__svc_at svc cite verify' -l no-autostart -d 'Don’t start 
 complete -c svc -n '__svc_at svc cite verify' -l no-input -d 'Never ask'
 complete -c svc -n '__svc_at svc cite verify' -l debug -d 'Show tracebacks'
 complete -c svc -n '__svc_at svc cite verify' -l help -d 'Show the help.'
+complete -c svc -n '__svc_at svc eval' -l bucket -s b -x -a '(svc bucket ls --names --no-autostart 2>/dev/null)' -d 'Only here; may be repeated'
+complete -c svc -n '__svc_at svc eval' -l agent -r -d 'By this agent’s policy; its id or model id'
+complete -c svc -n '__svc_at svc eval' -s k -l k -r -d 'How many results count'
+complete -c svc -n '__svc_at svc eval' -l mode -x -a 'hybrid keyword semantic' -d 'How to match'
+complete -c svc -n '__svc_at svc eval' -l min-recall -r -d 'Exit 3 where the mean recall is less'
+complete -c svc -n '__svc_at svc eval' -l min-mrr -r -d 'Exit 3 where the mean mrr is less'
+complete -c svc -n '__svc_at svc eval' -l min-ndcg -r -d 'Exit 3 where the mean ndcg is less'
+complete -c svc -n '__svc_at svc eval' -l junit -r -d 'Also write a report in JUnit’s XML here'
+complete -c svc -n '__svc_at svc eval' -l json -d 'Print exactly one JSON value'
+complete -c svc -n '__svc_at svc eval' -l ndjson -d 'Print one JSON value per line as things happen'
+complete -c svc -n '__svc_at svc eval' -l progress -x -a 'auto bar plain none' -d 'How progress is shown'
+complete -c svc -n '__svc_at svc eval' -l base-url -r -d 'Another service'
+complete -c svc -n '__svc_at svc eval' -l no-autostart -d 'Don’t start the daemon'
+complete -c svc -n '__svc_at svc eval' -l no-input -d 'Never ask'
+complete -c svc -n '__svc_at svc eval' -l debug -d 'Show tracebacks'
+complete -c svc -n '__svc_at svc eval' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc bucket' -f -a ls -d 'List buckets'
 complete -c svc -n '__svc_at svc bucket' -f -a create -d 'Make a bucket; one that exists is left as it is'
 complete -c svc -n '__svc_at svc bucket' -f -a set -d 'Change what is said of a bucket, or how its documents are cut'

@@ -63,5 +63,6 @@ RANKS: list[tuple[list[int | None], int, float, float, float]] = [
 @pytest.mark.parametrize(("ranks", "k", "recall", "mrr", "ndcg"), RANKS)
 def test_what_ranks_are_worth(ranks: list[int | None], k: int, recall: float, mrr: float, ndcg: float) -> None:
     scores = score_ranks(ranks, k)
-    assert (scores.recall, scores.mrr) == (pytest.approx(recall), pytest.approx(mrr))
+    assert scores.recall == pytest.approx(recall)
+    assert scores.mrr == pytest.approx(mrr)
     assert scores.ndcg == pytest.approx(ndcg, abs=5e-5)
