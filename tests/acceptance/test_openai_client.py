@@ -1,8 +1,11 @@
 """OpenAI's own Python client drives a real daemon: models, answers plain and streamed, errors as its exceptions."""
 
 import asyncio
+import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import openai
@@ -10,8 +13,9 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from tests.acceptance.calls import make_bucket, upload, wait_ended
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
+from tests.fetch.servers import Exchange, Script
 from tests.llm.chats import chatting, chunk, streaming
 from tests.samples import make_pdf
 
@@ -23,6 +27,7 @@ PAGES = [
 QUESTION = "How many vacation days do full-time employees get?"
 ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
 QUOTE = "Full-time employees get 30 days of vacation a year."
+LLM_KEY = "hunter2-key"
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 
 
@@ -220,28 +225,80 @@ def test_a_quota_that_is_used_up_is_not_tried_again(knowing: Installation, tmp_p
         installation.clear()
 
 
-def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_it(tmp_path: Any) -> None:
-    halfway = streaming(chunk("Full-time employees get"))
-    failing = streaming(b"", status=500)
-    with chatting(failing, failing, halfway) as server:
-        installation = Installation(
-            tmp_path / "writing", SVC_LLM_BASE_URL=server.url("/v1"), SVC_LLM_MODEL="small", **UNLIMITED
-        )
+@dataclass(slots=True)
+class Writing:
+    """A daemon whose answers a model writes, and what its server does next."""
+
+    installation: Installation
+    scripts: list[Script] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
+    scripts: list[Script] = []
+
+    def play(exchange: Exchange) -> None:
+        scripts.pop(0)(exchange)
+
+    with chatting(play) as server:
+        variables = {"SVC_LLM_BASE_URL": server.url("/v1"), "SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": LLM_KEY}
+        installation = Installation(tmp_path_factory.mktemp("writing"), SVC_LOG_LEVEL="debug", **variables, **UNLIMITED)
         installation.start()
         try:
             teach(installation)
-            with client_of(installation) as (client, _), pytest.raises(openai.InternalServerError) as failed:
-                client.responses.create(model="svc-agent", input=QUESTION)
-            assert failed.value.code == "answer_failed"
-            with client_of(installation, retries=1) as (client, sent):
-                with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
-                    kinds = [event.type for event in stream]
-                assert (kinds[-2:], len(sent)) == (["error", "response.failed"], 2)
-                with (
-                    client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as chat,
-                    pytest.raises(openai.APIError, match="in the middle") as told,
-                ):
-                    list(chat)
-            assert told.value.code == "answer_failed"
+            yield Writing(installation, scripts)
         finally:
             installation.clear()
+
+
+def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_it(writing: Writing) -> None:
+    failing, halfway = streaming(b"", status=500), streaming(chunk("Full-time employees get"))
+    writing.scripts += [failing, failing, halfway, halfway]
+    with client_of(writing.installation) as (client, _), pytest.raises(openai.InternalServerError) as failed:
+        client.responses.create(model="svc-agent", input=QUESTION)
+    assert failed.value.code == "answer_failed"
+    with client_of(writing.installation, retries=1) as (client, sent):
+        with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
+            kinds = [event.type for event in stream]
+        assert (kinds[-2:], len(sent)) == (["error", "response.failed"], 2)
+        with (
+            client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as chat,
+            pytest.raises(openai.APIError, match="in the middle") as told,
+        ):
+            list(chat)
+    assert told.value.code == "answer_failed"
+
+
+def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
+    heard: list[bytes] = []
+
+    def wait(exchange: Exchange) -> None:
+        exchange.head(200, {"content-type": "text/event-stream", "connection": "close"})
+        exchange.send(chunk("Full-time "))
+        heard.append(b"asked")
+        heard.append(exchange.connection.recv(1))
+
+    for streams in (True, False):
+        heard.clear()
+        writing.scripts.append(wait)
+        with _asking(writing.installation, stream=streams) as line:
+            wait_until(lambda: heard == [b"asked"], "the model is asked")
+            if streams:
+                assert line.recv(12) == b"HTTP/1.1 200"
+        wait_until(lambda: heard == [b"asked", b""], "the model's server hears that nobody listens", 5)
+    logged = writing.installation.files.log.read_text()
+    assert LLM_KEY not in logged
+    assert "Traceback" not in logged
+
+
+def _asking(installation: Installation, *, stream: bool) -> socket.socket:
+    """The line on which the question has been asked."""
+    body = json.dumps({"model": "svc-agent", "input": QUESTION, "stream": stream}).encode()
+    host, port = installation.base_url.removeprefix("http://").split(":")
+    head = (
+        f"POST /v1/responses HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {installation.key}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    line = socket.create_connection((host, int(port)), timeout=10)
+    line.sendall(head.encode() + body)
+    return line
