@@ -7,6 +7,7 @@
         source = client.upload("handbook", Upload(filename="leave.md", data=text.encode(), title="leave.md"))
         client.wait_until_ready([source["id"]])
         page = client.search("how many days of leave", buckets=["handbook"])
+        answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
 
 Large files go through a session, which goes on where it was cut; many go through a batch:
 
