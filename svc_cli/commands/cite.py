@@ -175,16 +175,21 @@ def _look_around(quote: Quote, chunks: list[Json]) -> tuple[str, str]:
     if said.get("page") not in pages:
         told = ", ".join(str(page) for page in sorted(page for page in pages if page))
         return "elsewhere", f"these words stand on page {told}" if told else "the source has no pages"
-    if not any(_has_lines(at, said.get("line_start"), said.get("line_end")) for at in around):
+    if not _has_lines(around, said.get("line_start"), said.get("line_end")):
         return "elsewhere", "these words stand on other lines"
     return PROVEN, "stands in the stored bytes, word for word"
 
 
-def _has_lines(at: Json, first: Any, last: Any) -> bool:
-    """Whether the lines are among those of this place; None is what a format without lines has."""
-    if not isinstance(first, int) or not isinstance(last, int) or at["line_start"] is None:
-        return first is None and last is None and at["line_start"] is None
-    return bool(at["line_start"] <= first <= last <= at["line_end"])
+def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
+    """Whether the lines may be those of a quote in these pieces; None is what a format without lines has.
+
+    The bucket may have been cut otherwise since: then the quote's piece was a part of these, or had them within it.
+    """
+    lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
+    if not isinstance(first, int) or not isinstance(last, int) or not lines:
+        return first is None and last is None and not lines
+    starts, ends = zip(*lines, strict=True)
+    return bool(min(starts) <= first <= last <= max(ends) or first <= min(starts) <= max(ends) <= last)
 
 
 def _render(call: Invocation, proofs: list[Proof], failed: int) -> str:

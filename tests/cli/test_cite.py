@@ -81,6 +81,28 @@ def test_lines_must_be_among_those_of_the_place(first: int | None, last: int | N
     assert prove(quote(line_start=first, line_end=last), reading)[0] == result
 
 
+@pytest.mark.parametrize(
+    ("lines", "first", "last", "result"),
+    [
+        # The quote goes over two of the smaller pieces that its own became, or over all of a larger one.
+        ([(3, 4), (4, 6)], 3, 6, PROVEN),
+        ([(3, 4), (4, 6)], 2, 7, PROVEN),
+        ([(3, 4), (4, 6)], 7, 8, "elsewhere"),
+        ([(3, 4), (4, 6)], 1, 2, "elsewhere"),
+        ([(1, 90)], 3, 6, PROVEN),
+    ],
+)
+def test_a_quote_stays_proven_where_its_document_was_cut_anew(
+    lines: list[tuple[int, int]], first: int, last: int, result: str
+) -> None:
+    pieces = [
+        {"page": 2, "char_start": 11 + 10 * place, "char_end": 58, "line_start": start, "line_end": end}
+        for place, (start, end) in enumerate(lines)
+    ]
+    reading = {**READING, "chunks": [CHUNKS[0], *({"location": piece} for piece in pieces)]}
+    assert prove(quote(line_start=first, line_end=last), reading)[0] == result
+
+
 ANSWER = {"sources": [{"number": 1, "source_id": "src_1", "title": "a", "quote": QUOTE, "location": PLACE}]}
 PAGE = {"data": [{"source_id": "src_1", "filename": "a", "text": QUOTE, "location": PLACE}]}
 
