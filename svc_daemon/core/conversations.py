@@ -16,6 +16,8 @@ USER, ASSISTANT = "user", "assistant"
 
 #: Questions further back are another topic more often than not.
 MOST_EARLIER = 4
+#: What of one counts: a document that was pasted into it says at its beginning what it is, and takes seconds to read.
+EARLIER_CHARACTERS = 10_000
 #: Words that one follow-up is given.
 MOST_ADDED = 12
 
@@ -61,9 +63,9 @@ def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def sharpen(turns: Sequence[Turn], longest: int) -> str:
     """The last question as it is searched; what is added keeps it within `longest` characters."""
-    asked = [turn.text.strip() for turn in turns if turn.role == USER]
+    *earlier, last = [turn.text.strip() for turn in turns if turn.role == USER]
     sharpened = ""
-    for question in asked[-MOST_EARLIER - 1 :]:
+    for question in [*(text[:EARLIER_CHARACTERS] for text in earlier[-MOST_EARLIER:]), last]:
         sharpened = _joined(question, sharpened, longest) if is_follow_up(question) else question
     return sharpened
 

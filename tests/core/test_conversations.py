@@ -1,5 +1,7 @@
 """What a question is searched as, after the questions before it."""
 
+import time
+
 import pytest
 
 from svc_daemon.core.conversations import ASSISTANT, USER, Turn, is_follow_up, sharpen, up_to_question
@@ -57,6 +59,14 @@ def test_without_anything_before_it_a_question_is_searched_as_it_is() -> None:
 
 def test_what_is_added_never_makes_a_question_too_long() -> None:
     assert sharpen(asked(FIRST, "Why?"), 10) == "Why?"
+
+
+def test_a_book_in_an_earlier_turn_costs_little() -> None:
+    began_s = time.process_time()
+    book = "What about its vacation-days then? " * 30_000
+    searched = sharpen(asked(book, "and for part-time staff?"), 10_000)
+    assert "vacation" in searched
+    assert time.process_time() - began_s < 0.5
 
 
 def test_questions_far_back_are_forgotten() -> None:
