@@ -1,7 +1,8 @@
 """Answers that a model writes: its words pass through, and its marks are held to the passages that it was given.
 
 A mark `[2]` counts where there is a second passage, and where one of the quotations in its sentence, if there are any,
-stands in it word for word; any other mark is taken out. What stays is numbered anew, one number for each quote.
+stands in it word for word; any other mark is taken out, and so is one that repeats itself, or stands at the sentence
+that says that nothing was found. What stays is numbered anew, one number for each quote.
 Whatever the model makes up, a mark can only lead to words that stand in a passage.
 
 The answer is grounded when each of its sentences has a mark, speaks of what a marked passage speaks of, names no number
@@ -11,6 +12,7 @@ that neither passage nor question has, and quotes nothing that isn't there.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from svc_daemon.core.answers import NOTHING_FOUND
 from svc_daemon.core.passages import Citation, Passage
 from svc_daemon.core.sentences import Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
@@ -26,7 +28,8 @@ LONGEST_SENTENCE = 2000
 
 _MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-_QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^»]+)»|„([^“”]+)[“”]")
+#: None reaches over the beginning of another, so that each character is looked at once.
+_QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
 
@@ -46,6 +49,8 @@ class WrittenAnswer:
         #: Spaces at the end, which go with a mark that is taken out.
         self._space = ""
         self._has_dropped = False
+        #: Passages that were marked since the last word.
+        self._beside: set[int] = set()
 
     def feed(self, written: str) -> list[str | Citation]:
         """Take what the model wrote next; gives the text that can be told by now, each mark before its citation."""
@@ -90,15 +95,16 @@ class WrittenAnswer:
         said = text.rstrip(" ")
         self._space = text[len(said) :]
         self._has_dropped = self._has_dropped and not said
+        if any(map(str.isalnum, said)):
+            self._beside.clear()
         self.text += said
         return [said] if said else []
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
         """Tell those marks that hold; those of one bracket stand beside each other."""
-        sentence = _last_sentence(self.text)
-        for number in numbers:
-            passage = number - 1
-            span = self._quoted(sentence, passage) if 0 <= passage < len(self._passages) else None
+        for passage in (number - 1 for number in numbers):
+            span = self._quoted(_last_sentence(self.text), passage) if self._is_new(passage) else None
+            self._beside.add(passage)
             if span is None:
                 self._has_dropped = True
                 continue
@@ -111,8 +117,14 @@ class WrittenAnswer:
             yield said
             yield citation
 
+    def _is_new(self, passage: int) -> bool:
+        """Whether there is such a passage, and no mark of it since the last word: small models repeat themselves."""
+        return 0 <= passage < len(self._passages) and passage not in self._beside
+
     def _quoted(self, sentence: str, passage: int) -> Span | None:
-        """What of the passage the sentence rests on; None where it quotes only what isn't there."""
+        """What of the passage the sentence rests on; None where it quotes only what isn't there, or found nothing."""
+        if sentence.strip().rstrip(".") == NOTHING_FOUND.rstrip("."):
+            return None
         text = self._passages[passage].text
         claimed = _quotations(sentence)
         found = [span for quotation in claimed if (span := _find(quotation, text))]
@@ -129,7 +141,7 @@ class WrittenAnswer:
         shared = own & stems_of(known)
         numbers = {word for word in words_of(sentence) if any(map(str.isdigit, word))}
         return (
-            len(shared) >= SUPPORT * len(own)
+            len(shared) >= max(1, SUPPORT * len(own))
             and numbers <= {*words_of(known), *words_of(self._question)}
             and all(any(_find(each, passage.text) for passage in passages) for each in _quotations(sentence))
         )

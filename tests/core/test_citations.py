@@ -71,6 +71,16 @@ WRITTEN = [
         False,
     ),
     ("The so-called “policy” gives 30 days [1].", "The so-called “policy” gives 30 days [1].", True),
+    ("It says ‘employees get 30 weeks of vacation’ [1].", "It says ‘employees get 30 weeks of vacation’.", False),  # noqa: RUF001
+    ("It says ‘employees get 30 days of vacation’ [1].", "It says ‘employees get 30 days of vacation’ [1].", True),  # noqa: RUF001
+    ("It’s the manager’s vacation policy [1].", "It’s the manager’s vacation policy [1].", True),  # noqa: RUF001
+    # A mark that only repeats the one before it.
+    ("Employees get 30 days [1][1] [1].", "Employees get 30 days [1].", True),
+    ("Employees get 30 days [1, 1] of vacation [1].", "Employees get 30 days [1] of vacation [1].", True),
+    # Nothing that a passage could say.
+    ("I found nothing about this in the sources. [1]", "I found nothing about this in the sources.", False),
+    ("I found nothing about this in the sources [1].", "I found nothing about this in the sources.", False),
+    ("They do it. [1]", "They do it. [1]", False),
     # What only looks like a mark.
     ("Employees [all of them] get 30 days [1].", "Employees [all of them] get 30 days [1].", True),
     ("Employees get 30 days [1", "Employees get 30 days [1", False),
@@ -162,3 +172,12 @@ def test_a_long_answer_of_marks_alone_costs_little() -> None:
     answer, _ = write(["Employees get 30 days [1]. "] * 500)
     assert answer.is_grounded
     assert time.process_time() - began_s < 5
+
+
+@pytest.mark.parametrize("part", ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"'])  # noqa: RUF001
+def test_a_model_that_loops_costs_little(part: str) -> None:
+    began_s = time.process_time()
+    answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
+    assert answer.text and len(answer.citations) <= 2
+    assert answer.is_grounded in (True, False)
+    assert time.process_time() - began_s < 2
