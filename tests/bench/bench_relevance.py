@@ -6,6 +6,10 @@
 Each document is one chunk (`whole`), and cut as the service cuts a text file (`chunks`), where a document is as good as
 its best chunk. Beside it stands plain BM25: a bare FTS5 table of the whole documents, asked for any of the query's
 words. The figures of the queries with an even and an odd place tell how much of a difference is chance.
+
+With `--embed-url` and `--embed-model` a server makes vectors, and searches by meaning and by both are measured, too:
+
+    python -m tests.bench.bench_relevance FOLDER --embed-url http://127.0.0.1:8080/v1 --embed-model all-minilm-l6-v2
 """
 
 import argparse
@@ -23,6 +27,7 @@ from svc_daemon.provider.contract import SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.bench.corpora import SOURCE, Collection, Cut, add_folders, fill, read_collections
 from tests.bench.machines import report
+from tests.bench.vectors import VectorServer
 
 TEAM = "team_bench"
 DEPTH = 10
@@ -54,18 +59,24 @@ def _score(found: Sequence[str], judged: Mapping[str, int]) -> float:
     return ndcg([judged.get(name, 0) for name in found], list(judged.values()), DEPTH)
 
 
-def find_in(provider: SearchProvider, mode: SearchMode) -> Find:
+def find_in(provider: SearchProvider, mode: SearchMode, server: VectorServer | None) -> Find:
     def find(text: str) -> Sequence[str]:
-        page = provider.search(TEAM, SearchQuery(text=text, limit=MOST_CHUNKS, mode=mode))
+        vector = server.embed_query(text) if server else None
+        page = provider.search(TEAM, SearchQuery(text=text, limit=MOST_CHUNKS, mode=mode, vector=vector))
         return [hit.source_id.removeprefix(SOURCE) for hit in page.hits]
 
     return find
 
 
-def measure(collection: Collection, cut: Cut, folder: Path) -> dict[str, object]:
+def measure(collection: Collection, cut: Cut, folder: Path, server: VectorServer | None) -> dict[str, object]:
     with closing(EmbeddedProvider(folder)) as provider:
         fill(provider, TEAM, collection, cut)
-        return {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD))}
+        figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
+        if server:
+            server.fill(provider, TEAM)
+            for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID):
+                figures[mode.value] = judge(collection, find_in(provider, mode, server))
+        return dict(figures)
 
 
 def measure_plain(collection: Collection) -> dict[str, float]:
@@ -85,7 +96,10 @@ def measure_plain(collection: Collection) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measures nDCG@10 of search, beside plain BM25.")
     add_folders(parser)
+    parser.add_argument("--embed-url", metavar="URL", help="of a server that makes vectors")
+    parser.add_argument("--embed-model", metavar="NAME", default="default", help="what it calls its model")
     options = parser.parse_args()
+    server = VectorServer(options.embed_url, options.embed_model) if options.embed_url else None
     for collection in read_collections(parser, options):
         parameters = {
             "collection": collection.name,
@@ -96,7 +110,7 @@ def main() -> None:
         results: dict[str, object] = {"plain_bm25": measure_plain(collection)}
         for cut in CUTS:
             with tempfile.TemporaryDirectory() as folder:
-                results[cut] = measure(collection, cut, Path(folder))
+                results[cut] = measure(collection, cut, Path(folder), server)
         report("relevance", parameters, results)
 
 

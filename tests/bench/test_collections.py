@@ -1,0 +1,59 @@
+"""The benchmarks on retrieval collections run on one as small as can be, and say what is missing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.installations import ROOT
+
+DOCUMENTS = {"d1": "The cobalt rule grants ninety days.", "d2": "The umber plan costs five crowns.", "d3": "Ferries."}
+QUERIES = {"q1": "cobalt rule", "q2": "umber plan crowns", "q3": "cobalt"}
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for name, entries in (("corpus", DOCUMENTS), ("queries", QUERIES)):
+        lines = [json.dumps({"_id": entry, "title": "", "text": text}) for entry, text in entries.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    # What was asked first is found, the third expects what no search would find, and nobody judged the second.
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq3\td3\t1\n", encoding="utf-8")
+    return folder
+
+
+def run(bench: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", f"tests.bench.{bench}", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def figures(bench: str, *arguments: str) -> dict[str, Any]:
+    ended = run(bench, *arguments)
+    assert ended.returncode == 0, ended.stderr
+    return dict(json.loads(ended.stdout))
+
+
+def test_relevance_is_the_mean_of_the_judged_queries(collection: Path) -> None:
+    line = figures("bench_relevance", str(collection))
+    assert line["parameters"] == {"collection": "tiny", "documents": 3, "queries": 2, "judgments": 2}
+    for found in (line["plain_bm25"], line["whole"]["keyword"], line["chunks"]["keyword"]):
+        assert (found["ndcg_at_10"], found["even"], found["odd"]) == (0.5, 1.0, 0.0)
+
+
+def test_grounding_tells_questions_on_the_subject_from_others(collection: Path) -> None:
+    line = figures("bench_grounding", str(collection), "--off", str(collection), "--questions", "2")
+    assert line["on"] == {"questions": 2, "grounded": 1.0}
+    assert (line["off_other_collections"]["grounded"], line["off_everyday"]["grounded"]) == (1.0, 0.0)
+    assert line["off"] == {"questions": 4, "grounded": 0.5}
+
+
+@pytest.mark.parametrize("bench", ["bench_relevance", "bench_grounding"])
+def test_a_collection_that_is_not_there_is_told(bench: str, tmp_path: Path) -> None:
+    ended = run(bench, str(tmp_path))
+    assert ended.returncode == 2
+    assert "is no collection: it has no corpus.jsonl, queries.jsonl, qrels.tsv." in ended.stderr
+    assert "they don't come with the project" in run(bench).stderr
