@@ -31,6 +31,7 @@ model_not_found 404 no
 agent_not_found 404 no
 search_timeout 504 yes
 search_failed 502 yes
+extra_not_installed 501 no
 answer_failed 502 yes
 answer_timeout 504 yes
 search_disabled 503 yes

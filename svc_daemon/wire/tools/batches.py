@@ -176,10 +176,10 @@ async def _renewed(service: Service, asked: UploadFilesBatch, item: Item, outcom
 
 #: Its bytes are not all there; another call sends them.
 _PENDING: Json = {
-    "error": {
-        "code": ErrorCode.BLOB_NOT_UPLOADED,
-        "message": "The bytes have not all been stored; call again.",
-        "retryable": True,
-        "details": {},
-    }
+    "error": ErrorBody(
+        code=ErrorCode.BLOB_NOT_UPLOADED,
+        message="The bytes have not all been stored; call again.",
+        retryable=True,
+        details={},
+    ).model_dump()
 }

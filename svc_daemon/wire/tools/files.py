@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.errors import ErrorBody
 from svc_daemon.wire.tools.arguments import Arguments
 from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File, Service, refused
 from svc_daemon.wire.tools.sources import SourceState, fields_of
@@ -189,11 +190,10 @@ async def revive(service: Service, made: Answer) -> Answer:
 
 def gone() -> CallFailed:
     """What ends the search for a key that still stands for something."""
-    return CallFailed(
-        {
-            "code": ErrorCode.SOURCE_NOT_FOUND,
-            "message": "What was stored under this idempotency key is gone by now; use another key.",
-            "retryable": False,
-            "details": {},
-        }
+    error = ErrorBody(
+        code=ErrorCode.SOURCE_NOT_FOUND,
+        message="What was stored under this idempotency key is gone by now; use another key.",
+        retryable=False,
+        details={},
     )
+    return CallFailed(error.model_dump())
