@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from svc_daemon.core import readiness
 from svc_daemon.core.agents import Agent
 from svc_daemon.core.answers import NOTHING_FOUND, quote_best
 from svc_daemon.core.citations import WrittenAnswer
@@ -22,6 +23,7 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.searches import Found, Results, search
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.keys import Key
+from svc_daemon.store.sources import Source, list_active_sources
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
@@ -98,9 +100,23 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
                 cited.append(_cite(piece, passages, found))
                 yield cited[-1]
             elif isinstance(piece, Outcome):
-                yield replace(piece, cited=tuple(cited))
+                yield await _look_again(context, key, replace(piece, cited=tuple(cited)))
             else:
                 yield piece
+
+
+async def _look_again(context: Context, key: Key, outcome: Outcome) -> Outcome:
+    """The same without what was taken away while a model wrote, which then supports nothing any more."""
+    ids = list({cited.found.source.id for cited in outcome.cited})
+    sources = await context.read_aside(lambda connection: list_active_sources(connection, key.team_id, ids))
+    kept = tuple(cited for cited in outcome.cited if _still_counts(cited.found, sources.get(cited.found.source.id)))
+    return replace(outcome, cited=kept, grounded=outcome.grounded and kept == outcome.cited)
+
+
+def _still_counts(found: Found, source: Source | None) -> bool:
+    if source is None or found.hit.generation not in source.generations:
+        return False
+    return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
 
 
 def _worthy(results: Results) -> list[Found]:

@@ -55,10 +55,17 @@ class Scope:
 def choose_agent(context: Context, key: Key, request: SearchRequest) -> Agent | None:
     """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
     if request.agent is None and request.buckets is not None:
+        _require_any_model(key)
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
     require_model(key, agent_id)
     return context.look(lambda connection: get_agent(connection, key.team_id, agent_id))
+
+
+def _require_any_model(key: Key) -> None:
+    """Raises `model_not_allowed` for a key that is kept to some agents: no search may go around their policies."""
+    if key.models is not None:
+        raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
 
 
 def narrow(context: Context, request: SearchRequest, policy: Policy) -> SearchRequest:

@@ -68,6 +68,20 @@ def test_a_models_words_are_streamed_through(knowing: Daemon, door: str) -> None
     assert (whole["grounded"], len(whole["sources"])) == (True, 1)
 
 
+def test_what_is_deleted_while_a_model_writes_supports_nothing(knowing: Daemon, door: str) -> None:
+    knowing.make_bucket("passing")
+    passing = knowing.add_ready(b"# Leave\n\nTrainees get 12 days of vacation.\n", bucket="passing")
+
+    def slow(shown: str) -> str:
+        assert knowing.ask("DELETE", f"/v1/sources/{passing}").status_code == 200
+        return f"Trainees get 12 days of vacation [{number_of(shown, '12 days')}]."
+
+    with chatting(answering(slow)) as server, knowing.writing(server.url("/v1")):
+        answer = ask(knowing, "How many vacation days do trainees get?", door, buckets=["passing"])
+    assert text_of(answer).startswith("Trainees get 12 days")
+    assert (answer["grounded"], answer["sources"]) == (False, [])
+
+
 def test_the_model_is_told_the_rules_the_agent_and_the_caller(knowing: Daemon, door: str) -> None:
     guided = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": VACATION}]
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
