@@ -36,6 +36,7 @@ def search(
     question = Question(
         mode=mode,
         weights=_weights(connection, counts, parsed.words),
+        having={word: _count_having(connection, counts, word) for word in parsed.words},
         meaning=None if mode is SearchMode.KEYWORD else find_meaning(connection, index, query, cache, check),
         explain=query.explain,
     )
@@ -161,13 +162,16 @@ def _weights(connection: sqlite3.Connection, counts: Counts, words: Sequence[str
     """The idf of each word among the team's chunks."""
 
     def weigh(word: str) -> float:
-        return idf(counts.chunks, counts.get("word", word, lambda: _count_chunks(connection, word)))
+        return idf(counts.chunks, _count_having(connection, counts, word))
 
     return {word: weigh(word) for word in words}
 
 
-def _count_chunks(connection: sqlite3.Connection, word: str) -> int:
-    (count,) = connection.execute(
-        "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", (_expression([word]),)
-    ).fetchone()
-    return int(count)
+def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> int:
+    """How many of the team's chunks have the word: known already where nothing has changed."""
+
+    def count() -> int:
+        statement = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?"
+        return int(connection.execute(statement, (_expression([word]),)).fetchone()[0])
+
+    return counts.get("word", word, count)

@@ -1,0 +1,28 @@
+"""What the embedded provider says of a hit, where its ways of finding that out differ."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.provider.contract import SearchQuery
+from svc_daemon.provider.embedded.hits import WALKED
+from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from tests.provider.samples import TEAM, make_document, search, terms
+
+
+@pytest.fixture
+def provider(tmp_path: Path) -> Iterator[EmbeddedProvider]:
+    provider = EmbeddedProvider(tmp_path / "index")
+    yield provider
+    provider.close()
+
+
+def test_a_word_that_most_chunks_have_is_seen_in_those_of_a_page(provider: EmbeddedProvider) -> None:
+    """So many that the page's chunks are looked up one by one, and not found by a walk through the word's."""
+    texts = [f"fox {'dog' if number % 3 else 'cat'}" for number in range(3 * WALKED)]
+    provider.put_document(TEAM, make_document("src_1", *texts, title="fox"), ["bkt_1"])
+    hits = search(provider, "fox dog", limit=2).hits
+    assert [terms(hit) for hit in hits] == [["fox", "dog"]] * 2
+    (hit, _) = provider.search(TEAM, SearchQuery(text="cat fox", limit=2, explain=True)).hits
+    assert [(match.term, match.parts) for match in hit.matches] == [("cat", ("text",)), ("fox", ("title", "text"))]
