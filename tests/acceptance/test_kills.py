@@ -69,13 +69,13 @@ class Client(threading.Thread):
 
 
 def test_every_acknowledged_upload_survives_kills(installation: Installation, large: bool) -> None:
-    acknowledged = _upload_under(installation, installation.kill, rounds=40 if large else 10)
+    acknowledged = _upload_under(installation, installation.kill, rounds=40 if large else 6)
     _hold_to_every_word(installation, acknowledged)
 
 
 def test_every_acknowledged_upload_survives_stops(installation: Installation, large: bool) -> None:
     exits: list[int] = []
-    acknowledged = _upload_under(installation, lambda: exits.append(installation.stop()), rounds=20 if large else 3)
+    acknowledged = _upload_under(installation, lambda: exits.append(installation.stop()), rounds=20 if large else 2)
     assert set(exits) == {0}
     _hold_to_every_word(installation, acknowledged)
 

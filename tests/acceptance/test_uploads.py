@@ -98,7 +98,7 @@ def port_of(installation: Installation) -> int:
 
 
 def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installation, data: bytes, large: bool) -> None:
-    cuts = 100 if large else 30
+    cuts = 100 if large else 15
     moments = random.Random(11)
     # Together less than the file, so that each of them ends in a cut.
     budgets = [moments.randrange(1, SIZE // cuts) for _ in range(cuts)]

@@ -175,7 +175,7 @@ def test_an_emptied_root_takes_nothing_out(shared_installation: Installation, fo
 
 
 def test_a_burst_arrives_whole(shared_installation: Installation, folders: Path, large: bool) -> None:
-    count = 60_000 if large else 1500
+    count = 60_000 if large else 1100
     (folders / "first.md").write_text("the first\n")
     with watching(shared_installation, str(folders), "-b", "burst") as watch:
         for number in range(count):

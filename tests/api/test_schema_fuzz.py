@@ -26,7 +26,7 @@ from tests.api.examples import EXAMPLES
 from tests.api.stages import Stage, staging
 
 #: Requests of each kind to each route.
-SOME, MANY = 20, 400
+SOME, MANY = 12, 400
 #: What only an unexpected fault answers.
 UNEXPECTED = {ErrorCode.INTERNAL_ERROR, ErrorCode.SHUTTING_DOWN, ErrorCode.STORAGE_FULL}
 CHECKS = [

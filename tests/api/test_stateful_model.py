@@ -37,7 +37,7 @@ from tests.api.sessions import (
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
 
-RUNS, STEPS = 35, 30
+RUNS, STEPS = 20, 30
 MANY_RUNS, MANY_STEPS = 150, 60
 
 SLUGS = ("alpha", "beta", "gamma")
