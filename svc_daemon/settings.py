@@ -80,7 +80,7 @@ class Limits:
     search_sources: int = field(default=200, metadata={"unit": "sources"})
     #: How long a search may take before it is interrupted.
     search_seconds: int = field(default=10, metadata={"unit": "seconds"})
-    #: Memory that searches by meaning may keep: some 70 bytes a passage of the buckets searched last.
+    #: Memory that searches by meaning may keep: some 80 bytes a passage of the buckets searched last.
     vector_memory_bytes: int = field(default=128 * 1024**2, metadata={"unit": "bytes"})
     #: Answers and searches of a team in a calendar month of UTC. 0 is off.
     answers_per_month: int = field(default=0, metadata={"unit": "answers per month", "least": 0})
