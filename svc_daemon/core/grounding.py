@@ -5,10 +5,9 @@ alone it must cover the more of the question the fewer of its words it has: near
 one of twenty. Where there are vectors, the score must be high, or else the meaning near by itself; what the words alone
 would do for is enough as long as the meaning does not speak against it.
 
-The numbers were chosen on one collection, with its own questions and those of another, and tried on a second
-collection with questions that had no part in the choice; `tests/bench/bench_grounding.py` tells how they did. Those for
-meaning hold for the model that the service installs: another one's cosines may lie elsewhere, and want a threshold in
-the policy.
+The numbers were chosen with two collections in view, each with its own questions and those of others;
+`tests/bench/bench_grounding.py` tells how well they fit. How they do on a third is not known yet. Those for
+meaning hold for MiniLM-L6: another model's cosines may lie elsewhere, and want a threshold in the policy.
 """
 
 #: The coverage that is enough, with what each word that was found adds to it.
