@@ -1,8 +1,10 @@
 """The data directory as a whole: its folders, and the lock that one process at a time holds."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
@@ -64,3 +66,12 @@ def lock_directory(files: DataFiles) -> Iterator[None]:
         except BlockingIOError as error:
             raise DirectoryLocked(files) from error
         yield
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 from svc_daemon import paths
 
@@ -23,7 +23,7 @@ LARGEST = 10**15
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
-_LLM_URL = re.compile(
+_SERVER_URL = re.compile(
     r"https?://(?:\[[0-9a-f:.]+\]|[^\s/?#@\\:\[\]]+)(?::(?P<port>[0-9]{1,5}))?(?:/[^\s?#@\\]*)?", re.IGNORECASE
 )
 
@@ -102,6 +102,10 @@ class Limits:
     extract_cpu_seconds: int = field(default=30, metadata={"unit": "seconds"})
     #: Wall time of the child that reads one document.
     extract_wall_seconds: int = field(default=60, metadata={"unit": "seconds"})
+    #: Texts that a model of this machine embeds at the same time, each on a core; 0 is one for each core.
+    embed_threads: int = field(default=0, metadata={"unit": "threads", "least": 0})
+    #: Whole time of one call to an embedding server, its retries included.
+    embed_seconds: int = field(default=60, metadata={"unit": "seconds"})
     #: Documents read at the same time.
     extract_children: int = field(default=2, metadata={"unit": "documents"})
     #: Whole time of fetching a URL, redirects included.
@@ -138,9 +142,20 @@ def variable(limit_name: str) -> str:
     return f"SVC_LIMIT_{limit_name.upper()}"
 
 
+class ServerVariables(NamedTuple):
+    """The variables that name a server of the operator's."""
+
+    base_url: str
+    model: str
+    api_key: str
+    api_key_file: str
+
+
 @dataclass(frozen=True, kw_only=True)
-class LlmSettings:
-    """The server whose model writes the answers."""
+class ModelServer:
+    """A server of the operator's that speaks OpenAI's API."""
+
+    VARIABLES: ClassVar[ServerVariables]
 
     #: Such as `http://127.0.0.1:11434/v1`, without a slash at its end.
     base_url: str
@@ -150,22 +165,35 @@ class LlmSettings:
     api_key: str = field(default="", repr=False)
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> "LlmSettings | None":
+    def from_environ(cls, environ: Mapping[str, str]) -> "Self | None":
         """The server of this environment, None where none is set; raises SettingError."""
-        base_url = environ.get("SVC_LLM_BASE_URL", "").rstrip("/")
+        names = cls.VARIABLES
+        base_url = environ.get(names.base_url, "").rstrip("/")
         if not base_url:
             return None
-        match = _LLM_URL.fullmatch(base_url)
+        match = _SERVER_URL.fullmatch(base_url)
         if match is None or int(match["port"] or 0) > 65535:
             # Not the value itself: what is no plain address may be one with a password in it.
             raise SettingError(
-                "SVC_LLM_BASE_URL must be an address such as http://127.0.0.1:11434/v1, without user, query or "
-                "fragment; a key stands in SVC_LLM_API_KEY."
+                f"{names.base_url} must be an address such as http://127.0.0.1:11434/v1, without user, query or "
+                f"fragment; a key stands in {names.api_key}."
             )
-        model = environ.get("SVC_LLM_MODEL", "")
+        model = environ.get(names.model, "")
         if not model:
-            raise SettingError("SVC_LLM_MODEL must name a model, since SVC_LLM_BASE_URL is set.")
-        return cls(base_url=base_url, model=model, api_key=_header_text(environ, "SVC_LLM_API_KEY"))
+            raise SettingError(f"{names.model} must name a model, since {names.base_url} is set.")
+        return cls(base_url=base_url, model=model, api_key=_api_key(environ, names))
+
+
+class LlmSettings(ModelServer):
+    """The server whose model writes the answers."""
+
+    VARIABLES = ServerVariables("SVC_LLM_BASE_URL", "SVC_LLM_MODEL", "SVC_LLM_API_KEY", "SVC_LLM_API_KEY_FILE")
+
+
+class EmbedSettings(ModelServer):
+    """The server whose model makes the vectors."""
+
+    VARIABLES = ServerVariables("SVC_EMBED_BASE_URL", "SVC_EMBED_MODEL", "SVC_EMBED_API_KEY", "SVC_EMBED_API_KEY_FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +211,8 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     #: Networks that are fetched from although the policy refuses them, as `core.addresses` reads them.
     fetch_allow: str = ""
+    #: A server that makes the vectors; None where the installed model does.
+    embedding: EmbedSettings | None = None
     #: Least severe level that is logged.
     log_level: str = "info"
     #: Writes the answers; without it they are quoted from the sources.
@@ -200,6 +230,7 @@ class Settings:
             allowed_hosts=_names(environ, "SVC_ALLOWED_HOSTS"),
             allowed_origins=_names(environ, "SVC_ALLOWED_ORIGINS"),
             fetch_allow=environ.get("SVC_FETCH_ALLOW", ""),
+            embedding=EmbedSettings.from_environ(environ),
             log_level=_log_level(environ),
             llm=LlmSettings.from_environ(environ),
             limits=Limits.from_environ(environ),
@@ -232,13 +263,23 @@ def _host(v6: str | None, host: str | None) -> str | None:
         return None
 
 
+def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
+    """The key, from its file where one is named; what is wrong with it is told without it."""
+    path = environ.get(names.api_key_file)
+    if not path:
+        return _header_text(environ.get(names.api_key, ""), names.api_key)
+    try:
+        return _header_text(Path(path).expanduser().read_text("utf-8").strip(), names.api_key_file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"{names.api_key_file} names {path}, which can't be read ({error}).") from error
+
+
 def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip().lower() for part in environ.get(name, "").split(",") if part.strip())
 
 
-def _header_text(environ: Mapping[str, str], name: str) -> str:
+def _header_text(value: str, name: str) -> str:
     """A value that goes into a header; what can't stand there is refused without being shown."""
-    value = environ.get(name, "")
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.server import AddressTaken, base_url_of, bind
+from svc_daemon.listening import AddressTaken, base_url_of, bind
 from svc_daemon.settings import Settings
 from tests.acceptance.calls import make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until

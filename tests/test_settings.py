@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.settings import DEFAULT_PORT, LARGEST, LONGEST_S, Limits, LlmSettings, SettingError, Settings, variable
+from svc_daemon.settings import (
+    DEFAULT_PORT,
+    LARGEST,
+    LONGEST_S,
+    EmbedSettings,
+    Limits,
+    LlmSettings,
+    SettingError,
+    Settings,
+    variable,
+)
 
 LIMITS = {limit.name: limit for limit in fields(Limits)}
 #: The limits that can be turned off, or taken away whole.
@@ -19,6 +29,7 @@ MAY_BE_ZERO = {
     "redirects",
     "answers_per_month",
     "agents",
+    "embed_threads",
 }
 NO_NUMBERS = ["-1", "+1", "1.5", "1e3", "1_000", "25 MB", " 1", "0x10", "x", "\u0661", "²"]
 NO_NUMBERS += [str(LARGEST * 10), "9" * 5000]
@@ -236,14 +247,23 @@ def test_by_default_no_web_page_may_drive_the_daemon() -> None:
     assert (settings.allowed_hosts, settings.allowed_origins, settings.is_loopback) == ((), (), True)
 
 
-MODEL = {"SVC_LLM_BASE_URL": "http://127.0.0.1:11434/v1", "SVC_LLM_MODEL": "small"}
+KINDS = pytest.mark.parametrize("kind", [LlmSettings, EmbedSettings])
+Kind = type[LlmSettings] | type[EmbedSettings]
 
 
-def test_no_model_writes_answers_unless_one_is_set() -> None:
-    assert LlmSettings.from_environ({}) is None
-    assert LlmSettings.from_environ({"SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": "x"}) is None
+def whole(kind: Kind, **other: str) -> dict[str, str]:
+    """The variables that name a server, some of them with other values."""
+    values = {"base_url": "http://127.0.0.1:11434/v1", "model": "small"} | other
+    return {getattr(kind.VARIABLES, field): value for field, value in values.items()}
 
 
+@KINDS
+def test_no_models_server_is_used_unless_one_is_named(kind: Kind) -> None:
+    assert kind.from_environ({}) is None
+    assert kind.from_environ({kind.VARIABLES.model: "small", kind.VARIABLES.api_key: "x"}) is None
+
+
+@KINDS
 @pytest.mark.parametrize(
     "base_url",
     [
@@ -254,11 +274,12 @@ def test_no_model_writes_answers_unless_one_is_set() -> None:
         "http://10.0.0.1:65535",
     ],
 )
-def test_the_models_server_is_a_plain_address(base_url: str) -> None:
-    llm = LlmSettings.from_environ(MODEL | {"SVC_LLM_BASE_URL": base_url, "SVC_LLM_API_KEY": " key "})
-    assert llm == LlmSettings(base_url=base_url.rstrip("/"), model="small", api_key="key")
+def test_a_models_server_has_a_plain_address(kind: Kind, base_url: str) -> None:
+    server = kind.from_environ(whole(kind, base_url=base_url, api_key=" key "))
+    assert server == kind(base_url=base_url.rstrip("/"), model="small", api_key="key")
 
 
+@KINDS
 @pytest.mark.parametrize(
     "base_url",
     [
@@ -276,19 +297,35 @@ def test_the_models_server_is_a_plain_address(base_url: str) -> None:
         "http://[host]/v1",
     ],
 )
-def test_another_address_of_the_models_server_is_refused_and_not_repeated(base_url: str) -> None:
-    with pytest.raises(SettingError, match="SVC_LLM_BASE_URL must be") as refused:
-        LlmSettings.from_environ(MODEL | {"SVC_LLM_BASE_URL": base_url})
+def test_another_address_of_a_models_server_is_refused_and_not_repeated(kind: Kind, base_url: str) -> None:
+    with pytest.raises(SettingError, match=f"{kind.VARIABLES.base_url} must be") as refused:
+        kind.from_environ(whole(kind, base_url=base_url))
     assert "hunter2" not in str(refused.value)
 
 
-def test_a_models_server_without_a_model_is_refused() -> None:
-    with pytest.raises(SettingError, match="SVC_LLM_MODEL must name"):
-        LlmSettings.from_environ({"SVC_LLM_BASE_URL": "http://host/v1"})
+@KINDS
+def test_a_models_server_without_a_model_is_refused(kind: Kind) -> None:
+    with pytest.raises(SettingError, match=f"{kind.VARIABLES.model} must name"):
+        kind.from_environ({kind.VARIABLES.base_url: "http://host/v1"})
 
 
+@KINDS
 @pytest.mark.parametrize("key", ["hunter2\n", "hunter2\r\nX-A: b", "hünter2", "\x00hunter2"])
-def test_a_models_key_that_fits_no_header_is_refused_and_not_repeated(key: str) -> None:
-    with pytest.raises(SettingError, match="SVC_LLM_API_KEY must be") as refused:
-        LlmSettings.from_environ(MODEL | {"SVC_LLM_API_KEY": key})
+def test_a_models_key_that_fits_no_header_is_refused_and_not_repeated(kind: Kind, key: str) -> None:
+    with pytest.raises(SettingError, match=f"{kind.VARIABLES.api_key} must be") as refused:
+        kind.from_environ(whole(kind, api_key=key))
     assert "nter2" not in str(refused.value)
+
+
+@KINDS
+def test_a_models_key_may_stand_in_a_file(kind: Kind, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("from-the-file\n")
+    named = whole(kind, api_key="from-the-variable", api_key_file=str(tmp_path / "key"))
+    server = kind.from_environ(named)
+    assert server is not None
+    assert (server.api_key, "from-the-file" in repr(server)) == ("from-the-file", False)
+    for name, said in (("gone", "can't be read"), ("bad", "must be visible ASCII")):
+        (tmp_path / "bad").write_text("hunter2\x00")
+        with pytest.raises(SettingError, match=said) as refused:
+            kind.from_environ(whole(kind, api_key_file=str(tmp_path / name)))
+        assert "hunter2" not in str(refused.value)

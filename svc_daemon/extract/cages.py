@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict
@@ -26,13 +25,9 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, Answer, send_request
+from svc_daemon.interpreters import await_end, last_words, start_module
 
 _log = logging.getLogger("svc.extract")
-
-#: `-I` keeps the environment and the working folder out; the daemon's own path brings exactly its own packages in.
-_BOOT = "import sys; sys.path[:] = sys.argv[1:-2]; from svc_daemon.extract.fork_server import main; main()"
-#: How long the fork server may take to end by itself when it is told to.
-_STOP_SECONDS = 5.0
 
 Outcome = dict[str, Any]
 
@@ -144,7 +139,7 @@ class _Server:
         await asyncio.wait([self._listener])
         self._control.close()
         self._fail_jobs()
-        await asyncio.to_thread(_await_end, self._process)
+        await asyncio.to_thread(await_end, self._process)
 
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -158,7 +153,7 @@ class _Server:
         finally:
             # Whatever ended the listening, nobody may wait for an outcome that no one hears.
             self._fail_jobs()
-        _log.warning("The extraction server ended. %s", _last_words(self._scratch))
+        _log.warning("The extraction server ended. %s", last_words(_words(self._scratch)))
 
     def _settle(self, outcome: Outcome) -> None:
         future = self._outcomes.pop(outcome["job"])
@@ -248,35 +243,10 @@ async def _reader(readable: int) -> AsyncIterator[asyncio.StreamReader]:
 def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o700, parents=True)
-    root = str(Path(__file__).parents[2])
-    path = [root, *(entry for entry in sys.path if Path(entry).is_absolute() and entry != root)]
-    with _words(scratch).open("wb") as words:
-        return subprocess.Popen(
-            [sys.executable, "-I", "-c", _BOOT, *path, str(scratch), json.dumps(asdict(limits))],
-            stdin=control.fileno(),
-            stdout=subprocess.DEVNULL,
-            stderr=words,
-            env={},
-            cwd="/",
-            start_new_session=True,
-        )
-
-
-def _await_end(process: "subprocess.Popen[bytes]") -> None:
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    arguments = [str(scratch), json.dumps(asdict(limits))]
+    return start_module("svc_daemon.extract.fork_server", arguments, control, _words(scratch))
 
 
 def _words(scratch: Path) -> Path:
     """Where the fork server's own complaints go; its children have none."""
     return scratch / "server.log"
-
-
-def _last_words(scratch: Path) -> str:
-    try:
-        return _words(scratch).read_text("utf-8", "replace")[-2000:]
-    except FileNotFoundError:
-        return ""

@@ -11,10 +11,10 @@ from svc_daemon.core.grants import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.database import Database
+from svc_daemon.directories import sync_folder
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.granting import mint_key
 from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import sync_folder
 from svc_daemon.store.facts import create_fact, find_fact
 from svc_daemon.store.keys import create_key
 from svc_daemon.store.teams import create_team

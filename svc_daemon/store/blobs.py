@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from svc_daemon.directories import sync_folder
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 
@@ -234,12 +235,3 @@ def _write_all(file: BinaryIO, data: bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,16 +8,18 @@ from tests.rules.modules import Module, is_within
 DAEMON_LEVELS = (
     ("__main__",),
     ("command",),
+    ("model_command",),
     ("operators", "offline"),
     ("server",),
+    ("listening",),
     ("api", "workers"),
     ("operations",),
     ("store", "provider", "extract", "fetch", "embed", "llm"),
-    ("database", "directories"),
+    ("database", "directories", "interpreters"),
     ("core",),
     ("errors",),
     ("settings",),
-    ("wire", "paths", "logs"),
+    ("wire", "paths", "logs", "exits"),
 )
 CLI_LEVELS = (
     ("__main__",),
@@ -47,12 +49,12 @@ LIBRARY_OWNERS = {
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhook_signatures", "svc_cli.client.signatures"),
-    # The daemon's own is for the operator's model server alone: URLs of users go through the policy, by httpcore.
-    "httpx": ("svc_cli.client", "svc_daemon.llm"),
+    # The daemon's own is for the operator's model servers alone: URLs of users go through the policy, by httpcore.
+    "httpx": ("svc_cli.client", "svc_daemon.llm", "svc_daemon.embed"),
     "mcp": ("svc_daemon.wire.tools.servers",),
     "mcp_types": ("svc_daemon.wire.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
-    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command"),
+    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command", "svc_daemon.exits"),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "pypdfium2": ("svc_daemon.extract",),
@@ -61,6 +63,9 @@ LIBRARY_OWNERS = {
     "python_calamine": ("svc_daemon.extract",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
     "trafilatura": ("svc_daemon.extract",),
+    "onnx": ("svc_daemon.embed",),
+    "onnxruntime": ("svc_daemon.embed",),
+    "tokenizers": ("svc_daemon.embed",),
 }
 
 #: Types that are handed on by parts which never use the library itself.

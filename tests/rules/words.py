@@ -12,6 +12,8 @@ BROAD_EXCEPTS = (
     "svc_daemon.workers",
     "svc_daemon.api",
     "svc_cli.app",
+    # What it runs raises plain exceptions.
+    "svc_daemon.embed.runtimes",
 )
 #: The parts that speak SQL.
 SQL_OWNERS = ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync")

@@ -1,6 +1,5 @@
 """The index files in their folder: one per team, opened when first needed."""
 
-import os
 import re
 import sqlite3
 import threading
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from svc_daemon.database import Database
+from svc_daemon.directories import sync_folder
 from svc_daemon.provider.embedded.counts import CountsCache
 from svc_daemon.provider.embedded.failures import from_sqlite, translated
 from svc_daemon.provider.embedded.schema import prepare
@@ -72,7 +72,7 @@ class IndexFiles:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
                 # Or a power cut could bring an old file back, which nobody would tell from the new one.
-                _sync_folder(self._folder)
+                sync_folder(self._folder)
             self._damaged.discard(team_id)
 
     @contextmanager
@@ -119,11 +119,3 @@ class IndexFiles:
         if not FILE_NAME.fullmatch(team_id):
             raise ProviderFailed(f"{team_id!r} can't be the name of an index file.", retryable=False)
         return self._folder / f"{team_id}{suffix}"
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
