@@ -5,13 +5,27 @@ import os
 import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import quote
 
 import typer
 
 from svc_daemon.core.times import from_text, parse_span_s, to_text
 from svc_daemon.errors import ServiceError
+from svc_daemon.exits import (
+    EXIT_ADDRESS,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_LOCKED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_USAGE,
+    Json,
+    fail,
+    refuse,
+    refuse_as,
+)
+from svc_daemon.model_command import models
 from svc_daemon.paths import DataFiles, data_dir
 from svc_daemon.settings import SettingError, Settings
 from svc_daemon.wire.versions import API_RANGE, VERSION
@@ -22,8 +36,6 @@ if TYPE_CHECKING:
     from svc_daemon.operators import Errand
 
 Model = TypeVar("Model", bound="BaseModel")
-
-EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING, EXIT_LOCKED, EXIT_ADDRESS = 0, 1, 2, 3, 5, 11, 12
 
 app = typer.Typer(
     name="svc-daemon",
@@ -42,8 +54,7 @@ app.add_typer(teams, name="team")
 app.add_typer(keys, name="key")
 search = typer.Typer(help="Turn search off for a while, and on again.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(search, name="search")
-
-Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
+app.add_typer(models, name="model")
 
 
 def _show_version(asked: bool) -> None:
@@ -71,7 +82,7 @@ def serve(
     try:
         settings = Settings.from_environ(os.environ, listen)
     except SettingError as error:
-        _fail(str(error), EXIT_USAGE)
+        fail(str(error), EXIT_USAGE)
     if not settings.is_loopback:
         print(
             f"warning: {settings.host} can be reached from other machines; API keys go there in clear.", file=sys.stderr
@@ -93,11 +104,11 @@ def verify(
     try:
         verdict = verify_directory(data_dir(os.environ), read_data=read_data, repair=repair)
     except DirectoryLocked as error:
-        _refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
+        refuse("svc_data_dir_locked", error.message, EXIT_LOCKED, as_json, hint=error.hint)
     except NoDirectory as error:
-        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except (ServiceError, ProviderError, OSError) as error:
-        _refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
+        refuse("svc_data_dir_unreadable", getattr(error, "message", str(error)), EXIT_USAGE, as_json)
     print(json.dumps(verdict.as_json()) if as_json else "\n".join(verdict.lines()))
     raise SystemExit(EXIT_DONE if verdict.is_whole else EXIT_FAILED)
 
@@ -238,19 +249,19 @@ def _tell_search(told: dict[str, Any], as_json: bool) -> None:
 def _run(settings: Settings) -> None:
     # Loaded here, so that a wrong setting is told at once.
     from svc_daemon.directories import DirectoryLocked
-    from svc_daemon.server import AddressTaken
+    from svc_daemon.listening import AddressTaken
     from svc_daemon.server import serve as run
 
     try:
         run(settings)
     except DirectoryLocked as error:
-        _fail(str(error), EXIT_LOCKED)
+        fail(str(error), EXIT_LOCKED)
     except AddressTaken as error:
-        _fail(str(error), EXIT_ADDRESS)
+        fail(str(error), EXIT_ADDRESS)
     except SettingError as error:
-        _fail(str(error), EXIT_USAGE)
+        fail(str(error), EXIT_USAGE)
     except ServiceError as error:
-        _fail(error.message, EXIT_FAILED)
+        fail(error.message, EXIT_FAILED)
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
@@ -259,7 +270,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
     try:
         return parse_model(fields, model)
     except ServiceError as error:
-        _refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
+        refuse_as({**error.as_error(), "details": error.details}, EXIT_REFUSED, as_json)
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
@@ -272,7 +283,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         return to_text(moment)
     except (ValueError, OverflowError):
         told = f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
-        _refuse("svc_usage", told, EXIT_USAGE, as_json)
+        refuse("svc_usage", told, EXIT_USAGE, as_json)
 
 
 def _tell_install(files: DataFiles) -> None:
@@ -288,15 +299,15 @@ def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
     except NoDirectory as error:
-        _refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
+        refuse("svc_data_dir_not_found", error.message, EXIT_MISSING, as_json, hint=error.hint)
     except ServiceError as error:
-        _refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
+        refuse_as({**error.as_error(), "details": error.details}, _exit_of(error.rule.status), as_json)
     except Refused as error:
-        _refuse_as(error.error, _exit_of(error.status), as_json)
+        refuse_as(error.error, _exit_of(error.status), as_json)
     except Unreachable as error:
-        _refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
+        refuse("svc_daemon_unreachable", error.message, EXIT_ADDRESS, as_json, hint=error.hint, retryable=True)
     except OSError as error:
-        _refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
+        refuse("svc_file_refused", f"{error.filename}: {error.strerror}.", EXIT_USAGE, as_json)
 
 
 def _exit_of(status: int) -> int:
@@ -314,7 +325,7 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
         write_secret(path, made["key"]["key"])
     except OSError as error:
         told = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
-        _refuse("svc_file_refused", told, EXIT_USAGE, as_json, hint="Mend that and ask again.")
+        refuse("svc_file_refused", told, EXIT_USAGE, as_json, hint="Mend that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
@@ -329,26 +340,6 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
         return
     print(key["key"])
     print(f"{told}; it is not shown again", file=sys.stderr)
-
-
-def _refuse(
-    code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
-) -> NoReturn:
-    error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
-    _refuse_as(error, exit_code, as_json)
-
-
-def _refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
-    """Tell an error as `svc` tells its own; for people, the hint stands behind the sentence."""
-    told = {"hint": None} | error
-    if as_json:
-        print(json.dumps({"error": told, "exit_code": exit_code}, ensure_ascii=False))
-    _fail(" ".join(filter(None, (told["message"], told["hint"]))), exit_code)
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr)
-    raise SystemExit(code)
 
 
 def main() -> None:

@@ -80,13 +80,21 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
         except DirectoryLocked:
             base_url = _find_daemon(files)
         if base_url is not None:
-            return _ask(base_url, files, errand)
+            return _ask(base_url, files, errand.method, errand.path, errand.body)
         if time.monotonic() > deadline_s:
             raise Unreachable(
                 f"Another process holds {files.root}, and no daemon of it answers within {patience_s:g} s.",
                 "End it, then try again.",
             )
         time.sleep(PAUSE_S)
+
+
+def tell_daemon(files: DataFiles, path: str) -> bool:
+    """Have the daemon that runs on this directory know of something; False where none does. Raises as `run_errand`."""
+    base_url = _find_daemon(files)
+    if base_url is not None:
+        _ask(base_url, files, "POST", path, None)
+    return base_url is not None
 
 
 def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
@@ -122,7 +130,7 @@ def _find_daemon(files: DataFiles) -> str | None:
     return base_url if compare_digest(str(health.get("proof")).encode(), proof.encode()) else None
 
 
-def _ask(base_url: str, files: DataFiles, errand: Errand) -> dict[str, Any]:
+def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseModel | None) -> dict[str, Any]:
     try:
         token = files.operator_token.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -130,9 +138,9 @@ def _ask(base_url: str, files: DataFiles, errand: Errand) -> dict[str, Any]:
     if not token.isascii() or not token.isalnum():
         raise Unreachable(f"{files.operator_token} is missing or damaged.", RESTART)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    body = None if errand.body is None else errand.body.model_dump_json().encode()
+    body = None if fields is None else fields.model_dump_json().encode()
     try:
-        status, answer = _exchange(base_url, errand.method, errand.path, body, headers)
+        status, answer = _exchange(base_url, method, path, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
         told = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
         raise Unreachable(told, "`svc daemon logs` tells more.") from error

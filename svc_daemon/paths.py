@@ -100,5 +100,10 @@ class DataFiles:
         return self.root / "index"
 
     @property
+    def models(self) -> Path:
+        """The installed embedding model."""
+        return self.root / "models"
+
+    @property
     def log(self) -> Path:
         return self.root / "log" / "daemon.log"

