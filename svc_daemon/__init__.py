@@ -8,8 +8,9 @@ Layers
 A folder is a layer, a file is a noun, a function is a verb; who knows one noun knows the house. Imports go down only,
 and a test holds this table:
 
-    command, operators, offline      what the operator does: beside the service, or while nothing is served
-      server                         puts the parts together; serves; stops
+    command, model_command,          what the operator does: beside the service, or while nothing is served
+    operators, offline
+      server, listening              puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
           store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
@@ -17,13 +18,14 @@ and a test holds this table:
           llm                        knows another
             database                 one SQLite file: its readers and its single writer
             directories              the data directory's folders and its lock
+            interpreters             processes of our own, for what may crash: parsers and models
               core                   pure decisions, no I/O, no clock
                 errors               the table of codes
-                  wire, paths, settings, logs
+                  wire, paths, settings, logs, exits
 
 A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
-httpcore in `fetch`, httpx in `llm`, mcp in `wire.tools`. The command line, `svc_cli`, imports only `wire` and `paths`;
-what both lend to agents, the tools of MCP, is in `wire.tools`.
+httpcore in `fetch`, httpx in `llm` and `embed`, mcp in `wire.tools`. The command line, `svc_cli`, imports only `wire`
+and `paths`; what both lend to agents, the tools of MCP, is in `wire.tools`.
 
 The life of an upload
 ---------------------
@@ -37,7 +39,8 @@ The life of an upload
  7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
  8. One transaction makes the source `active` and its bucket syncs due.
  9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active. That is
-    the moment of `ready`; a source that this one replaces leaves the bucket in the same commit.
+    the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is a model,
+    `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
 10. `operations.searches` asks the index, within what key, request and the agent's policy have in common
     (`operations.scopes`), then keeps only what the state says is there, in one snapshot.
 
@@ -55,7 +58,8 @@ What must hold
 * A mark in an answer leads to words that stand in a source, whoever wrote the answer.
 
 What is absent on purpose: a second process that opens the databases, a connection that writes beside the writer, a path
-made of a user's file name, a parser in this process, a clock or a random number in `core`, module state anywhere.
+made of a user's file name, a parser or a model in this process, a clock or a random number in `core`, module state
+anywhere.
 
 Two files, and state alone decides
 ----------------------------------

@@ -37,11 +37,14 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.directories import lock_directory, make_folders
+from svc_daemon.embed.choices import Choice, OperatorsChoice
+from svc_daemon.embed.models import ModelFolder
 from svc_daemon.errors import StorageError
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.listening import base_url_of, bind
 from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
 from svc_daemon.operations.contexts import Context, Wakes
@@ -66,6 +69,7 @@ from svc_daemon.wire.versions import VERSION
 from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.counting import CountingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
+from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker
 from svc_daemon.workers.rechunking import RechunkingWorker
@@ -80,12 +84,6 @@ BLOB_THREADS = 8
 MAX_HEAD_BYTES = 16 * 1024
 #: Of the time to stop in, what is kept for parking work and closing files, seconds.
 PARK_S = 3
-#: Waiting connections before the kernel refuses.
-BACKLOG = 1024
-
-
-class AddressTaken(Exception):
-    """Something else listens on the address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,7 @@ class Process:
 
     context: Context
     extractor: Extractor
+    choice: Choice
     installation_id: str
     #: What opens `/admin`.
     operator_token: str
@@ -109,24 +108,6 @@ def serve(settings: Settings) -> None:
         start_logging(files.log, settings.log_level)
         fetcher = Fetcher(_fetch_policy(allowed, listener), _fetch_limits(settings.limits))
         asyncio.run(_serve(settings, files, listener, fetcher))
-
-
-@contextlib.contextmanager
-def bind(settings: Settings) -> Iterator[socket.socket]:
-    """The listening socket; raises AddressTaken with the address and the way out."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only then: it costs 40 ms an answer.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((settings.host, settings.port))
-        except OSError as error:
-            address = f"{settings.host}:{settings.port}"
-            raise AddressTaken(
-                f"Can't listen on {address}: {error.strerror}. Choose another with SVC_LISTEN."
-            ) from error
-        listener.listen(BACKLOG)
-        yield listener
 
 
 async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, fetcher: Fetcher) -> None:
@@ -190,7 +171,8 @@ async def _open_process(
     stack.push_async_callback(extractor.close)
     await _repair(context)
     await extractor.start()
-    return Process(context, extractor, installation_id, prepare_operator_token(files, os.urandom))
+    choice = _model_choice(settings, files)
+    return Process(context, extractor, choice, installation_id, prepare_operator_token(files, os.urandom))
 
 
 def open_context(
@@ -275,6 +257,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
         RebuildingWorker(process.context, process.extractor),
         RechunkingWorker(process.context, process.extractor),
         CountingWorker(process.context),
+        EmbeddingWorker(process.context, process.choice),
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:
@@ -345,13 +328,6 @@ def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clo
         files.daemon.unlink(missing_ok=True)
 
 
-def base_url_of(settings: Settings, listener: socket.socket) -> str:
-    """Where a client on this machine reaches the listener, with the port that the kernel chose."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared, not bound
-    bracketed = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"http://{bracketed}:{listener.getsockname()[1]}"
-
-
 def _hardening(settings: Settings, context: Context) -> Hardening:
     hosts = settings.allowed_hosts if settings.is_loopback else (*settings.allowed_hosts, settings.host)
     return Hardening(
@@ -384,6 +360,16 @@ def _fetch_limits(limits: Limits) -> FetchLimits:
         fetch_s=limits.fetch_seconds,
         post_s=limits.webhook_seconds,
         redirects=limits.redirects,
+    )
+
+
+def _model_choice(settings: Settings, files: DataFiles) -> Choice:
+    return OperatorsChoice(
+        folder=ModelFolder(files.models),
+        words=files.log.with_name("model.log"),
+        server=settings.embedding,
+        timeout_s=settings.limits.embed_seconds,
+        threads=settings.limits.embed_threads,
     )
 
 

@@ -189,6 +189,7 @@ def daemon_facts(call: Invocation, daemon: Daemon) -> dict[str, Any]:
         "log": str(Installation(call.settings.environ).files.log),
         "status": answer.get("status"),
         "queue": answer.get("queue"),
+        "embedding": answer.get("embedding"),
         "writer": answer.get("writer"),
         "uptime_seconds": answer.get("uptime_seconds"),
     }
@@ -205,9 +206,18 @@ def _show(call: Invocation, daemon: Daemon, said: str = "") -> None:
         ("data", facts["data_dir"]),
         ("log", facts["log"]),
         ("queue", ", ".join(f"{count} {name}" for name, count in queue.items())),
+        ("model", model_line(facts["embedding"])),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]
     call.console.show(facts, lambda: fields(call.console, pairs))
+
+
+def model_line(embedding: dict[str, Any] | None) -> str | None:
+    """How it stands with search by meaning; None where the daemon doesn't say."""
+    if embedding is None:
+        return None
+    about = embedding.get("message") or embedding.get("model")
+    return f"{embedding['state']}, {about}" if about else str(embedding["state"])
 
 
 def _say_exposure(call: Invocation, listen: str | None) -> None:

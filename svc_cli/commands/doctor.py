@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import connected
@@ -100,6 +100,19 @@ def _daemon(call: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "warning", "none runs", "it starts with the first command, or by `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
+        yield from _model(daemon.health.answer.get("embedding") or {})
+
+
+def _model(embedding: dict[str, Any]) -> Iterator[Finding]:
+    """Whether searches go by meaning, too."""
+    state = embedding.get("state")
+    if state == "off":
+        hint = "`svc-daemon model install` brings one; without it searches go by words alone."
+        yield Finding("model", "ok", "none is installed", hint)
+    elif state == "failing":
+        yield Finding("model", "warning", str(embedding["message"]), "searches go by words until it works again.")
+    elif state is not None:
+        yield Finding("model", "ok", f"{state}, {embedding['model']}" if embedding.get("model") else state)
 
 
 def _service(call: Invocation) -> Iterator[Finding]:

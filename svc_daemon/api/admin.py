@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from svc_daemon.api.presenting import body_of, context_of
 from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.api.services import view_embedding
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import switches
 from svc_daemon.operations import teams as verbs
@@ -53,6 +54,12 @@ async def show_search(request: Request) -> BaseModel:
 async def switch_search(request: Request) -> BaseModel:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
     return await context.write(lambda connection: switches.switch_search(connection, context.ids, change))
+
+
+async def look_for_model(request: Request) -> BaseModel:
+    context = context_of(request)
+    context.wakes.embedding.set()
+    return view_embedding(context.embedding)
 
 
 def check_operator(request: Request) -> None:
@@ -99,4 +106,5 @@ ROUTES = (
     _route("POST", "/admin/keys", create_key),
     _route("GET", "/admin/search", show_search),
     _route("PUT", "/admin/search", switch_search),
+    _route("POST", "/admin/model", look_for_model),
 )

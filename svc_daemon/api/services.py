@@ -9,6 +9,7 @@ from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
 from svc_daemon.core.refusals import refusal
+from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.settings import Limits
 from svc_daemon.store.agents import count_named_agents
@@ -30,10 +31,17 @@ async def health(request: Request) -> Response:
         uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
         writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
         queue=wire.QueueCounters(**open_tasks),
+        embedding=view_embedding(context.embedding),
         proof=_proof(request),
         request_id=request_id_of(request.scope),
     )
     return respond(request, told)
+
+
+def view_embedding(embedding: Embedding) -> wire.Embedding:
+    """How it stands with the model, as it is told."""
+    model = embedding.embedder.model if embedding.embedder else None
+    return wire.Embedding(state=embedding.state.value, model=model, message=embedding.message)
 
 
 def _proof(request: Request) -> str | None:

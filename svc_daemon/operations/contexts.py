@@ -9,9 +9,9 @@ from typing import TypeVar
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
-from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
+from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.tallies import Tallies
 from svc_daemon.operations.writers import Writers
@@ -35,13 +35,21 @@ class Wakes:
     rebuilding: asyncio.Event = field(default_factory=asyncio.Event)
     rechunking: asyncio.Event = field(default_factory=asyncio.Event)
     counting: asyncio.Event = field(default_factory=asyncio.Event)
+    embedding: asyncio.Event = field(default_factory=asyncio.Event)
     #: Teams whose index was found damaged and for which no rebuild has been queued yet.
     damaged: set[str] = field(default_factory=set)
+    #: Teams in whose index there may be chunks without a vector.
+    unembedded: set[str] = field(default_factory=set)
 
     def tell_damaged(self, team_id: str) -> None:
         """Have the team's index looked after; on the loop's own thread."""
         self.damaged.add(team_id)
         self.rebuilding.set()
+
+    def tell_unembedded(self, team_id: str) -> None:
+        """Have the team's new chunks embedded; on the loop's own thread."""
+        self.unembedded.add(team_id)
+        self.embedding.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +70,9 @@ class Context:
     tallies: Tallies = field(default_factory=Tallies)
     #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
     secret: bytes
-    #: What makes vectors of texts and queries; None where no model is set up, and searches go by keyword.
-    embedder: Embedder | None = None
     #: What writes answers; None where no model is set, and they are quoted from the sources.
     llm: Llm | None = None
+    embedding: Embedding = field(default_factory=Embedding)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction; returns when it is durable."""

@@ -4,12 +4,12 @@ A model that is not there or that fails never keeps a hybrid search from finding
 hears of it.
 """
 
-import asyncio
 from dataclasses import dataclass
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.embedding import Embedding, EmbeddingState
 from svc_daemon.provider.contract import QueryVector, SearchMode
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
@@ -34,14 +34,23 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
     """
     mode = SearchMode(request.mode)
-    if mode is SearchMode.KEYWORD or context.embedder is None:
+    if mode is SearchMode.KEYWORD or context.embedding.state is EmbeddingState.OFF:
         return Matching(SearchMode.KEYWORD, warnings=_without_model(mode))
     embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
     try:
-        values = await asyncio.to_thread(context.embedder.embed_query, request.query, embed_by_s)
+        vector = await _embed_query(context.embedding, request.query, embed_by_s)
     except EmbedFailed as error:
         return _without_vector(context, mode, error, deadline_s)
-    return Matching(mode, QueryVector(model=context.embedder.model, values=values))
+    return Matching(mode, vector)
+
+
+async def _embed_query(embedding: Embedding, text: str, embed_by_s: float) -> QueryVector:
+    # Looked at once: another model may be chosen while this one is asked.
+    embedder = embedding.embedder
+    if embedder is None:
+        raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
+    values = await embedding.run(embedder.embed_query, text, embed_by_s)
+    return QueryVector(model=embedder.model, values=values)
 
 
 def _without_model(mode: SearchMode) -> tuple[str, ...]:

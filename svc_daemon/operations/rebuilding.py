@@ -178,6 +178,7 @@ async def finish_rebuild(context: Context, task: Task) -> None:
     await context.write(work)
     context.wakes.syncing.set()
     context.wakes.rechunking.set()
+    context.wakes.tell_unembedded(task.team_id)
 
 
 async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:

@@ -17,6 +17,15 @@ class QueueCounters(BaseModel):
     running: int
 
 
+class Embedding(BaseModel):
+    """Whether search goes by meaning, too: `off` is without a model, and `message` says what is wrong with one."""
+
+    state: Literal["off", "loading", "ready", "failing"]
+    #: Names the model in use and its generation.
+    model: str | None = None
+    message: str | None = None
+
+
 class Health(BaseModel):
     """Answer of `/healthz`, which needs no key and tells nothing about any team's content."""
 
@@ -27,6 +36,7 @@ class Health(BaseModel):
     uptime_seconds: float
     writer: WriterCounters
     queue: QueueCounters
+    embedding: Embedding
     #: The answer to `?nonce=`, which only a daemon with the installation's secret can give (`wire.proofs`).
     proof: str | None = None
     request_id: str

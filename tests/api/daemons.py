@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 from starlette.applications import Starlette
@@ -36,6 +36,7 @@ from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.contexts import Context, Wakes
+from svc_daemon.operations.embedding import EmbeddingState
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
 from svc_daemon.operations.writers import Writers
@@ -60,17 +61,6 @@ from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
-Worker = (
-    IndexingWorker
-    | SyncingWorker
-    | SweepingWorker
-    | CascadingWorker
-    | DeliveringWorker
-    | RebuildingWorker
-    | RechunkingWorker
-    | CountingWorker
-)
-
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
 #: Where the servers of the tests are.
@@ -79,12 +69,18 @@ LOOPBACK = "127.0.0.0/8"
 NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
 
 
+class Worker(Protocol):
+    """Whatever runs until it is cancelled."""
+
+    async def run(self) -> None: ...
+
+
 class Loop:
     """An event loop in a thread of its own, so that tests read from top to bottom."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="test-loop", daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="test-loop", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -93,7 +89,7 @@ class Loop:
 
     def begin(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Start the coroutine; its result can be waited for."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def call(self, function: Callable[[], object]) -> None:
         """Run a plain function on the loop; returns when it has."""
@@ -104,10 +100,10 @@ class Loop:
         self.run(work())
 
     def close(self) -> None:
-        self.run(self._loop.shutdown_default_executor())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(PATIENCE_S)
-        self._loop.close()
+        self.loop.close()
 
 
 class Daemon:
@@ -209,7 +205,8 @@ class Daemon:
 
     def embed_with(self, embedder: Embedder | None) -> None:
         """Have this model make the vectors of queries from now on."""
-        self.context = self.app.state.context = replace(self.context, embedder=embedder)
+        self.context.embedding.embedder = embedder
+        self.context.embedding.state = EmbeddingState.READY if embedder else EmbeddingState.OFF
 
     def wake(self) -> None:
         wakes = self.context.wakes
@@ -230,7 +227,11 @@ class Daemon:
             "counting": partial(CountingWorker, self.context),
         }
         for name in names or makers:
-            self.loop.run(self._start(makers[name]))
+            self.run_worker(makers[name])
+
+    def run_worker(self, make: Callable[[], Worker]) -> None:
+        """Run one more worker until the stop."""
+        self.loop.run(self._start(make))
 
     async def _start(self, make: Callable[[], Worker]) -> None:
         self._workers.append(asyncio.create_task(make().run()))

@@ -27,15 +27,15 @@ def main() -> None:
         make_bucket(client, BUCKET)
         # The first one starts what extraction keeps ready from then on, and gives the bucket something to search.
         wait_ended(client, upload(client, BUCKET, "first.md", b"# First\n\nSome text.").json()["id"])
-        waits_s = [_wait_s(client, number, options.size_bytes) for number in range(options.documents)]
+        waits_s = [wait_s(client, number, options.size_bytes) for number in range(options.documents)]
         parameters = {"documents": options.documents, "size_bytes": options.size_bytes}
         report("accepted_to_found", parameters, spread_ms(waits_s), Path(folder))
 
 
-def _wait_s(client: httpx.Client, number: int, size_bytes: int) -> float:
+def wait_s(client: httpx.Client, number: int, size_bytes: int) -> float:
     """Seconds between the answer to one upload and the first search that has it."""
     phrase = phrase_of(number)
-    accepted = upload(client, BUCKET, f"{number}.md", _document(phrase, number, size_bytes))
+    accepted = upload(client, BUCKET, f"{number}.md", make_document(phrase, number, size_bytes))
     begin_s = time.perf_counter()
     accepted.raise_for_status()
     while not _is_found(client, phrase, accepted.json()["id"]):
@@ -48,12 +48,12 @@ def _wait_s(client: httpx.Client, number: int, size_bytes: int) -> float:
 
 
 def _is_found(client: httpx.Client, phrase: str, source_id: str) -> bool:
-    answer = client.post("/v1/search", json={"query": phrase, "buckets": [BUCKET]})
+    answer = client.post("/v1/search", json={"query": phrase, "buckets": [BUCKET], "mode": "keyword"})
     answer.raise_for_status()
     return any(hit["source_id"] == source_id for hit in answer.json()["data"])
 
 
-def _document(phrase: str, number: int, size_bytes: int) -> bytes:
+def make_document(phrase: str, number: int, size_bytes: int) -> bytes:
     prose = Prose(number)
     text = f"# The {phrase}\n\n"
     while len(text) < size_bytes:

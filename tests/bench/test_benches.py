@@ -5,12 +5,14 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from tests.acceptance.installations import ROOT
 from tests.bench.loads import run_load
 from tests.bench.machines import spread_ms
+from tests.embed.tiny_models import write_model
 
 SMALL_RUNS = [
     ("bench_uploads", ["--seconds", "0.3", "--clients", "2"], {"clients"}),
@@ -31,12 +33,30 @@ SMALL_RUNS = [
 
 @pytest.mark.parametrize(("name", "flags", "keys"), SMALL_RUNS, ids=[name for name, _, _ in SMALL_RUNS])
 def test_a_benchmark_prints_one_json_line(name: str, flags: list[str], keys: set[str]) -> None:
+    assert_prints_one_json_line(name, flags, keys)
+
+
+def assert_prints_one_json_line(name: str, flags: list[str], keys: set[str]) -> None:
     command = [sys.executable, "-m", f"tests.bench.{name}", *flags]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     line = json.loads(ended.stdout)
     assert {"benchmark", "parameters", "machine"} | keys <= set(line)
     assert line["machine"]["cores"] >= 1
+
+
+def test_the_benchmark_of_embedding_runs_with_any_model(tmp_path: Path) -> None:
+    flags = [
+        "--documents",
+        "3",
+        "--size-bytes",
+        "2000",
+        "--uploads",
+        "2",
+        "--model",
+        str(write_model(tmp_path / "tiny")),
+    ]
+    assert_prints_one_json_line("bench_embedding", flags, {"bare", "daemon", "share_of_bare", "ready_alone"})
 
 
 def test_a_spread_has_the_middle_the_tail_and_the_end() -> None:

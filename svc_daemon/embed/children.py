@@ -1,0 +1,87 @@
+"""The process that runs the model: texts in, vectors out, until the daemon goes.
+
+It has as many threads for queries as there are cores, and as many for chunks. The latter have a low priority: a search
+never waits for the chunks before it, and reading documents, which is polite too but less so, comes before embedding
+them.
+"""
+
+import json
+import os
+import queue
+import resource
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from svc_daemon.embed.contract import EmbedFailed
+from svc_daemon.embed.failures import ModelProblem
+from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, receive_frame, send_frame
+from svc_daemon.embed.models import InstalledModel, ModelFolder
+from svc_daemon.embed.runtimes import Runtime
+
+#: Steps of politeness; children that read documents have 10.
+_NICE = 15
+
+
+class _Service:
+    """Embeds what comes, on its threads."""
+
+    def __init__(self, control: socket.socket, runtime: Runtime) -> None:
+        self._control = control
+        self._runtime = runtime
+        self._sending = threading.Lock()
+        self._urgent: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+        self._patient: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+
+    def serve(self, threads: int) -> None:
+        """Return when the daemon is gone."""
+        for _ in range(threads):
+            threading.Thread(target=self._work, args=(self._urgent,), daemon=True).start()
+            threading.Thread(target=self._work_politely, args=(self._patient,), daemon=True).start()
+        self._send(Frame(PROCESS, DONE, b""))
+        incoming = self._control.makefile("rb")
+        while (frame := receive_frame(incoming)) is not None:
+            (self._urgent if frame.kind == URGENT else self._patient).put(frame)
+
+    def _work_politely(self, frames: "queue.SimpleQueue[Frame]") -> None:
+        if sys.platform == "linux":
+            # There a thread has a priority of its own.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + _NICE, 19))
+        self._work(frames)
+
+    def _work(self, frames: "queue.SimpleQueue[Frame]") -> None:
+        while True:
+            frame = frames.get()
+            try:
+                answer = Frame(frame.number, DONE, self._runtime.embed(frame.content.decode()))
+            except EmbedFailed as failure:
+                answer = Frame(frame.number, FAILED, str(failure).encode())
+            self._send(answer)
+
+    def _send(self, frame: Frame) -> None:
+        # Where nobody listens any more, the main thread is ending the process.
+        with self._sending, suppress(OSError):
+            send_frame(self._control, frame)
+
+
+def main() -> None:
+    """Entry point: `model folder`, `record as JSON`, `threads`."""
+    root, record, threads = sys.argv[-3:]
+    control = socket.socket(fileno=0)
+    # A terminal or a service manager tells every process to stop: the daemon closes the socket when it is done.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    model = InstalledModel(**json.loads(record))
+    try:
+        folder = ModelFolder(Path(root))
+        folder.check(model)
+        runtime = Runtime(folder.folder_of(model), max_tokens=model.max_tokens, pooling=model.pooling)
+        _Service(control, runtime).serve(int(threads))
+    except ModelProblem as problem:
+        send_frame(control, Frame(PROCESS, FAILED, " ".join(filter(None, (problem.message, problem.hint))).encode()))
+    # Threads in the middle of a text, and exit handlers of the libraries, would hold the end up.
+    os._exit(0)

@@ -1,0 +1,209 @@
+"""The daemon's side of the process that runs the model: texts go there, vectors come back.
+
+Where that process dies, what it had to do fails, and whoever asks next starts another, but not before a pause, which
+doubles with each death until something has been embedded again.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from svc_daemon.embed.contract import EmbedFailed
+from svc_daemon.embed.failures import RUN_LIBRARIES, ModelProblem, require
+from svc_daemon.embed.messages import DONE, PATIENT, PROCESS, URGENT, Frame, receive_frame, send_frame
+from svc_daemon.embed.models import InstalledModel, ModelFolder
+from svc_daemon.interpreters import await_end, last_words, start_module
+
+log = logging.getLogger(__name__)
+
+#: A process that has not loaded its model, or brought the next vector, after so long is given up.
+PATIENCE_S = 60.0
+#: Before another process is started: after the first death, and at most.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+
+
+class LocalEmbedder:
+    """An Embedder: the installed model, in a process of its own."""
+
+    def __init__(
+        self,
+        folder: ModelFolder,
+        model: InstalledModel,
+        *,
+        threads: int = 0,
+        words: Path,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Starts nothing yet. `threads` texts at a time, 0 is one a core; complaints go into the file `words`."""
+        self.model = model.model
+        self.dimension = model.dimension
+        self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
+        self._words = words
+        self._monotonic = monotonic
+        #: Held while a process is started, so that there is one.
+        self._starting = threading.Lock()
+        self._process: _Process | None = None
+        self._is_closed = False
+        self._pause_s = FIRST_PAUSE_S
+        self._not_before_s = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, None while none runs."""
+        return self._process.pid if self._process is not None and self._process.is_alive else None
+
+    @property
+    def is_stale(self) -> bool:
+        """Never: what was loaded stays what it is."""
+        return False
+
+    def start(self) -> None:
+        """Have the model in memory; raises EmbedFailed."""
+        self._living()
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        process = self._living()
+        # The longest first: at the end no core waits long for another.
+        order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
+        answers = {place: process.ask(texts[place], PATIENT) for place in order}
+        try:
+            vectors = [answers[place].result(PATIENCE_S) for place in range(len(texts))]
+        except TooLate as error:
+            process.stop()
+            raise EmbedFailed(f"The model did not answer within {PATIENCE_S:g} s.") from error
+        self._pause_s, self._not_before_s = FIRST_PAUSE_S, 0.0
+        return vectors
+
+    def embed_query(self, text: str, deadline_s: float | None) -> bytes:
+        answer = self._living(self._rest_s(deadline_s)).ask(text, URGENT)
+        try:
+            return answer.result(self._rest_s(deadline_s))
+        except TooLate as error:
+            raise EmbedFailed("The query was not embedded in time.") from error
+
+    def close(self) -> None:
+        """End the process; what it is doing fails."""
+        # Not under the lock: it may be held by one who waits for a process that is loading its model.
+        self._is_closed = True
+        if self._process is not None:
+            self._process.stop()
+
+    def _rest_s(self, deadline_s: float | None) -> float:
+        return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
+
+    def _living(self, patience_s: float = PATIENCE_S) -> "_Process":
+        if not self._starting.acquire(timeout=patience_s):
+            raise EmbedFailed("The model is being loaded.")
+        try:
+            if self._is_closed:
+                raise EmbedFailed("The model is no longer in use.")
+            if self._process is None or not self._process.is_alive:
+                return self._start_another()
+            return self._process
+        finally:
+            self._starting.release()
+
+    def _start_another(self) -> "_Process":
+        now_s = self._monotonic()
+        if now_s < self._not_before_s:
+            raise EmbedFailed("The process that runs the model died; another is started in a moment.")
+        self._not_before_s, self._pause_s = now_s + self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
+        try:
+            require(RUN_LIBRARIES)
+        except ModelProblem as problem:
+            raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
+        # Before it is ready, so that it can be ended while it loads.
+        self._process = process = _Process(self._arguments, self._words)
+        if self._is_closed:
+            process.stop()
+        process.await_ready()
+        return process
+
+
+class _Process:
+    """One process, and what it was asked."""
+
+    def __init__(self, arguments: Sequence[str], words: Path) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._popen = start_module("svc_daemon.embed.children", arguments, theirs, words)
+        self.pid = self._popen.pid
+        self._words = words
+        self._lock = threading.Lock()
+        #: Settled when the model is in memory, or can't be.
+        self._ready: Future[bytes] = Future()
+        self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
+        self._last_number = PROCESS
+        self.is_alive = True
+        threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
+
+    def await_ready(self) -> None:
+        """Return when it has its model; raises EmbedFailed, and has ended then."""
+        try:
+            self._ready.result(PATIENCE_S)
+        except TooLate as error:
+            self.stop()
+            raise EmbedFailed(f"The model was not loaded within {PATIENCE_S:g} s.") from error
+        except EmbedFailed:
+            self.stop()
+            raise
+
+    def ask(self, text: str, kind: int) -> Future[bytes]:
+        """The vector of a text, when it comes; the future raises EmbedFailed."""
+        answer: Future[bytes] = Future()
+        with self._lock:
+            self._last_number += 1
+            self._asked[self._last_number] = answer
+            try:
+                send_frame(self._control, Frame(self._last_number, kind, text.encode()))
+            except OSError:
+                # It died; the listener tells why, to this one too unless it has ended.
+                self.is_alive = False
+        if not self.is_alive:
+            self._fail_asked()
+        return answer
+
+    def stop(self) -> None:
+        """Close the socket, which ends the process, and wait for that."""
+        # Closing alone would not wake the listener.
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        await_end(self._popen)
+
+    def _listen(self) -> None:
+        incoming = self._control.makefile("rb")
+        while (frame := receive_frame(incoming)) is not None:
+            self._settle(frame)
+        self.is_alive = False
+        self._fail_asked()
+        incoming.close()
+        self._control.close()
+        await_end(self._popen)
+
+    def _settle(self, frame: Frame) -> None:
+        with self._lock:
+            answer = self._asked.pop(frame.number, None)
+        if answer is None:
+            return
+        if frame.kind == DONE:
+            answer.set_result(frame.content)
+        else:
+            answer.set_exception(EmbedFailed(frame.content.decode("utf-8", "replace"), retryable=False))
+
+    def _fail_asked(self) -> None:
+        with self._lock:
+            lost, self._asked = self._asked, {}
+        if lost:
+            reason = last_words(self._words).rpartition("\n")[2] or "it said nothing"
+            log.warning("the process that runs the model ended: %s", reason)
+        for answer in lost.values():
+            answer.set_exception(EmbedFailed("The process that runs the model ended."))

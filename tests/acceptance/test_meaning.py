@@ -1,0 +1,189 @@
+"""Search by meaning from nothing: one command, vectors in the background, kills, and nothing that is left behind."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.acceptance.calls import make_bucket, search, upload, wait_ended
+from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.test_rebuilds import operate
+from tests.acceptance.vectors import counts, wait_embedded
+from tests.conftest import UNLIMITED, MakeInstallation
+from tests.embed.processes import has_ended
+from tests.embed.real_models import REAL_MODEL, needs_real_model
+from tests.embed.tiny_models import write_model
+from tests.embed.vector_servers import vector_server
+
+BUCKET = "shelf"
+NOTES = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
+#: More than one batch.
+MANY = "".join(f"# Part {number}\n\nThe umber quay {number} was built of grey stone.\n\n" for number in range(150))
+
+
+def install(installation: Installation, target: object) -> Finished:
+    installation.root.mkdir(parents=True, exist_ok=True)
+    return operate(installation, "model", "install", str(target), "--json")
+
+
+def embedding(installation: Installation) -> dict[str, Any]:
+    return dict((installation.health() or {}).get("embedding") or {})
+
+
+def wait_ready(installation: Installation) -> dict[str, Any]:
+    """What the service says of its model, once that is in use."""
+    state: Callable[[], dict[str, Any] | None] = lambda: (  # noqa: E731
+        told if (told := embedding(installation))["state"] == "ready" else None
+    )
+    return wait_until(state, "the model is in use", 60)
+
+
+def meant(client: httpx.Client, query: str) -> dict[str, Any]:
+    body = {"query": query, "buckets": [BUCKET], "mode": "semantic"}
+    return dict(client.post("/v1/search", json=body).raise_for_status().json())
+
+
+def same_as(name: str, number: int) -> str:
+    """The very text that is embedded of a note: to a model without a mind, nothing is nearer."""
+    return f"{name} Shelf The umber binder stands beside number {number}."
+
+
+def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: MakeInstallation, tmp_path: Path) -> None:
+    installation = make_installation(**UNLIMITED)
+    installation.start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        notes = upload(client, BUCKET, "notes.md", MANY.encode()).json()["id"]
+        assert wait_ended(client, notes)["ready"]
+        assert embedding(installation)["state"] == "off"
+        assert "no embedding model" in meant(client, "quay")["warnings"][0]
+
+        installed = install(installation, write_model(tmp_path / "tiny"))
+        assert (installed.exit, installed.json["installed"]) == (0, True)
+        assert "the running service takes it up" in installed.stderr
+        assert wait_ready(installation)["model"] == installed.json["model"]
+        other = upload(client, BUCKET, "other.md", NOTES.format(number=1).encode()).json()["id"]
+        assert wait_ended(client, other)["ready"]
+        assert wait_embedded(installation) > 150
+        page = meant(client, same_as("other.md", 1))
+        assert (page["data"][0]["source_id"], page["warnings"]) == (other, [])
+        status, doctor = installation.svc("daemon", "status"), installation.svc("doctor")
+        assert f"ready, {installed.json['model']}" in status.stdout
+        assert f"ready, {installed.json['model']}" in doctor.stdout
+
+        client.delete(f"/v1/sources/{notes}").raise_for_status()
+        wait_until(lambda: counts(installation) == (1, 1), "nothing of the deleted source is left")
+
+        assert operate(installation, "model", "remove").exit == 0
+        wait_until(lambda: embedding(installation)["state"] == "off", "the model is let go")
+        assert search(client, "binder", BUCKET)[0]["source_id"] == other
+    installation.hold_to_every_promise()
+
+
+def test_a_kill_in_the_middle_costs_a_batch_and_nothing_else(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    installation = make_installation(**UNLIMITED)
+    assert install(installation, write_model(tmp_path / "tiny")).exit == 0
+    installation.start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(8)]
+        child = wait_until(lambda: model_process(installation), "the model's process", 60)
+        assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
+        wait_until(lambda: counts(installation)[1] > 0, "the first vectors")
+    installation.kill()
+    wait_until(lambda: has_ended(child), "the model's process has gone with the service")
+    before = counts(installation)[1]
+    installation.start()
+    assert counts(installation)[1] >= before
+    assert wait_embedded(installation) == 8 * 150
+    child = wait_until(lambda: model_process(installation), "the model's process")
+    child.kill()
+    with installation.client() as client:
+        late = upload(client, BUCKET, "late.md", NOTES.format(number=7).encode()).json()["id"]
+        assert wait_ended(client, late)["ready"]
+        assert wait_embedded(installation) == 8 * 150 + 1
+        assert meant(client, same_as("late.md", 7))["data"][0]["source_id"] == late
+    installation.hold_to_every_promise()
+
+
+def model_process(installation: Installation) -> psutil.Process | None:
+    children = psutil.Process(installation.pid).children() if installation.pid else []
+    return next((child for child in children if "svc_daemon.embed.children" in child.cmdline()), None)
+
+
+def test_a_server_makes_the_vectors_and_its_key_is_nowhere_to_be_seen(
+    make_installation: MakeInstallation, tmp_path: Path
+) -> None:
+    key = "sk-embedding-0123456789"
+    (tmp_path / "key").write_text(f"{key}\n")
+    with vector_server() as server:
+        variables = {"SVC_EMBED_BASE_URL": server.base_url, "SVC_EMBED_MODEL": "any", "SVC_LOG_LEVEL": "debug"}
+        installation = make_installation(**UNLIMITED, **variables, SVC_EMBED_API_KEY_FILE=str(tmp_path / "key"))
+        installation.start()
+        with installation.client() as client:
+            make_bucket(client, BUCKET)
+            source_id = upload(client, BUCKET, "notes.md", NOTES.format(number=3).encode()).json()["id"]
+            assert wait_ended(client, source_id)["ready"]
+            wait_ready(installation)
+            assert wait_embedded(installation) == 1
+            assert meant(client, "anything")["data"][0]["source_id"] == source_id
+        assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {key}"}
+    installation.hold_to_every_promise()
+    told = [path for path in installation.root.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    assert told == []
+
+
+SHELF = {
+    "contracts.md": "# Contracts\n\nEither party may end the agreement with three months' notice in writing.\n",
+    "kitchen.md": "# Kitchen\n\nThe oven is cleaned on Fridays; leftovers go into the fridge.\n",
+    "travel.md": "# Travel\n\nTrain tickets are refunded when receipts are handed in within thirty days.\n",
+}
+
+
+@needs_real_model
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("How do I cancel my contract early?", "contracts.md"),
+        ("where to put food that nobody has eaten", "kitchen.md"),
+        ("get money back for a railway journey", "travel.md"),
+    ],
+)
+def test_the_real_model_finds_by_meaning(query: str, name: str, shelved: Installation) -> None:
+    with shelved.client() as client:
+        assert meant(client, query)["data"][0]["filename"] == name
+
+
+@pytest.fixture(scope="module")
+def shelved(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A running installation with the real model and three documents."""
+    installation = Installation(tmp_path_factory.mktemp("real"), **UNLIMITED)
+    assert install(installation, REAL_MODEL).exit == 0
+    installation.start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        ids = [upload(client, BUCKET, name, text.encode()).json()["id"] for name, text in SHELF.items()]
+        assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
+    wait_embedded(installation)
+    yield installation
+    installation.clear()
+
+
+def test_time_is_not_lost_at_the_stop(make_installation: MakeInstallation, tmp_path: Path) -> None:
+    installation = make_installation(**UNLIMITED)
+    assert install(installation, write_model(tmp_path / "tiny")).exit == 0
+    installation.start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+        for number in range(6):
+            upload(client, BUCKET, f"{number}.md", MANY.encode()).raise_for_status()
+    wait_ready(installation)
+    begin_s = time.monotonic()
+    assert installation.stop() == 0
+    assert time.monotonic() - begin_s < 10

@@ -1,0 +1,111 @@
+"""A server that speaks OpenAI's `/v1/embeddings`, with vectors of its own, and with every bad habit that it is told."""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+DIMENSION = 8
+
+
+@dataclass
+class Reply:
+    """What is sent in place of vectors."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    #: Before the first byte, and between two bytes of the body.
+    silence_s: float = 0.0
+    drip_s: float = 0.0
+
+
+@dataclass
+class Asked:
+    """One request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self.body["input"])
+
+
+class VectorServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[Asked] = []
+        #: Which model it runs: another one gives other vectors.
+        self.model = "one"
+        self.dimension = DIMENSION
+        #: Sent first, one for each request.
+        self.replies: list[Reply] = []
+        #: Sent in place of vectors wherever it gives a reply.
+        self.refuse: Callable[[list[str]], Reply | None] = lambda _: None
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+    def vector(self, text: str) -> list[float]:
+        """Of any length but 1."""
+        digest = hashlib.sha512(f"{self.model} {text}".encode()).digest()
+        return [byte - 128.5 for byte in digest[: self.dimension]]
+
+    def reply(self, texts: list[str]) -> Reply:
+        if self.replies:
+            return self.replies.pop(0)
+        rows = [{"object": "embedding", "index": n, "embedding": self.vector(text)} for n, text in enumerate(texts)]
+        # In any order: the index tells.
+        body = {"object": "list", "model": self.model, "data": rows[::-1], "usage": {"total_tokens": 1}}
+        return self.refuse(texts) or Reply(body=json.dumps(body).encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: VectorServer
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = Asked(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        self.server.asked.append(asked)
+        reply = self.server.reply(asked.texts)
+        time.sleep(reply.silence_s)
+        self.send_response(reply.status)
+        for name, value in ({"Content-Length": str(len(reply.body))} | reply.headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self._send(reply)
+
+    def _send(self, reply: Reply) -> None:
+        if not reply.drip_s:
+            self.wfile.write(reply.body)
+            return
+        for byte in reply.body:
+            time.sleep(reply.drip_s)
+            try:
+                self.wfile.write(bytes([byte]))
+            except OSError:
+                return
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def vector_server() -> Iterator[VectorServer]:
+    with VectorServer() as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
