@@ -3,6 +3,8 @@
 import unicodedata
 from dataclasses import dataclass
 
+from svc_daemon.core.unspaced import cut_unspaced
+
 #: Each word costs a walk through the chunks that have it; past this many a query is a text, and its first words say
 #: what it is about.
 MAX_WORDS = 64
@@ -37,6 +39,8 @@ class ParsedQuery:
 def parse_query(text: str) -> ParsedQuery:
     """Cut `text` into words of letters, marks and digits; every other character only parts them.
 
+    Scripts that are written without spaces are cut as `unspaced` does it.
+
     Stop words go, unless the query has nothing else: who looks for "to be or not to be" means it.
     """
     words = list(dict.fromkeys(_words(text)))
@@ -48,7 +52,8 @@ def _words(text: str) -> list[str]:
     # NFC first, so that a letter typed as letter and accent is one character.
     folded = unicodedata.normalize("NFC", text).lower()
     spaced = "".join(character if _belongs_to_word(character) else " " for character in folded)
-    return [word for word in spaced.split() if any(character.isalnum() for character in word)]
+    words = [word for word in spaced.split() if any(character.isalnum() for character in word)]
+    return [piece for word in words for piece in cut_unspaced(word) or [word]]
 
 
 def _belongs_to_word(character: str) -> bool:

@@ -26,7 +26,8 @@ WORDS = [
     ("§ 14 BGB 2.0", ("14", "bgb", "2", "0")),
     ("Straße", ("straße",)),
     ("cafe\N{COMBINING ACUTE ACCENT}", ("café",)),
-    ("日本語 テキスト", ("日本語", "テキスト")),
+    ("日本語 テキスト", ("日本", "本語", "テキ", "キス", "スト")),
+    ("Python入門", ("python", "入門")),
     # The vowel signs of Devanagari are marks; without them each letter would stand alone.
     ("नमस्ते", ("नमस्ते",)),
     ("\N{FOX FACE} fox\N{FOX FACE}dog", ("fox", "dog")),

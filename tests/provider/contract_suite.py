@@ -228,6 +228,35 @@ class ProviderContract(VectorContract):
         provider.put_document(TEAM, make_document("src_2", "The lazy dog"), [])
         assert sources(search(provider, query)) == ["src_1"]
 
+    @pytest.mark.parametrize(
+        ("query", "found"),
+        [
+            ("契約", ["src_ja", "src_zh"]),
+            ("租赁合同", ["src_zh"]),
+            ("解約", ["src_ja"]),
+            ("契約の解約は", ["src_ja", "src_zh"]),
+            ("ご案内", ["src_ja"]),
+            ("python", ["src_ja"]),
+            ("해지", ["src_ko"]),
+            ("目次", ["src_zh"]),
+            ("天気", []),
+        ],
+    )
+    def test_words_of_scripts_without_spaces_are_found(
+        self, provider: SearchProvider, query: str, found: list[str]
+    ) -> None:
+        provider.put_document(TEAM, make_document("src_zh", "本租赁合同由契約双方签订。", headings=("目次",)), [])
+        provider.put_document(TEAM, make_document("src_ja", "Python入門。賃貸契約の解約はこちら。", title="ご案内"), [])
+        provider.put_document(TEAM, make_document("src_ko", "임대 계약을 해지하려면"), [])
+        assert sorted(sources(search(provider, query))) == found
+
+    def test_a_new_title_without_spaces_takes_the_place_of_the_old_one(self, provider: SearchProvider) -> None:
+        provider.put_document(TEAM, make_document("src_1", "fox", title="賃貸契約書"), ["bkt_1"])
+        provider.set_title(TEAM, "src_1", "売買契約書")
+        provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
+        assert sources(search(provider, "賃貸")) == []
+        assert sources(search(provider, "売買", bucket_ids=["bkt_2"])) == ["src_1"]
+
     @pytest.mark.parametrize("query", ["vulpes", "animals", "wild"])
     def test_title_and_headings_are_found(self, provider: SearchProvider, query: str) -> None:
         provider.put_document(TEAM, make_document("src_1", "x", title="Vulpes", headings=("Animals", "Wild")), [])

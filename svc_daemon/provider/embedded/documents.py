@@ -110,7 +110,7 @@ def _stored_chunks(connection: sqlite3.Connection, stored: sqlite3.Row) -> Itera
 def _chunk_rows(connection: sqlite3.Connection, document_key: int) -> sqlite3.Cursor:
     return connection.execute(
         """
-        SELECT chunk_key, char_start, char_end, page, line_start, line_end, headings, text FROM chunks
+        SELECT chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced FROM chunks
         WHERE chunk_key BETWEEN :first AND :last ORDER BY chunk_key
         """,
         KeyRange.of_document(document_key).parameters(),

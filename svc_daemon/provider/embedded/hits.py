@@ -17,6 +17,8 @@ WALKED = 400
 
 #: The columns of the index that hold a document's own words.
 PARTS: tuple[Part, ...] = ("title", "headings", "text")
+#: These, and the one with what of them has no spaces between its words.
+COLUMNS = (*PARTS, "unspaced")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 
 
 def _keys_having(
-    connection: sqlite3.Connection, question: Question, word: str, keys: Sequence[int], parts: Sequence[Part] = PARTS
+    connection: sqlite3.Connection, question: Question, word: str, keys: Sequence[int], parts: Sequence[str] = COLUMNS
 ) -> frozenset[int]:
     """Which of these chunks have the word in these parts, as the index sees words: stemmed, and without accents."""
     # The plus keeps FTS5 from seeking each key by itself.

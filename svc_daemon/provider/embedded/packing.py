@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.documents import Chunk
+from svc_daemon.core.unspaced import cut_unspaced
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed
@@ -21,7 +22,7 @@ SLICE_CHUNKS = 1000
 HEADING_END = "\x1f"
 
 #: A row of `chunks` without its key.
-ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str]
+ChunkRow = tuple[int, int, int | None, int | None, int | None, str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,11 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
     return tuple(packed.split(HEADING_END)[:-1])
 
 
+def pack_unspaced(*texts: str) -> str:
+    """What of the texts the index can't cut into words by itself, as words; empty for most languages."""
+    return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))
+
+
 def storable(text: str) -> str:
     """The text with a question mark in place of half a surrogate pair, which no UTF-8 can hold; offsets stay right."""
     return text.encode(errors="replace").decode()
@@ -100,4 +106,5 @@ def _chunk_row(chunk: Chunk) -> ChunkRow:
         chunk.line_end,
         pack_headings(chunk.headings),
         storable(chunk.text),
+        pack_unspaced(*chunk.headings, chunk.text),
     )

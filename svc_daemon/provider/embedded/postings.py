@@ -22,8 +22,8 @@ def add_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Index these chunks as the view shows them now."""
     connection.execute(
         """
-        INSERT INTO chunk_index (rowid, title, headings, text, buckets)
-        SELECT chunk_key, title, headings, text, buckets FROM indexed_chunks
+        INSERT INTO chunk_index (rowid, title, headings, text, unspaced, buckets)
+        SELECT chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
         WHERE chunk_key BETWEEN :first AND :last
         """,
         keys.parameters(),
@@ -34,8 +34,8 @@ def remove_postings(connection: sqlite3.Connection, keys: KeyRange) -> None:
     """Take these chunks out. The view must still show them exactly as they were added."""
     connection.execute(
         """
-        INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, buckets)
-        SELECT 'delete', chunk_key, title, headings, text, buckets FROM indexed_chunks
+        INSERT INTO chunk_index (chunk_index, rowid, title, headings, text, unspaced, buckets)
+        SELECT 'delete', chunk_key, title, headings, text, unspaced, buckets FROM indexed_chunks
         WHERE chunk_key BETWEEN :first AND :last
         """,
         keys.parameters(),

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 #: Grows with each change of the tables. An index can be made again, so there are no migrations.
-VERSION = 2
+VERSION = 3
 
 #: The low bits of a chunk's key, which hold its ordinal; the view says the number again.
 ORDINAL_BITS = 20
@@ -33,6 +33,7 @@ STATEMENTS = (
         source_id TEXT NOT NULL,
         generation INTEGER NOT NULL,
         title TEXT NOT NULL,
+        title_unspaced TEXT NOT NULL,
         chunks INTEGER NOT NULL,
         pieces INTEGER NOT NULL,
         hidden INTEGER NOT NULL,
@@ -61,7 +62,8 @@ STATEMENTS = (
         line_start INTEGER,
         line_end INTEGER,
         headings TEXT NOT NULL,
-        text TEXT NOT NULL
+        text TEXT NOT NULL,
+        unspaced TEXT NOT NULL
     ) STRICT
     """,
     # A key is never given twice, so that what one model left can't be taken for another's.
@@ -113,14 +115,14 @@ STATEMENTS = (
     # A bucket id in hexadecimal with a digit behind it is one word for the tokenizer, and the stemmer leaves it alone.
     """
     CREATE VIEW indexed_chunks AS
-    SELECT chunk_key, title, headings, text,
+    SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
         (SELECT group_concat(hex(bucket_id) || '0', ' ') FROM memberships AS m
             WHERE m.document_key = d.document_key) AS buckets
     FROM chunks AS c JOIN documents AS d ON d.document_key = c.chunk_key >> 20
     """,
     """
     CREATE VIRTUAL TABLE chunk_index USING fts5(
-        title, headings, text, buckets,
+        title, headings, text, unspaced, buckets,
         content = 'indexed_chunks', content_rowid = 'chunk_key', tokenize = 'porter unicode61'
     )
     """,

@@ -11,7 +11,7 @@ from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, S
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.files import TeamIndex
-from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
+from svc_daemon.provider.embedded.hits import COLUMNS, Placed, Question, read_hits
 from svc_daemon.provider.embedded.refining import Ranked, refine
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 from svc_daemon.provider.embedded.scopes import Scope, choose_scope
@@ -19,7 +19,7 @@ from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.signs import SignsCache
 
 #: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
-WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "buckets": 0.0}
+WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: The best of each order that are fused.
 CANDIDATES = 100
 
@@ -128,7 +128,7 @@ _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, Sear
 
 def _expression(words: Sequence[str], joined: str = "OR") -> str:
     """Any of the words, each in quotes so that none is syntax, in the columns that hold the document's own words."""
-    return "{title headings text} : (" + f" {joined} ".join(f'"{word}"' for word in words) + ")"
+    return f"{{{' '.join(COLUMNS)}}} : (" + f" {joined} ".join(f'"{word}"' for word in words) + ")"
 
 
 def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, query: SearchQuery) -> list[Ranked]:
@@ -136,7 +136,7 @@ def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, qu
     # The conditions on a document are tried before the chunk's BM25 is worked out, which costs more than they do.
     rows = connection.execute(
         """
-        SELECT rowid, bm25(chunk_index, :title, :headings, :text, :buckets) AS badness FROM chunk_index
+        SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index
         WHERE chunk_index MATCH :expression
             AND chunk_index.rowid >> :ordinal_bits NOT IN (SELECT document_key FROM documents WHERE hidden = 1)
             AND (:bucket_ids IS NULL OR EXISTS (

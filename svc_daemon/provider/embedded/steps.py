@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 
 from svc_daemon.provider.embedded import documents, embeddings, memberships, postings
-from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument
+from svc_daemon.provider.embedded.packing import SLICE_CHUNKS, ChunkRow, PackedDocument, pack_unspaced
 from svc_daemon.provider.embedded.schema import KeyRange, overwriting
 
 #: Whether a document may take the place of the one that is shown, if any is.
@@ -15,13 +15,14 @@ def create_hidden(connection: sqlite3.Connection, document: PackedDocument, buck
     """Make the document's row and memberships. Returns its key."""
     rows = connection.execute(
         """
-        INSERT INTO documents (source_id, generation, title, chunks, pieces, hidden)
-        VALUES (?, ?, ?, ?, ?, 1) RETURNING document_key
+        INSERT INTO documents (source_id, generation, title, title_unspaced, chunks, pieces, hidden)
+        VALUES (?, ?, ?, ?, ?, ?, 1) RETURNING document_key
         """,
         (
             document.source_id,
             document.generation,
             document.title,
+            pack_unspaced(document.title),
             len(document.chunk_rows),
             len(document.pieces),
         ),
@@ -43,8 +44,8 @@ def add_chunks(connection: sqlite3.Connection, document_key: int, ordinal: int, 
     keys = KeyRange.of_chunks(document_key, ordinal, len(rows))
     connection.executemany(
         """
-        INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO chunks (chunk_key, char_start, char_end, page, line_start, line_end, headings, text, unspaced)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         [(key, *row) for key, row in enumerate(rows, start=keys.first)],
     )

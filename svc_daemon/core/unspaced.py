@@ -1,0 +1,41 @@
+"""Chinese, Japanese and Korean, which are written without spaces, or with endings that stick to the word.
+
+Where words are cut at spaces, a whole clause of these scripts is one word, which nobody looks for. So a run of them is
+cut into every pair of neighbours, in what is indexed and in what is asked: a word of two characters is a pair, and a
+longer one is all of its pairs. Letters and digits that stand in such a run are words of their own.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_SCRIPTS = (
+    "\u3005-\u3007"  # marks that stand for a Han character
+    "\u3041-\u3096\u309d-\u309f"  # Hiragana
+    "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Katakana, small and of half width
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
+    "\uac00-\ud7a3"  # Hangul
+)
+_WORD = re.compile(rf"\w*[{_SCRIPTS}]\w*")
+_PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
+
+
+def cut_unspaced(text: str) -> list[str]:
+    """The pairs and the other pieces of all words of `text` in which one of these scripts stands, in order.
+
+    Nothing for a text without them. A single character that stands alone is a word.
+    """
+    if text.isascii():
+        return []
+    # A kana and its mark may be two characters or one.
+    folded = unicodedata.normalize("NFC", text)
+    return [piece for word in _WORD.findall(folded) for piece in _pieces(word)]
+
+
+def _pieces(word: str) -> Iterator[str]:
+    for piece in _PIECE.finditer(word):
+        run = piece["run"]
+        if run is None or len(run) == 1:
+            yield piece[0]
+        else:
+            yield from (run[start : start + 2] for start in range(len(run) - 1))
