@@ -1,7 +1,9 @@
 """Every promise of a data directory, broken by hand."""
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -13,6 +15,13 @@ Break = Callable[[Whole], object]
 def overwrite(path: Path) -> None:
     """Other bytes of the same number."""
     path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def _empty_index(path: Path) -> None:
+    """What a kill leaves between the making of the file and that of its tables, where documents should be."""
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _grow_log(path: Path) -> None:
@@ -246,6 +255,7 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         True,
     ),
     "index of another version": (lambda w: w.change_index("PRAGMA user_version = 9"), "I10", "it has version 9", True),
+    "index without tables": (lambda w: _empty_index(w.index), "I6", "is active in generation 1", True),
     "index that is no database": (lambda w: overwrite(w.index), "I10", "the search index of {team}", True),
     "queued without a task": (
         lambda w: w.sql(f"DELETE FROM tasks WHERE source_id = '{w.queued}'"),

@@ -43,6 +43,15 @@ def test_a_whole_directory_is_told_whole_and_counted(whole: Whole) -> None:
     }
 
 
+def test_an_index_that_a_kill_left_without_tables_is_no_problem(whole: Whole) -> None:
+    path = whole.files.index / "team_other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert whole.verify(read_data=True).is_whole
+    path.write_bytes(b"")
+    assert whole.verify(read_data=True).is_whole
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_promise_is_told_by_its_number_and_ids(whole: Whole, name: str) -> None:
     break_it, invariant, told, _ = BROKEN[name]

@@ -14,7 +14,7 @@ from svc_daemon.core.problems import LOG_BYTES, Mend, Problem
 from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.files import FILE_NAME
-from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION
+from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank
 from svc_daemon.provider.inspections import InspectedDocument
 
 
@@ -91,7 +91,7 @@ class IndexInspector:
         log = self._check_log(team_id)
         try:
             with open_unchanging(path) as connection:
-                found = list(_check_file(connection)) or list(_check_content(connection, read_data=read_data))
+                found = list(_check(connection, read_data=read_data))
         except sqlite3.DatabaseError as error:
             found = [("I10", f"it can't be read: {error}")]
         about = {"team_id": team_id}
@@ -104,6 +104,8 @@ class IndexInspector:
         if not self._path(team_id).exists():
             return {}
         with open_unchanging(self._path(team_id)) as connection:
+            if is_blank(connection):
+                return {}
             rows = connection.execute("SELECT * FROM documents WHERE hidden = 0").fetchall()
             return {row["source_id"]: _inspected(connection, row) for row in rows}
 
@@ -116,6 +118,13 @@ class IndexInspector:
             return []
         told = f"the log of the search index of {team_id} has {size_bytes} bytes"
         return [Problem("I10", told, Mend.TRIM_LOG, {"team_id": team_id})]
+
+
+def _check(connection: sqlite3.Connection, *, read_data: bool) -> list[tuple[str, str]]:
+    # A kill between making the file and making its tables leaves this; the next start makes them.
+    if is_blank(connection):
+        return []
+    return list(_check_file(connection)) or list(_check_content(connection, read_data=read_data))
 
 
 def _check_file(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -145,6 +145,13 @@ def prepare(connection: sqlite3.Connection) -> None:
         raise WrongVersion(f"it has version {version}, this program makes version {VERSION}")
 
 
+def is_blank(connection: sqlite3.Connection) -> bool:
+    """Whether the file has no tables yet: none was ever put in."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return bool(version == 0 and tables == 0)
+
+
 @contextmanager
 def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
     """What is deleted inside is filled with zeros in the file, so that a removed text can't be read there."""
