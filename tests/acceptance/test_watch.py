@@ -16,6 +16,10 @@ import pytest
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.watches import fill, run_state, watching
+from tests.conftest import MakeInstallation
+from tests.samples import make_killing_pdf
+
+MB = 1024**2
 
 #: The file that is edited, and its bytes before and after.
 NAME = "note.md"
@@ -294,6 +298,20 @@ def test_a_daemon_that_was_restarted_meanwhile_is_found_again(installation: Inst
         (folder / "c.md").write_text("the cat\n")
         watch.wait_for_item("created", "c.md")
         assert len(_sources(installation, "restarts")) == 3
+
+
+def test_a_document_that_takes_long_does_not_hold_up_the_next_save(make_installation: MakeInstallation) -> None:
+    # A parser that dies each time is tried again and again, with pauses: this one is never done.
+    installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
+    installation.start()
+    folder = fill(installation.root / "docs", a="the ant")
+    with watching(installation, str(folder), "-b", "slow") as watch:
+        (folder / "poison.pdf").write_bytes(make_killing_pdf(300 * MB))
+        watch.wait_for_item("created", "poison.pdf")
+        (folder / "b.md").write_text("the bee\n")
+        watch.wait_for_item("created", "b.md")
+        (told,) = [line for line in watch.lines if line.get("path") == "poison.pdf"]
+        assert (told["status"] not in ("active", "failed"), told["ready"]) == (True, False)
 
 
 def test_an_idle_watcher_syncs_nothing(shared_installation: Installation, folders: Path) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 #: Somebody else syncs the folder; it is tried again after this time.
 BUSY_PAUSE_S = 1.0
-#: What is still being indexed is looked at again after this time.
-LATE_PAUSE_S = WAIT_S
+#: What is still being indexed is looked at again this long after the last look began: two thirds of it are the others'.
+LATE_PAUSE_S = 3 * WAIT_S
 #: What is gone has this long to come back before it is taken out of the bucket.
 CALM_S = REST_S[Kind.GONE]
 
