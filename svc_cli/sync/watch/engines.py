@@ -14,7 +14,7 @@ from svc_cli.sync.scenes import Options
 from svc_cli.sync.touching import Touched, touch
 from svc_cli.uploads.summaries import Item
 
-#: What was sent is waited for so long; what takes longer is seen to its end by a later sync. It is short because nothing
+#: What was sent is waited for so long; what takes longer is seen to its end by a later sync. It is short, since nothing
 #: else that is watched gets its turn until then.
 WAIT_S = 5.0
 
