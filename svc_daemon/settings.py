@@ -64,6 +64,8 @@ class Limits:
     idempotency_key_characters: int = field(default=255, metadata={"unit": "characters"})
     #: How long a key and its answer are kept.
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
+    #: How long ended tasks, sessions and batches can be asked for, and calls of deleted sources.
+    history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: A JSON body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
     #: Rows of one page of a list.

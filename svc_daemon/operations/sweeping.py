@@ -13,7 +13,7 @@ from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.store import deliveries, memberships, sources, tasks, teams, tombstones, uploads
+from svc_daemon.store import deliveries, histories, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.rebuilds import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
@@ -54,6 +54,25 @@ async def forget_old_keys(context: Context) -> int:
     """Delete idempotency keys past their time."""
     oldest = context.clock.timestamp(-86400 * context.limits.idempotency_days)
     return await context.write(lambda connection: delete_expired_answers(connection, oldest))
+
+
+async def forget_ended(context: Context) -> int:
+    """Delete the rows of what ended long ago. Returns of how many sessions, batches, tasks and calls."""
+    # A repeated create is answered with the rows of the first one, as long as its key is kept.
+    days = max(context.limits.history_days, context.limits.idempotency_days + 1)
+    oldest = context.clock.timestamp(-86400 * days)
+    return sum([await _forget_kind(context, kind, oldest) for kind in histories.KINDS])
+
+
+async def _forget_kind(context: Context, kind: str, oldest: str) -> int:
+    count, ids = 0, [""]
+    while ids:
+        listing = partial(histories.list_ended, kind=kind, oldest=oldest, after=ids[-1], limit=STEP_LIMIT)
+        ids = await context.read_aside(listing)
+        if ids:
+            await context.write(partial(histories.delete_ended, kind=kind, ids=ids))
+        count += len(ids)
+    return count
 
 
 async def expire_uploads(context: Context) -> int:

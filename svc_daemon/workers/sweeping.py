@@ -10,6 +10,7 @@ from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
     expire_uploads,
+    forget_ended,
     forget_old_keys,
     recall_far_pauses,
     reconcile_index,
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 #: The look-round: leases are checked, and what an error left over is tried again, this often in seconds.
 ROUND_S = 10.0
-#: Idempotency keys are purged once in so many rounds: about an hour.
+#: Old keys and what ended long ago are purged once in so many rounds: about an hour.
 ROUNDS_PER_PURGE = 360
 
 
@@ -56,6 +57,7 @@ class SweepingWorker:
         await self._step(recall_far_pauses)
         if purge:
             await self._step(forget_old_keys)
+            await self._step(forget_ended)
 
     async def _step(self, step: Callable[[Context], Awaitable[int]]) -> int:
         try:

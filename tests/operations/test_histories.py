@@ -1,0 +1,98 @@
+"""What ended long ago is forgotten; what a living source rests on, and what has not ended, stays."""
+
+from dataclasses import replace
+
+from svc_daemon.offline import verify_directory
+from svc_daemon.operations import sweeping
+from tests.api.answers import body_of
+from tests.api.daemons import NOTES, UNLIMITED, Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.sessions import batch_status, finalize, finalize_batch, open_batch, open_session, put, session_path
+from tests.api.sites import Receiver, Site, hosting, receiving
+
+DAY_S = 86_400
+TABLES = ("uploads", "batches", "tasks", "cascades", "deliveries", "delivery_attempts")
+
+
+def counts(daemon: Daemon) -> dict[str, int]:
+    return {table: daemon.count(table) for table in TABLES}
+
+
+def forget(daemon: Daemon) -> int:
+    return daemon.loop.run(sweeping.forget_ended(daemon.context))
+
+
+def import_told(daemon: Daemon, site: Site, receiver: Receiver, path: str) -> str:
+    """Import a page into `inbox`, and wait until its webhook has been called and that is written down."""
+    body = {"url": site.url(path), "webhook": {"url": receiver.url}}
+    source_id = str(body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"])
+    daemon.wait_ready(source_id)
+    daemon.wait(lambda: not _is_pending(daemon), "the call is written down")
+    return source_id
+
+
+def _is_pending(daemon: Daemon) -> bool:
+    told = daemon.ask("GET", "/v1/webhooks/deliveries", params={"status": "pending"})
+    return bool(body_of(told)["deliveries"]) or not daemon.count("delivery_attempts")
+
+
+def test_calls_and_tasks_last_as_long_as_their_source_and_their_time_after_it(working: Daemon) -> None:
+    with hosting() as site, receiving() as receiver:
+        kept, gone = (import_told(working, site, receiver, path) for path in ("/notes.md", "/paper.pdf"))
+    body_of(working.ask("DELETE", f"/v1/sources/{gone}"))
+    working.stop()
+    assert (forget(working), working.count("deliveries"), working.count("tasks")) == (0, 2, 2)
+    working.advance(29 * DAY_S)
+    assert forget(working) == 0
+    working.advance(2 * DAY_S)
+    assert forget(working) == 2
+    assert counts(working) == dict.fromkeys(TABLES, 0) | {"tasks": 1, "deliveries": 1, "delivery_attempts": 1}
+    (told,) = body_of(working.ask("GET", "/v1/webhooks/deliveries"))["deliveries"]
+    assert (told["source_id"], forget(working)) == (kept, 0)
+
+
+def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -> None:
+    session, canceled = open_session(working), open_session(working)
+    put(working, session, NOTES)
+    source_id = body_of(finalize(working, session), 201)["id"]
+    body_of(working.ask("DELETE", session_path(canceled)))
+    whole, half = (open_batch(working, [(name, NOTES), ("x", b"xyz")]) for name in "ab")
+    for name in ("a", "x"):
+        put(working, whole["by_id"][name], NOTES if name == "a" else b"xyz")
+    put(working, half["by_id"]["b"], NOTES)
+    made = [source_id] + [each["knowledge_id"] for each in finalize_batch(working, whole)["finalized"]]
+    working.wait_ready(*made)
+    working.stop()
+    working.advance(31 * DAY_S)
+    # A file of the other batch was never sent: until the sweeper has ended its session, the batch has not ended.
+    assert forget(working) == 3
+    assert batch_status(working, half)["terminal"]
+    working.loop.run(sweeping.expire_uploads(working.context))
+    assert forget(working) == 1
+    assert counts(working) == dict.fromkeys(TABLES, 0) | {"tasks": 3}
+    assert all(body_of(working.ask("GET", f"/v1/sources/{each}"))["ready"] for each in made)
+
+
+def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:
+    working.make_bucket("gone")
+    working.add_ready(bucket="gone")
+    kept = working.add_ready()
+    body_of(working.ask("DELETE", "/v1/buckets/gone", params={"force": "true"}))
+    working.wait(lambda: working.count("buckets") == 1, "the bucket is gone")
+    working.stop()
+    working.advance(31 * DAY_S)
+    forget(working)
+    assert counts(working) == dict.fromkeys(TABLES, 0) | {"tasks": 1}
+    working.close()
+    assert list(verify_directory(working.files.root, read_data=True, repair=False).lines())[:-1] == []
+    assert kept
+
+
+def test_they_are_kept_as_long_as_a_key_that_repeats_them(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(limits=replace(UNLIMITED, history_days=1, idempotency_days=7))
+    daemon.make_bucket()
+    body_of(daemon.ask("DELETE", session_path(open_session(daemon))))
+    daemon.advance(7 * DAY_S)
+    assert forget(daemon) == 0
+    daemon.advance(2 * DAY_S)
+    assert forget(daemon) == 1
