@@ -20,6 +20,7 @@ leave a team without its search, or with one that misses documents in silence.
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from sqlite3 import Connection
@@ -48,12 +49,15 @@ log = logging.getLogger(__name__)
 CLEAR, INDEX = "clear", "index"
 #: Attempts that are told; the last one is repeated for as long as it takes.
 ATTEMPTS = 3
-#: An index that is damaged again so soon after it was made is the disk's doing: a person is told, no loop is begun.
+#: An index that is damaged again so soon after it was made is the disk's doing: a person is told, and each further try
+#: waits first. Its sources are not ready meanwhile, since nobody can find them.
 SOON_S = 3600
 
 
-def queue_rebuild(connection: Connection, make_ids: Ids, team: str) -> Task:
+def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> Task:
     """Begin the maintenance of a team, by id or name. Returns the task, or the one that is open; raises NotFound.
+
+    The maintenance begins at once, the work when it is due.
 
     Needs no running service: the next start does the work.
     """
@@ -63,7 +67,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str) -> Task:
     running = find_open_rebuild(connection, found.id)
     if running is not None:
         return running
-    task = _new_task(make_ids, found.id)
+    task = replace(_new_task(make_ids, found.id), next_attempt_at=due_at)
     tasks.create_task(connection, task)
     memberships.withdraw_syncs(connection, task.team_id, task.created_at)
     touch_buckets_of_team(connection, task.team_id)
@@ -91,17 +95,19 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
     if last is not None and last.finished_at is None:
         # Whoever reads the documents meets the damage too, and begins again.
         return
+    due_at = None
     if last is not None and (last.finished_at or "") > soon:
+        due_at = context.clock.timestamp(retries.LONGEST_PAUSE_S)
         log.error(
-            "the index of %s is damaged again, soon after it was made anew (%s): look at the disk, then run"
-            " `svc-daemon team rebuild %s`",
+            "the index of %s is damaged again, soon after it was made anew (%s): look at the disk; the next try is in"
+            " %d s, and its sources are not ready until then",
             team_id,
             last.id,
-            team_id,
+            retries.LONGEST_PAUSE_S,
         )
-        return
-    log.error("the index of %s is damaged: it is made anew from the stored files", team_id)
-    await rebuild_store(context, team_id)
+    else:
+        log.error("the index of %s is damaged: it is made anew from the stored files", team_id)
+    await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, due_at))
 
 
 async def claim_rebuild(context: Context) -> Task | None:

@@ -45,7 +45,8 @@ class Task:
 def create_task(connection: Connection, task: Task) -> None:
     connection.execute(
         "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
-        " created_at) VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :created_at)",
+        " next_attempt_at, created_at)"
+        " VALUES (:id, :team_id, :type, :status, :source_id, 0, 0, :max_attempts, 0, :next_attempt_at, :created_at)",
         {
             "id": task.id,
             "team_id": task.team_id,
@@ -53,6 +54,7 @@ def create_task(connection: Connection, task: Task) -> None:
             "status": task.status,
             "source_id": task.source_id,
             "max_attempts": task.max_attempts,
+            "next_attempt_at": task.next_attempt_at,
             "created_at": task.created_at,
         },
     )

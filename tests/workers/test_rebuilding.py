@@ -262,23 +262,21 @@ def test_a_damaged_index_that_an_upload_meets_is_made_anew_by_itself(make_daemon
     assert (daemon.source(first)["ready"], contents(daemon)[first][0]) == (True, 1)
 
 
-def test_an_index_that_is_damaged_again_at_once_is_left_to_a_person(
+def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
     working: Daemon, caplog: pytest.LogCaptureFixture
 ) -> None:
-    working.add_ready()
-    first = begin(working)
-    wait_rebuilt(working, first)
+    source_id = working.add_ready()
+    wait_rebuilt(working, begin(working))
     with caplog.at_level(logging.ERROR):
         working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
         wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
-        assert f"svc-daemon team rebuild {working.team_id}" in caplog.text
-    assert working.search("quay").status_code == 200
-    working.advance(3700)
-    working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
-    wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
-    assert (
-        working.read(lambda c: c.execute("SELECT count(*) FROM tasks WHERE type = 'store_rebuild'").fetchone()[0]) == 2
-    )
+        assert "look at the disk" in caplog.text
+    assert (working.search("quay").status_code, working.source(source_id)["ready"]) == (409, False)
+    working.advance(50)
+    assert working.search("quay").status_code == 409
+    working.advance(20)
+    wait_until(lambda: working.search("quay").status_code == 200, "it is made anew once more", PATIENCE_S)
+    assert working.source(source_id)["ready"]
 
 
 def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> None:
