@@ -56,7 +56,7 @@ from svc_daemon.operations.installations import (
     prepare_secret,
     write_secret,
 )
-from svc_daemon.operations.sweeping import remove_orphans
+from svc_daemon.operations.sweeping import rebuild_lost, remove_orphans
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
@@ -225,6 +225,7 @@ async def _repair(context: Context) -> None:
     """Nobody else can hold a lease or a staged file of this directory: what is there was left by a kill."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
     removed = await remove_orphans(context)
+    await rebuild_lost(context)
     if released or removed:
         log.info("after an unclean stop: %d leases released, %d leftover files removed", released, removed)
 

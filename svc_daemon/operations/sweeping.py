@@ -12,7 +12,7 @@ from svc_daemon.core import readiness, retries
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
-from svc_daemon.provider.errors import ProviderError
+from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import deliveries, histories, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
 from svc_daemon.store.rebuilds import is_in_maintenance
@@ -121,11 +121,37 @@ async def remove_orphans(context: Context) -> int:
     return leftovers + len(orphans) + await _remove_lost_parts(context)
 
 
+async def rebuild_lost(context: Context) -> int:
+    """Begin the rebuild of each index that is gone, damaged or of another release. Returns how many.
+
+    Only at boot, before anything is answered: sources of such an index must not be told as ready.
+    """
+    found = 0
+    for team_id in context.read(teams.list_team_ids):
+        if context.read(partial(is_in_maintenance, team_id=team_id)):
+            continue
+        if context.read(partial(sources.has_active, team_id=team_id)) and _is_lost(context, team_id):
+            log.error("the index of %s is lost: it is made anew from the stored files", team_id)
+            await rebuild_store(context, team_id)
+            found += 1
+    return found
+
+
+def _is_lost(context: Context, team_id: str) -> bool:
+    try:
+        return next(context.provider.list_documents(team_id), None) is None
+    except IndexDamaged:
+        return True
+    except ProviderError as error:
+        log.warning("the index of %s can't be looked at: %s", team_id, error)
+        return False
+
+
 async def reconcile_index(context: Context) -> int:
     """Hold each team's index against the state, at start. Returns how many documents were out of place.
 
     A document without a source is cleared: a delete overtook its indexing, then a kill. A source whose document is
-    missing is read again from its stored bytes; where all are missing (the file was lost or removed), by a rebuild.
+    missing is read again from its stored bytes.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -145,10 +171,6 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
-    if active and not active.keys() & listed.keys():
-        log.error("the index of %s is lost: it is made anew from the stored files", team_id)
-        await rebuild_store(context, team_id)
-        return len(active)
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     return len(orphans) + await _reindex(context, team_id, missing)
 

@@ -312,6 +312,13 @@ def delete_source(connection: Connection, team_id: str, source_id: str) -> None:
     )
 
 
+def has_active(connection: Connection, team_id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM sources WHERE team_id = :team_id AND status = 'active' LIMIT 1", {"team_id": team_id}
+    ).fetchone()
+    return row is not None
+
+
 def list_active_generations(connection: Connection, team_id: str) -> dict[str, range]:
     """The generations in which the index may hold each of the team's indexed sources, by id."""
     rows = connection.execute(

@@ -1,8 +1,11 @@
 """A team's search index is made anew by a real daemon: asked for, killed in the middle, and after damage."""
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -127,19 +130,32 @@ def test_an_unknown_team_is_told(installation: Installation) -> None:
     assert (refused.exit, refused.json["error"]["code"]) == (5, "not_found")
 
 
-def test_a_damaged_index_is_made_anew_and_never_ends_the_daemon(installation: Installation) -> None:
-    with installation.client() as client:
-        ids = fill(client, 5)
-    assert installation.stop() == 0
-    (index,) = installation.files.index.glob("*.db")
+def overwrite(index: Path) -> None:
     size = index.stat().st_size
     with index.open("r+b") as file:
         file.seek(4096)
         file.write(os.urandom(size - 4096))
-    installation.start()
-    pid = installation.pid
+
+
+def downgrade(index: Path) -> None:
+    with closing(sqlite3.connect(index)) as connection:
+        connection.execute("PRAGMA user_version = 1")
+
+
+def test_an_index_that_is_unusable_at_start_is_made_anew_and_nothing_is_ready_before(
+    installation: Installation,
+) -> None:
     with installation.client() as client:
-        wait_until(lambda: search(client).status_code == 200, "searches answer again")
-        assert found(client, 0) == set(ids)
-    assert installation.pid == pid
-    assert "is damaged: it is made anew from the stored files" in installation.files.log.read_text()
+        ids = fill(client, 5)
+    for spoil in (overwrite, downgrade, Path.unlink):
+        assert installation.stop() == 0
+        (index,) = installation.files.index.glob("*.db")
+        spoil(index)
+        installation.start()
+        pid = installation.pid
+        with installation.client() as client:
+            while not get_source(client, ids[0])["ready"]:
+                assert search(client).json().get("error", {}).get("code") in (None, "team_store_maintenance")
+            assert found(client, 0) == set(ids)
+        assert installation.pid == pid
+    assert installation.files.log.read_text().count("is lost: it is made anew from the stored files") == 3

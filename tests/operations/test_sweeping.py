@@ -160,9 +160,10 @@ def test_an_index_that_is_lost_as_a_whole_is_made_anew_under_the_same_ids(make_d
     for path in daemon.files.index.iterdir():
         path.unlink()
     daemon = make_daemon()
-    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 3
+    assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 1
     assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"
     # Another start finds the rebuild, and leaves all to it.
+    assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 0
     assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 0
     daemon.start("rebuilding")
     wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
