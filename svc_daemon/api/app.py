@@ -80,7 +80,10 @@ FORM = {
 FIND = {
     "q": "The query.",
     "agent": "A model id, such as svc-agent.",
-    "buckets": "Ids or slugs.",
+    "buckets": "An id or slug; may be repeated.",
+    "source_ids": "Only this source; may be repeated.",
+    "tags": "Only sources that carry this tag; may be repeated.",
+    "score_threshold": "0 to 1: leave out what scores less.",
     "max_num_results": "1 to {search_results}.",
     "mode": "hybrid, keyword or semantic.",
     "explain": "true: say of each result how it was found and scored.",
@@ -256,7 +259,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
              body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
-             query=FIND, errors=(*SEARCH, *AGENTS)),
+             query=FIND, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
 
     Endpoint("POST", "/v1/responses", responses.create, "Answer a question, as OpenAI's Responses do",
              {200: responding.Response}, body=responding.ResponseCreate, streams=True, errors=ANSWER),

@@ -131,6 +131,14 @@ def whole_number(text: str) -> int | str:
     return int(text) if _is_short_number(text) else text
 
 
+def decimal_number(text: str) -> float | str:
+    """The same, where it may have a fraction."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _is_short_number(text: str) -> bool:
     # Longer ones are out of every range, and Python refuses to read those of some thousand digits.
     return text.isascii() and text.isdigit() and len(text) <= 18

@@ -1,18 +1,36 @@
 """Handlers of search."""
 
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.presenting import answer, body_of, caller, context_of, flag, whole_number
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, decimal_number, flag, whole_number
 from svc_daemon.api.sources import view_location
 from svc_daemon.core import api_keys
+from svc_daemon.core.refusals import refusal, refusals
+from svc_daemon.errors import ServiceError
 from svc_daemon.operations.searches import Found, search
 from svc_daemon.provider.contract import Hit, KeywordMatch, SemanticMatch
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import searches as wire
+from svc_daemon.wire.codes import ErrorCode
+
+#: What the query string calls the body's `query`.
+QUERY = "q"
+#: Parameters that may be repeated, each a part of a list.
+LISTS = ("buckets", "source_ids", "tags")
+#: How the text of every other parameter is read.
+SINGLES: dict[str, Callable[[str], Any]] = {
+    QUERY: str,
+    "agent": str,
+    "mode": str,
+    "max_num_results": whole_number,
+    "score_threshold": decimal_number,
+    "explain": lambda text: flag("explain", text),
+}
 
 
 async def post(request: Request) -> Response:
@@ -22,7 +40,11 @@ async def post(request: Request) -> Response:
 
 async def get(request: Request) -> Response:
     key = caller(request, api_keys.SEARCH)
-    return await _answer(request, key, parse_model(_fields(request), wire.SearchRequest))
+    fields = _fields(request)
+    try:
+        return await _answer(request, key, parse_model(fields, wire.SearchRequest))
+    except ServiceError as error:
+        raise _as_written(error) from error
 
 
 async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Response:
@@ -38,19 +60,25 @@ async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Resp
 
 
 def _fields(request: Request) -> dict[str, Any]:
-    """The query string as the body it stands for; `buckets` may be repeated."""
+    """The query string as the body it stands for; raises `invalid_request` for what can't stand in one."""
     query = request.query_params
-    fields: dict[str, Any] = {"query": query.get("q", "")}
-    if "buckets" in query:
-        fields["buckets"] = query.getlist("buckets")
-    for name in ("agent", "mode"):
-        if name in query:
-            fields[name] = query[name]
-    if "max_num_results" in query:
-        fields["max_num_results"] = whole_number(query["max_num_results"])
-    if "explain" in query:
-        fields["explain"] = flag("explain", query["explain"])
-    return fields
+    for name in query:
+        if name not in SINGLES and name not in LISTS:
+            known = ", ".join([*SINGLES, *LISTS])
+            raise refusal(name, f"can't be asked for in a query string, which takes {known}; send POST /v1/search.")
+        if name in SINGLES and len(query.getlist(name)) > 1:
+            raise refusal(name, "must be sent once.")
+    lists: dict[str, Any] = {name: query.getlist(name) for name in LISTS if name in query}
+    singles = {name: read(query[name]) for name, read in SINGLES.items() if name in query}
+    return {"query": singles.pop(QUERY, ""), **lists, **singles}
+
+
+def _as_written(error: ServiceError) -> ServiceError:
+    """The same error, about the parameter that the caller wrote instead of the body's field."""
+    if error.code is not ErrorCode.INVALID_REQUEST:
+        return error
+    told = [(QUERY if each["path"] == "query" else each["path"], each["message"]) for each in error.details["errors"]]
+    return refusals(told)
 
 
 def _result(found: Found, *, explain: bool) -> wire.SearchResult:

@@ -95,7 +95,8 @@ def _in_use(stage: Stage, call: Call) -> httpx.Response:
 @spoils(E.METADATA_FILTER_TOO_LARGE)
 def _too_many_sources(stage: Stage, call: Call) -> httpx.Response:
     if not is_openai_path(call.path):
-        return stage.send(call.sending(source_ids=[f"src_{number}" for number in range(201)]))
+        sources = [f"src_{number}" for number in range(201)]
+        return stage.send(call.asking(source_ids=sources) if call.method == "GET" else call.sending(source_ids=sources))
     policy = {"scope": "sources", "source_ids": [stage.ready()[1] for _ in range(2)]}
     with stage.limited(search_sources=1):
         return stage.send(_using(call, f"svc-agent:{stage.agent(policy=policy)}"))

@@ -175,21 +175,53 @@ def test_every_mode_answers(filled: Daemon, mode: str) -> None:
     assert bool(page["warnings"]) == (mode == "semantic")
 
 
-def test_the_query_string_asks_the_same(filled: Daemon) -> None:
-    asked = [("q", "grey"), ("buckets", "inbox"), ("buckets", "other"), ("max_num_results", "2"), ("mode", "keyword")]
-    page = body_of(filled.ask("GET", "/v1/search", params=asked))
-    posted = filled.search("grey", buckets=["inbox", "other"], max_num_results=2, mode="keyword")
+ASKED: list[dict[str, Any]] = [
+    {"buckets": ["inbox", "other"], "max_num_results": 2, "mode": "keyword"},
+    {"tags": ["sea", "stone"]},
+    {"tags": ["food"], "buckets": ["inbox"]},
+    {"source_ids": ["src_missing"]},
+    {"score_threshold": 0.5, "explain": True},
+    {"agent": "svc-agent", "score_threshold": 1},
+]
+
+
+@pytest.mark.parametrize("body", ASKED)
+def test_the_query_string_asks_the_same(filled: Daemon, body: dict[str, Any]) -> None:
+    page = body_of(filled.ask("GET", "/v1/search", params={"q": "grey mullet", **body}))
+    posted = filled.search("grey mullet", **body)
     assert {**page, "request_id": ""} == {**body_of(posted), "request_id": ""}
+
+
+def test_the_query_string_names_sources(filled: Daemon) -> None:
+    (market,) = filled.found("mullet")
+    page = body_of(filled.ask("GET", "/v1/search", params={"q": "grey", "source_ids": ["src_missing", market]}))
+    assert [result["source_id"] for result in page["data"]] == [market]
+
+
+@pytest.mark.parametrize("name", ["filters", "bucket", "query", "dry_run", "tag"])
+def test_what_a_query_string_cannot_ask_is_refused_and_not_passed_over(filled: Daemon, name: str) -> None:
+    answer = filled.ask("GET", "/v1/search", params={"q": "grey", name: "x"})
+    assert refused_field(answer) == name
+    assert "send POST /v1/search" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
     ("query", "path"),
     [
-        ("", "query"),
-        ("q=", "query"),
+        ("", "q"),
+        ("q=", "q"),
+        ("q=%20", "q"),
+        (f"q={'g' * 10_001}", "q"),
+        ("q=a&q=b", "q"),
+        ("q=a&mode=keyword&mode=hybrid", "mode"),
         ("q=a&max_num_results=x", "max_num_results"),
         ("q=a&max_num_results=0", "max_num_results"),
+        ("q=a&max_num_results=51", "max_num_results"),
         (f"q=a&max_num_results={'9' * 5000}", "max_num_results"),
+        ("q=a&score_threshold=x", "score_threshold"),
+        ("q=a&score_threshold=1.1", "score_threshold"),
+        ("q=a&score_threshold=nan", "score_threshold"),
+        ("q=a&explain=x", "explain"),
         ("q=a&mode=x", "mode"),
         ("q=a&team_id=x", "team_id"),
     ],
