@@ -116,12 +116,10 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """In the proportions of the default's: a piece is a fifth shorter or a tenth longer at most."""
-    if size is None:
-        if overlap is not None:
-            raise UsageError("--chunk-overlap goes with --chunk-size.", hint="the default's size is 1000.")
-        return None
-    return {"target": size, "min": size * 4 // 5, "max": size * 11 // 10, "overlap": overlap or 0}
+    """In the proportions of the default's, a piece is a fifth shorter or a tenth longer at most; the rest stays."""
+    sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
+    overlaps = {} if overlap is None else {"overlap": overlap}
+    return {**sizes, **overlaps} or None
 
 
 def _left(bucket: Json) -> int:

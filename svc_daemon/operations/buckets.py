@@ -1,9 +1,13 @@
 """Bucket verbs: put, create, list, get, update."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from sqlite3 import Connection
+from typing import Any
+
+from pydantic import ValidationError
 
 from svc_daemon.core import ids, readiness
+from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket
@@ -101,8 +105,6 @@ async def show_bucket(context: Context, key: Key, bucket: str) -> wire.Bucket:
 async def change_bucket(context: Context, key: Key, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
     """Write the fields that were sent; raises `delete_in_progress` for a bucket that is being deleted."""
     sent = change.model_dump(exclude_unset=True, exclude_none=True)
-    if change.chunking is not None:
-        sent["chunking"] = change.chunking.model_dump()
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
@@ -110,6 +112,8 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
             raise ServiceError(ErrorCode.DELETE_IN_PROGRESS, f"The bucket {bucket!r} is being deleted.")
         if not sent:
             return view_bucket(found, take_census(connection, found.id))
+        if change.chunking is not None:
+            sent["chunking"] = _change_chunking(found, sent["chunking"])
         changed = replace(found, **sent, updated_at=context.clock.timestamp())
         update_bucket(connection, changed)
         if chunking_of(changed) != chunking_of(found):
@@ -121,6 +125,17 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
     shown = await context.write(work)
     context.wakes.rechunking.set()
     return shown
+
+
+def _change_chunking(bucket: Bucket, sent: dict[str, int]) -> dict[str, Any]:
+    """The bucket's chunking with the sizes that were sent, the default's where none was; raises `invalid_request`."""
+    sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
+    try:
+        return wire.Chunking(**sizes).model_dump()
+    except ValidationError as error:
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise refusal("chunking", f"{reason}; with what is stored: {told}.") from error
 
 
 def new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:

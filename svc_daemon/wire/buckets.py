@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from svc_daemon.wire.requests import RequestBody
 
@@ -12,15 +12,20 @@ SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 Slug = Annotated[str, Field(pattern=SLUG_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Description = Annotated[str, Field(max_length=2000)]
+PieceSize = Annotated[int, Field(ge=100, le=8000)]
+Overlap = Annotated[int, Field(ge=0, le=4000)]
 
 
 class Chunking(RequestBody):
     """How documents of a bucket are cut, in characters; `min` <= `target` <= `max`, overlap at most half of `min`."""
 
-    target: Annotated[int, Field(ge=100, le=8000)] = 1000
-    min: Annotated[int, Field(ge=100, le=8000)] = 800
-    max: Annotated[int, Field(ge=100, le=8000)] = 1100
-    overlap: Annotated[int, Field(ge=0, le=4000)] = 0
+    #: A size under another name would have all documents cut anew, and not as was meant.
+    model_config = ConfigDict(extra="forbid")
+
+    target: PieceSize = 1000
+    min: PieceSize = 800
+    max: PieceSize = 1100
+    overlap: Overlap = 0
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -29,6 +34,17 @@ class Chunking(RequestBody):
         if self.overlap > self.min // 2:
             raise ValueError("overlap must be at most half of min")
         return self
+
+
+class ChunkingUpdate(RequestBody):
+    """Some sizes of a bucket's chunking; the others stay as they are. None at all stand for the default's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: PieceSize | None = None
+    min: PieceSize | None = None
+    max: PieceSize | None = None
+    overlap: Overlap | None = None
 
 
 class BucketFields(RequestBody):
@@ -58,7 +74,7 @@ class BucketUpdate(RequestBody):
     description: Description | None = None
     metadata: dict[str, Any] | None = None
     status: Literal["active", "archived"] | None = None
-    chunking: Chunking | None = None
+    chunking: ChunkingUpdate | None = None
 
 
 class BucketCounts(BaseModel):

@@ -39,9 +39,19 @@ class RechunkingWorker:
             if await self._try_round():
                 pause_s = FIRST_PAUSE_S
                 await self._context.wakes.rechunking.wait()
+            elif await self._is_woken_within(pause_s):
+                pause_s = FIRST_PAUSE_S
             else:
-                await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    async def _is_woken_within(self, pause_s: float) -> bool:
+        """Rest; True as soon as a chunking changes meanwhile."""
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._context.wakes.rechunking.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _try_round(self) -> bool:
         """Each marked document once; False where one of them is left."""

@@ -50,7 +50,7 @@ class Call:
         name = "data" if "files" in self.options else "json"
         return self.but(**{name: self.options.get(name, {}) | fields})
 
-    def asking(self, **query: str) -> "Call":
+    def asking(self, **query: str | list[str]) -> "Call":
         return self.but(params=self.options.get("params", {}) | query)
 
     def naming(self, **headers: str) -> "Call":

@@ -8,9 +8,10 @@ import pytest
 from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
-from svc_daemon.workers import documents
+from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.workers import documents, rechunking
 from tests.acceptance.installations import wait_until
-from tests.api.answers import body_of, details_of
+from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import begin, chunk_ids, contents, wait_rebuilt
@@ -219,6 +220,43 @@ def test_a_source_of_several_buckets_is_cut_by_the_oldest(working: Daemon) -> No
     assert (left(working), left(working, "second")) == (0, 0)
     rechunk(working, SMALL)
     assert (left(working), left(working, "second")) == (1, 1)
+
+
+def test_sizes_that_are_not_sent_stay(working: Daemon) -> None:
+    working.stop()
+    rechunk(working, {**SMALL, "overlap": 50})
+    assert rechunk(working, {"target": 280})["chunking"] == {"target": 280, "min": 200, "max": 300, "overlap": 50}
+    assert rechunk(working, {"overlap": 0})["chunking"] == {"target": 280, "min": 200, "max": 300, "overlap": 0}
+    answer = working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"max": 250}})
+    assert refused_field(answer) == "chunking"
+    assert "target 280, min 200, max 250, overlap 0" in answer.json()["error"]["message"]
+    assert rechunk(working, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
+
+
+@pytest.mark.parametrize("chunking", [{"size": 300}, {"target": 900, "size": 300}])
+def test_a_size_of_another_name_is_refused_by_it(working: Daemon, chunking: dict[str, int]) -> None:
+    before = body_of(working.ask("GET", "/v1/buckets/inbox"))["chunking"]
+    assert refused_field(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": chunking})) == "chunking.size"
+    made = working.ask("PUT", "/v1/buckets/second", json={"chunking": chunking})
+    assert refused_field(made) == "chunking.size"
+    assert body_of(working.ask("GET", "/v1/buckets/inbox"))["chunking"] == before
+
+
+def test_a_change_is_heard_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    source_id = working.add_ready(LONG)
+    working.stop()
+    monkeypatch.setattr(rechunking, "FIRST_PAUSE_S", 3600.0)
+    working.provider.fail("put_document", ProviderFailed("The engine is on fire.", retryable=True))
+    rechunk(working, SMALL)
+    working.start("rechunking")
+    wait_until(lambda: contents(working)[source_id][0] < working.read(_generation), "it was tried", PATIENCE_S)
+    rechunk(working, {"overlap": 50})
+    wait_cut(working)
+    assert max(sizes(working, source_id)) <= SMALL["max"]
+
+
+def _generation(connection: Any) -> int:
+    return int(connection.execute("SELECT generation FROM sources").fetchone()["generation"])
 
 
 @pytest.mark.parametrize("chunking", [{"min": 1050}, {"target": 50}, {"overlap": 500}, {"max": "many"}, []])
