@@ -145,9 +145,11 @@ def _reach(agent: Json) -> str:
         return "nothing: its stored policy is broken"
     if policy["scope"] == "team":
         return "the whole team"
-    if policy["scope"] == "sources":
-        return f"{len(policy['source_ids'])} sources"
-    return "every bucket" if "*" in policy["bucket_ids"] else f"{len(policy['bucket_ids'])} buckets"
+    if "*" in policy["bucket_ids"]:
+        return "every bucket"
+    named = policy["source_ids"] if policy["scope"] == "sources" else policy["bucket_ids"]
+    withheld = ", and what this key can't reach" if agent.get("policy_withheld") else ""
+    return f"{len(named)} {policy['scope']}{withheld}"
 
 
 def _render(console: Console, agent: Json) -> str:

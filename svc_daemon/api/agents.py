@@ -44,12 +44,12 @@ async def create(request: Request) -> Response:
 async def list_all(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_READ)
     limit = page_limit(request)
-    found = await verbs.list_visible_agents(context_of(request), key)
+    found = await verbs.list_agents_as_seen(context_of(request), key)
     rest = [agent for agent in found if agent.id > request.query_params.get("after", "")]
     page = rest if limit is None else rest[:limit]
     told = wire.AgentList(
         team_id=key.team_id,
-        agents=[view_agent(agent) for agent in page],
+        agents=page,
         has_more=len(page) < len(rest),
         last_id=page[-1].id if page else None,
         request_id=request_id_of(request.scope),
@@ -59,8 +59,8 @@ async def list_all(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_READ)
-    agent = verbs.show_agent(context_of(request), key, request.path_params["agent_id"])
-    return answer(request, wire.AgentAnswer, view_agent(agent))
+    agent = verbs.show_agent_as_seen(context_of(request), key, request.path_params["agent_id"])
+    return answer(request, wire.AgentAnswer, agent)
 
 
 async def update(request: Request) -> Response:

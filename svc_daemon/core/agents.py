@@ -56,6 +56,29 @@ class Policy:
         """Whether members of the bucket may be retrieved."""
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
+    def is_within(self, other: "Policy") -> bool:
+        """Whether the other one retrieves all that this one does. In doubt it doesn't."""
+        if self.scope == BUCKETS and not self.bucket_ids:
+            return True
+        return self._looks_within(other) and self._sifts_like(other)
+
+    def _looks_within(self, other: "Policy") -> bool:
+        """Whether it looks nowhere else."""
+        if other.scope == TEAM:
+            return True
+        if self.scope != other.scope:
+            return False
+        if other.scope == SOURCES:
+            return set(self.source_ids) <= set(other.source_ids)
+        return all(other.covers(bucket_id) for bucket_id in self.bucket_ids)
+
+    def _sifts_like(self, other: "Policy") -> bool:
+        """Whether it lets nothing through that the other doesn't."""
+        kept = (self.filters, *(self.filters["filters"] if self.filters and self.filters["type"] == "and" else ()))
+        return (other.filters is None or other.filters in kept) and (self.score_threshold or 0) >= (
+            other.score_threshold or 0
+        )
+
 
 #: Every active bucket: what no agent at all retrieves, and a new team's default one.
 EVERYTHING = Policy(bucket_ids=(EVERY_BUCKET,))

@@ -26,6 +26,11 @@ def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
     return models is None or any(agent_of(model) == agent_id for model in models)
 
 
+def is_model_spelling(agent_id: str) -> bool:
+    """Whether it reads as the default agent's model id: of an agent called so nobody could say which is meant."""
+    return agent_id.lower() in SPELLINGS
+
+
 def model_of(agent_id: str) -> str:
     """The model id under which an agent is advertised."""
     return SPELLINGS[0] if agent_id == DEFAULT_AGENT else f"{SPELLINGS[0]}:{agent_id}"

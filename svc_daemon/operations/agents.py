@@ -1,27 +1,22 @@
-"""Agent verbs: create, list, show, change, delete.
-
-A key that is kept to some buckets finds through any agent only what is in these. It changes an agent only where what
-that retrieves is within its reach, before the change and after it: others use the agent too, and with their keys a
-wider policy would retrieve more.
-"""
+"""Agent verbs: create, list, show, change, delete. What a key may see and change of them is in `reaches`."""
 
 from contextlib import suppress
 from dataclasses import asdict, replace
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core import api_keys, ids
-from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, EVERYTHING, SOURCES, Agent, Policy
-from svc_daemon.core.model_ids import DEFAULT_AGENT, is_allowed, model_of
+from svc_daemon.core import ids
+from svc_daemon.core.agents import EVERY_BUCKET, Agent, Policy
+from svc_daemon.core.model_ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
 from svc_daemon.core.profiles import Fault, change_policy, find_faults, invalid_profile
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, require_model
+from svc_daemon.operations.reaches import refuse_out_of_reach, refuse_wider, visible_policy, widest_policy
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.store import agents as store
 from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import find_source
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.codes import ErrorCode
 
@@ -30,16 +25,19 @@ def plan_agent(connection: Connection, context: Context, key: Key, fields: wire.
     """The agent that would be made; raises what making it would."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
+    if is_model_spelling(agent_id):
+        raise invalid_profile([("agent_id", f"{agent_id!r} is how models spell the default agent; choose another.")])
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT or store.find_agent(connection, key.team_id, agent_id):
         raise ServiceError(ErrorCode.AGENT_EXISTS, f"There is an agent {agent_id!r}.", agent_id=agent_id)
     _refuse_over_limit(connection, context, key)
     now = context.clock.timestamp()
     # A key grants only what it has: without a policy, the agent searches what the key reaches.
-    policy = EVERYTHING if key.buckets is None else Policy(bucket_ids=key.buckets)
+    policy = widest_policy(key)
     bare = Agent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
     planned = _changed(connection, key, bare, sent)
-    _refuse_out_of_reach(connection, key, planned)
+    refuse_out_of_reach(connection, key, planned)
+    refuse_wider(connection, key, planned.policy)
     return planned
 
 
@@ -70,6 +68,18 @@ async def list_visible_agents(context: Context, key: Key) -> list[Agent]:
     return [agent for agent in found if is_allowed(key.models, agent.id)]
 
 
+async def list_agents_as_seen(context: Context, key: Key) -> list[wire.Agent]:
+    """The same as the key may see them."""
+    found = await list_visible_agents(context, key)
+    return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
+
+
+def show_agent_as_seen(context: Context, key: Key, agent_id: str) -> wire.Agent:
+    """The agent as the key may see it; raises `model_not_allowed` and NotFound."""
+    agent = show_agent(context, key, agent_id)
+    return context.read(lambda connection: _view_for(connection, key, agent))
+
+
 def show_agent(context: Context, key: Key, agent_id: str) -> Agent:
     """Raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
@@ -86,9 +96,10 @@ async def change_agent(context: Context, key: Key, agent_id: str, fields: wire.A
 
     def work(connection: Connection) -> Agent:
         agent = store.get_agent(connection, key.team_id, agent_id)
-        _refuse_out_of_reach(connection, key, agent)
+        refuse_out_of_reach(connection, key, agent)
         changed = replace(_changed(connection, key, agent, sent), created_at=agent.created_at or now, updated_at=now)
-        _refuse_out_of_reach(connection, key, changed)
+        refuse_out_of_reach(connection, key, changed)
+        refuse_wider(connection, key, changed.policy)
         store.put_agent(connection, changed)
         return changed
 
@@ -103,7 +114,7 @@ async def delete_agent(context: Context, key: Key, agent_id: str, *, force: bool
 
     def work(connection: Connection) -> None:
         agent = store.get_agent(connection, key.team_id, agent_id)
-        _refuse_out_of_reach(connection, key, agent)
+        refuse_out_of_reach(connection, key, agent)
         if agent.bound_surface is not None and not force:
             raise ServiceError(
                 ErrorCode.DELETE_BLOCKED,
@@ -142,6 +153,12 @@ def view_agent(agent: Agent) -> wire.Agent:
         created_at=agent.created_at,
         updated_at=agent.updated_at,
     )
+
+
+def _view_for(connection: Connection, key: Key, agent: Agent) -> wire.Agent:
+    visible = visible_policy(connection, key, agent.policy)
+    shown = view_agent(replace(agent, policy=visible))
+    return shown.model_copy(update={"policy_withheld": visible != agent.policy})
 
 
 def _changed(connection: Connection, key: Key, agent: Agent, sent: dict[str, Any]) -> Agent:
@@ -200,22 +217,3 @@ def _refuse_over_limit(connection: Connection, context: Context, key: Key) -> No
             used=used,
             resets_at=None,
         )
-
-
-def _refuse_out_of_reach(connection: Connection, key: Key, agent: Agent) -> None:
-    """Raises `forbidden_project_key` where the agent retrieves, or may, what the key is kept from."""
-    if key.buckets is None or (agent.policy_fault is None and _is_within(connection, key, agent.policy)):
-        return
-    raise ServiceError(
-        ErrorCode.FORBIDDEN_PROJECT_KEY,
-        f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.",
-        required_capability=api_keys.AGENT_MANAGE,
-    )
-
-
-def _is_within(connection: Connection, key: Key, policy: Policy) -> bool:
-    reach = set(key.buckets or ())
-    if policy.scope == BUCKETS:
-        return set(policy.bucket_ids) <= reach
-    named = (find_source(connection, key.team_id, source_id) for source_id in policy.source_ids)
-    return policy.scope == SOURCES and all(source is None or reach & set(source.places) for source in named)

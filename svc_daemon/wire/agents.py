@@ -70,6 +70,8 @@ class Agent(BaseModel):
     policy: Policy
     #: Why the stored policy counts as one that retrieves nothing; null for a whole one.
     policy_error: str | None
+    #: The policy names buckets or sources that the key can't reach; they are left out here.
+    policy_withheld: bool = False
     bound_surface: str | None
     created_at: str
     updated_at: str

@@ -211,6 +211,12 @@ def test_an_id_stands_in_paths_and_model_ids(shared: Daemon, agent_id: Any) -> N
     assert faults(make(shared, agent_id)) == ["agent_id"]
 
 
+@pytest.mark.parametrize("agent_id", ["svc-agent", "svc-rag-agent", "SVC-agent"])
+def test_no_agent_is_called_as_models_spell_the_default_one(shared: Daemon, agent_id: str) -> None:
+    for dry_run in (False, True):
+        assert faults(make(shared, agent_id, dry_run=dry_run)) == ["agent_id"]
+
+
 def test_a_bucket_that_is_gone_may_stay_in_a_policy(daemon: Daemon) -> None:
     gone, left = daemon.make_bucket("gone"), daemon.make_bucket("left")
     body_of(make(daemon, "both", policy={"bucket_ids": ["gone", "left"]}), 201)
@@ -307,6 +313,46 @@ def test_no_key_widens_an_agent_beyond_its_own_reach(halves: Daemon) -> None:
         assert faults(make(halves, "new", key=key, policy=policy)) == [f"policy.{path}.0"]
     assert show(halves, "first")["policy"]["bucket_ids"] == [first]
     assert body_of(make(halves, "new", key=key), 201)["policy"]["bucket_ids"] == [first]
+
+
+def test_a_key_is_told_of_a_policy_what_it_reaches(halves: Daemon) -> None:
+    first, second = halves.make_bucket("first"), halves.make_bucket("second")
+    (seen,), (hidden,) = (halves.members(bucket, status="all") for bucket in ("first", "second"))
+    body_of(make(halves, "sources", policy={"source_ids": [seen, hidden]}), 201)
+    key = halves.add_key(buckets=(first,))
+    told = {agent["id"]: agent for agent in body_of(halves.ask("GET", "/v1/agents", key=key))["agents"]}
+    for agent_id, agent in told.items():
+        alone = body_of(halves.ask("GET", f"/v1/agents/{agent_id}", key=key))
+        assert {name: alone[name] for name in agent} == agent
+    assert not any(other in repr(told) for other in (second, hidden))
+    assert {agent_id for agent_id, agent in told.items() if agent["policy_withheld"]} == {"both", "hidden", "sources"}
+    assert told["both"]["policy"]["bucket_ids"] == [first]
+    assert told["sources"]["policy"]["source_ids"] == [seen]
+    assert told["default"]["policy"]["bucket_ids"] == ["*"]
+    assert show(halves, "both")["policy"]["bucket_ids"] == [first, second]
+    assert show(halves, "both")["policy_withheld"] is False
+
+
+def test_a_key_for_some_models_widens_none_of_them(halves: Daemon) -> None:
+    first, second = halves.make_bucket("first"), halves.make_bucket("second")
+    (hidden,) = halves.members("second", status="all")
+    key = halves.add_key(models=("svc-agent:first", "svc-agent:seen", "svc-agent:next"))
+    wider: list[dict[str, Any]] = [
+        {"bucket_ids": [second]},
+        {"bucket_ids": ["*"]},
+        {"scope": "team"},
+        {"source_ids": [hidden]},
+    ]
+    for policy in wider:
+        for answer in (change(halves, "first", key=key, policy=policy), make(halves, "next", key=key, policy=policy)):
+            assert details_of(answer, "forbidden_project_key") == OUT_OF_REACH
+    assert show(halves, "first")["policy"]["bucket_ids"] == [first]
+    narrower = body_of(change(halves, "first", key=key, policy={"filters": FILTERS}, role="x"))
+    assert (narrower["policy"]["filters"], narrower["role"]) == (FILTERS, "x")
+    details_of(change(halves, "first", key=key, policy={"filters": {}}), "forbidden_project_key")
+    assert body_of(make(halves, "next", key=key), 201)["policy"]["bucket_ids"] == []
+    copied = {"bucket_ids": [first], "filters": FILTERS}
+    assert body_of(change(halves, "next", key=key, policy=copied))["policy"]["bucket_ids"] == [first]
 
 
 def test_a_key_for_some_models_sees_and_changes_only_these(shared: Daemon) -> None:

@@ -1,6 +1,7 @@
 """An agent's policy: what it covers, and that only a whole one is read."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,6 +36,36 @@ def test_a_policy_is_read_as_it_was_written(policy: Policy) -> None:
 )
 def test_a_policy_covers_its_buckets(policy: Policy, covered: bool) -> None:
     assert policy.covers("bkt_a") is covered
+
+
+YEAR, LANG = ({"type": "eq", "key": key, "value": 1} for key in ("year", "lang"))
+WITHIN: list[tuple[Policy, Policy, bool]] = [
+    (EVERYTHING, EVERYTHING, True),
+    (EVERYTHING, Policy(scope="team"), True),
+    (Policy(scope="team"), EVERYTHING, False),
+    (Policy(bucket_ids=("bkt_a",)), EVERYTHING, True),
+    (EVERYTHING, Policy(bucket_ids=("bkt_a",)), False),
+    (Policy(bucket_ids=("bkt_a", "bkt_b")), Policy(bucket_ids=("bkt_a",)), False),
+    (Policy(bucket_ids=("bkt_b",)), Policy(bucket_ids=("bkt_a", "bkt_b")), True),
+    (Policy(scope="sources", source_ids=("src_a",)), EVERYTHING, False),
+    (Policy(scope="sources", source_ids=("src_a",)), FULL, False),
+    (replace(FULL, source_ids=("src_a",)), FULL, True),
+    (replace(FULL, source_ids=("src_a", "src_c")), FULL, False),
+    (replace(FULL, score_threshold=0.6, top_k=50), FULL, True),
+    (replace(FULL, score_threshold=None), FULL, False),
+    (replace(FULL, filters=None), FULL, False),
+    (NOTHING, FULL, True),
+    (Policy(bucket_ids=("bkt_a",)), NOTHING, False),
+    (replace(EVERYTHING, filters=YEAR), EVERYTHING, True),
+    (replace(EVERYTHING, filters=YEAR), replace(EVERYTHING, filters=LANG), False),
+    (replace(EVERYTHING, filters={"type": "and", "filters": [YEAR, LANG]}), replace(EVERYTHING, filters=LANG), True),
+    (replace(EVERYTHING, filters={"type": "or", "filters": [YEAR, LANG]}), replace(EVERYTHING, filters=LANG), False),
+]
+
+
+@pytest.mark.parametrize(("policy", "other", "is_within"), WITHIN)
+def test_a_policy_is_within_one_that_retrieves_all_it_does(policy: Policy, other: Policy, is_within: bool) -> None:
+    assert policy.is_within(other) is is_within
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"scope": "team"}', "{" * 9999, "7", '"team"', "{'scope'"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.model_ids import agent_of, is_allowed
+from svc_daemon.core.model_ids import agent_of, is_allowed, is_model_spelling
 from svc_daemon.errors import NotFound
 
 
@@ -25,6 +25,14 @@ def test_anything_else_is_no_model_of_ours(model: str) -> None:
     with pytest.raises(NotFound) as refused:
         agent_of(model)
     assert refused.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "is_one"),
+    [("svc-agent", True), ("svc-rag-agent", True), ("SVC-Agent", True), ("svc-agents", False), ("default", False)],
+)
+def test_a_models_own_spelling_is_no_id(agent_id: str, is_one: bool) -> None:
+    assert is_model_spelling(agent_id) is is_one
 
 
 @pytest.mark.parametrize(
