@@ -11,6 +11,7 @@ from typing import Any
 
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.errors import shorten, shorten_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +100,16 @@ def stored_error(code: ErrorCode | SourceErrorCode, message: str, *, retryable: 
 
 
 class ServiceError(Exception):
-    """An answer other than success: a code of the table, a sentence for people, details for programs."""
+    """An answer other than success: a code of the table, a sentence for people, details for programs.
+
+    Both repeat only so much of what was sent.
+    """
 
     def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
         self.code = code
         self.rule = ERRORS[code]
-        self.message = message or self.rule.sentence
-        self.details = details
+        self.message = shorten(message or self.rule.sentence)
+        self.details: dict[str, Any] = shorten_all(details)
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:

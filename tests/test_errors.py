@@ -101,6 +101,20 @@ def test_an_error_keeps_its_message_and_details() -> None:
     assert (error.message, error.details, error.rule.status) == ("a.txt has no bytes.", {"filename": "a.txt"}, 400)
 
 
+def test_an_error_repeats_only_so_much_of_what_was_sent() -> None:
+    name = "x" * 100_000
+    errors = [{"path": f"buckets.{number}", "message": f"there is no {name}."} for number in range(1000)]
+    error = ServiceError(
+        ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {name!r}; make it.", bucket=name, errors=errors
+    )
+    assert (len(error.message), len(error.details["bucket"])) == (600, 600)
+    assert (error.message[:20], error.message[-10:]) == ("There is no bucket '", "; make it.")
+    assert [each["path"] for each in error.details["errors"]] == [f"buckets.{number}" for number in range(100)]
+    assert len(error.details["errors"][0]["message"]) == 600
+    kept = ServiceError(ErrorCode.BUCKET_NOT_FOUND, "y" * 600, bucket="z" * 600)
+    assert (kept.message, kept.details) == ("y" * 600, {"bucket": "z" * 600})
+
+
 @pytest.mark.parametrize("code", ErrorCode)
 def test_what_is_stored_of_an_error_is_as_retryable_as_the_table_says(code: ErrorCode) -> None:
     stored = ServiceError(code, "Not now.", bytes=3).as_error()

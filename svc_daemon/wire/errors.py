@@ -1,8 +1,29 @@
-"""The two envelopes that carry an error (specification, Errors)."""
+"""The two envelopes that carry an error (specification, Errors), and how much of what was sent they repeat."""
 
 from typing import Any
 
 from pydantic import BaseModel
+
+#: Longer texts in an error are told without their middle, and longer lists by their beginning. What is wrong may be as
+#: long as the whole body that was sent, and neither people nor programs want it back.
+MAX_TOLD_CHARACTERS, MAX_TOLD_ITEMS = 600, 100
+_TOLD_END_CHARACTERS = 200
+
+
+def shorten(text: str) -> str:
+    """The text, or its beginning and its end."""
+    if len(text) <= MAX_TOLD_CHARACTERS:
+        return text
+    return f"{text[: MAX_TOLD_CHARACTERS - _TOLD_END_CHARACTERS - 1]}…{text[-_TOLD_END_CHARACTERS:]}"
+
+
+def shorten_all(value: Any) -> Any:
+    """The same of every text in details, and the beginning of each list."""
+    if isinstance(value, str):
+        return shorten(value)
+    if isinstance(value, dict):
+        return {shorten_all(name): shorten_all(each) for name, each in value.items()}
+    return [shorten_all(each) for each in value[:MAX_TOLD_ITEMS]] if isinstance(value, list | tuple) else value
 
 
 class ErrorBody(BaseModel):

@@ -111,6 +111,15 @@ def test_a_tools_error_has_the_id_of_its_request(daemon: Daemon) -> None:
     assert (told["error"]["code"], told["request_id"]) == ("source_not_found", answer.headers["X-Request-Id"])
 
 
+def test_an_error_repeats_only_so_much_of_what_was_sent(shared: Daemon) -> None:
+    name = "x" * 100_000
+    arguments: list[dict[str, Any]] = [{"buckets": [name]}, {"agent": name}, {"buckets": list(range(5000))}]
+    for answer in (post(shared, name), *(post(shared, "svc-search", query="a", **each) for each in arguments)):
+        assert "error" in answer.text
+        assert len(answer.content) < 10_000
+    assert len(shared.search("a", buckets=[name]).content) < 10_000
+
+
 def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
     assert post(daemon, "svc-delete-everything").json()["error"]["code"] == -32602
 

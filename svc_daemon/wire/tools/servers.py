@@ -23,6 +23,7 @@ from mcp_types import (
 )
 from mcp_types import Tool as ListedTool
 
+from svc_daemon.wire.errors import shorten
 from svc_daemon.wire.tools.arguments import Result
 from svc_daemon.wire.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
 from svc_daemon.wire.tools.services import CallFailed
@@ -47,7 +48,7 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
 
     async def on_call(_context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         if params.name not in tools:
-            raise MCPError(INVALID_PARAMS, f"There is no tool {params.name!r}.")
+            raise MCPError(INVALID_PARAMS, shorten(f"There is no tool {params.name!r}."))
         return await _answer(tools[params.name], params.arguments or {}, run)
 
     return Server(

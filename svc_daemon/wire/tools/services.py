@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,8 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
         f"{path}: {message}".removeprefix(": ") if len(errors) == 1 else f"{len(errors)} arguments are not valid."
     )
     listed = [{"path": path, "message": message} for path, message in errors]
-    error = ErrorBody(code=ErrorCode.INVALID_REQUEST, message=sentence, retryable=False, details={"errors": listed})
+    details = shorten_all({"errors": listed})
+    error = ErrorBody(code=ErrorCode.INVALID_REQUEST, message=shorten(sentence), retryable=False, details=details)
     return CallFailed(error.model_dump())
 
 
