@@ -18,7 +18,7 @@ complete -c svc -n '__svc_at svc' -f -a ignore -d 'Show what a sync leaves out, 
 complete -c svc -n '__svc_at svc' -f -a watch -d 'Keep buckets equal to their folders while these change'
 complete -c svc -n '__svc_at svc' -f -a status -d 'Show all buckets, one bucket with what is pending or failed in it, one source, or one batch'
 complete -c svc -n '__svc_at svc' -f -a wait -d 'Wait until each source or batch is ready or has failed'
-complete -c svc -n '__svc_at svc' -f -a search -d 'Search buckets, all of them where none is named'
+complete -c svc -n '__svc_at svc' -f -a search -d 'Search the buckets that are named, else all that the agent searches'
 complete -c svc -n '__svc_at svc' -f -a ask -d 'Ask a question; the answer rests on numbered quotes, each with its page or lines'
 complete -c svc -n '__svc_at svc' -f -a cite -d 'Prove the quotes of an answer'
 complete -c svc -n '__svc_at svc' -f -a eval -d 'Ask what a file asks, judge what is found, and say why each miss missed'

@@ -60,7 +60,10 @@ def verify(
     call: Invocation,
     file: Annotated[str, typer.Argument(metavar="FILE", help="An answer or a page of results as JSON; - is stdin.")],
 ) -> Exit:
-    """Open the stored bytes of each source again, read them anew, and look for each quote at its place."""
+    """Open the stored bytes of each source again, read them anew, and look for each quote at its place.
+
+    Exit 3 where a quote does not stand there.
+    """
     quotes = read_quotes(_read(file), file)
     with call.client() as client:
         proofs = list(_prove_all(client, quotes))

@@ -27,8 +27,8 @@ def mcp(
 ) -> None:
     """Serve MCP on standard input and output, for a program that starts this command.
 
-    It lends the service's tools (upload, search, status) with this user's key. Without --allow no file of this machine
-    can be named: uploads carry their bytes.
+    It lends the service's tools with this user's key: upload a file or several, see whether they are ready, list
+    buckets, search, ask. Without --allow no file of this machine can be named: uploads carry their bytes.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")

@@ -29,7 +29,9 @@ def search(
         typer.Option("--bucket", "-b", metavar="BUCKET", help="Only here; may be repeated.  [SVC_BUCKET]"),
     ] = None,
     agent: AgentOption = None,
-    k: Annotated[int | None, typer.Option("-k", metavar="N", help="Most results, 1 to 50.  [default: 10]")] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", metavar="N", help="Most results, 1 to 50.  [default: the agent's, or 10]")
+    ] = None,
     mode: Annotated[
         Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
     ] = None,
@@ -38,7 +40,7 @@ def search(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Say how each result was found and scored.")] = False,
 ) -> Exit:
-    """Search buckets, all of them where none is named."""
+    """Search the buckets that are named, else all that the agent searches."""
     if not query.strip():
         raise UsageError("The query is empty.")
     # An agent has buckets of its own; the one of the settings would cut it down unasked.

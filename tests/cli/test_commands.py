@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from svc_daemon.wire.tools.catalogue import TOOLS
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc
 from tests.samples import make_pdf
@@ -53,6 +54,20 @@ def test_search_takes_its_bucket_from_the_settings(here: RunSvc, monkeypatch: py
     assert here("search", "cobalt").exit == 5
     monkeypatch.setenv("SVC_BUCKET", "handbook")
     assert here("search", "cobalt", "--json").json["data"][0]["filename"] == "leave.md"
+
+
+def test_the_help_of_mcp_tells_of_every_tool(svc: RunSvc) -> None:
+    told = " ".join(svc("mcp", "--help").stdout.split())
+    verbs = {
+        "svc-upload-file": "upload a file",
+        "svc-upload-files-batch": "or several",
+        "svc-source-status": "whether they are ready",
+        "svc-list-buckets": "list buckets",
+        "svc-search": "search",
+        "svc-ask": "ask",
+    }
+    assert set(verbs) == {tool.name for tool in TOOLS}
+    assert [verb for verb in verbs.values() if verb not in told] == []
 
 
 def test_search_options_reach_the_service(here: RunSvc) -> None:
