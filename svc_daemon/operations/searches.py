@@ -120,12 +120,13 @@ async def _ask_until_settled(
     context: Context, key: Key, request: SearchRequest, policy: Policy
 ) -> tuple[Scope, Results]:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
+    look = partial(find_scope, context=context, key=key, request=request, policy=policy)
+    # First of all, so that what is refused costs no model its time.
+    scope = await context.read_aside(look)
     matching = await choose_matching(context, request, deadline_s)
     # Some hits may turn out to be gone: ask for a few more than are wanted.
     limit = request.max_num_results * 2 + 5
-    look = partial(find_scope, context=context, key=key, request=request, policy=policy)
     for _ in range(MAX_ROUNDS):
-        scope = await context.read_aside(look)
         query = SearchQuery(
             text=request.query,
             bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
@@ -142,6 +143,7 @@ async def _ask_until_settled(
         if judged.is_settled:
             break
         limit *= 1 if judged.is_overtaken else GROWTH
+        scope = await context.read_aside(look)
     return scope, replace(judged.results, warnings=(*matching.warnings, *judged.results.warnings))
 
 

@@ -10,6 +10,7 @@ from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
 from tests.provider.samples import MODEL
+from tests.workers.rebuilds import begin
 
 HARBOUR = b"# Harbour\n\nThe umber pier was built in 1880.\n"
 MARKET = b"# Market\n\nThe hall sells grey mullet.\n"
@@ -50,6 +51,20 @@ def page_of(daemon: Daemon, query: str, **body: Any) -> dict[str, Any]:
 
 def names(page: dict[str, Any]) -> list[str]:
     return [result["filename"] for result in page["data"]]
+
+
+def test_a_search_that_is_refused_asks_no_model(daemon: Daemon) -> None:
+    model, asked = WordEmbedder(), []
+    model.on_query = lambda: asked.append("query")
+    daemon.embed_with(model)
+    operator = {"Authorization": f"Bearer {daemon.operator_token}"}
+    body_of(daemon.ask("PUT", "/admin/search", headers=operator, json={"enabled": False}))
+    details_of(daemon.search("jetty"), "search_disabled")
+    body_of(daemon.ask("PUT", "/admin/search", headers=operator, json={"enabled": True}))
+    details_of(daemon.search("jetty", buckets=["nowhere"]), "bucket_not_found")
+    begin(daemon)
+    details_of(daemon.search("jetty"), "team_store_maintenance")
+    assert asked == []
 
 
 def test_a_hybrid_search_finds_what_has_none_of_the_words(filled: Daemon, model: WordEmbedder) -> None:
