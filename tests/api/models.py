@@ -47,6 +47,8 @@ class Model:
 
     buckets: dict[str, str] = field(default_factory=dict)
     sources: dict[str, ModelSource] = field(default_factory=dict)
+    #: Named agents, and the slugs of the buckets that each searches.
+    agents: dict[str, set[str]] = field(default_factory=dict)
 
     def usable(self) -> list[str]:
         """Slugs of buckets that take and find something."""
@@ -69,6 +71,10 @@ class Model:
             if source.type in FOUND and any(source.is_listed(slug) for slug in slugs if self.buckets[slug] == ACTIVE)
         }
 
+    def reached(self, agent_id: str) -> set[str]:
+        """What an agent can find; the default one looks everywhere."""
+        return self.found(*(self.agents[agent_id] if agent_id in self.agents else self.usable()))
+
     def counts(self, slug: str) -> dict[str, int]:
         types = [source.type for source in self.members(slug)]
         retrievable = sum(source.is_listed(slug) and source.type in FOUND for source in self.members(slug))
@@ -87,6 +93,8 @@ class Model:
         for source in self.members(slug):
             del source.places[slug]
             source.is_deleted = not source.places
+        for slugs in self.agents.values():
+            slugs.discard(slug)
         del self.buckets[slug]
 
     def successor(self, source: ModelSource) -> str | None:

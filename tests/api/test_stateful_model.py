@@ -41,6 +41,7 @@ RUNS, STEPS = 20, 30
 MANY_RUNS, MANY_STEPS = 150, 60
 
 SLUGS = ("alpha", "beta", "gamma")
+AGENTS = ("north", "south")
 #: Which of the things that are there a rule is about.
 PICK = st.integers(0, 999)
 #: Whether the workers have done all there was to do before.
@@ -82,6 +83,9 @@ class Machine(Watching, RuleBasedStateMachine):
     def source(self, pick: int) -> ModelSource:
         alive = self.model.alive()
         return alive[pick % len(alive)]
+
+    def agent(self, pick: int) -> str:
+        return list(self.model.agents)[pick % len(self.model.agents)]
 
     def note(self, told: dict[str, Any], word: str, slug: str, path: str | None = None) -> ModelSource:
         source = ModelSource(told["id"], told["type"], word, {slug: False}, told["title"], path=path)
@@ -310,6 +314,44 @@ class Machine(Watching, RuleBasedStateMachine):
         new = self.note(body_of(answer, 201), word, slug)
         self.look()
         self.settle(lambda: self.model.replace(source, new, slug))
+
+    # Agents.
+
+    @precondition(has_bucket)
+    @rule(agent_id=st.sampled_from(AGENTS), pick=PICK)
+    def make_agent(self, agent_id: str, pick: int) -> None:
+        slug = self.bucket(pick)
+        body = {"agent_id": agent_id, "policy": {"bucket_ids": [slug]}}
+        answer = self.daemon.ask("POST", "/v1/agents", json=body)
+        if agent_id in self.model.agents:
+            details_of(answer, "agent_exists")
+        else:
+            body_of(answer, 201)
+            self.model.agents[agent_id] = {slug}
+
+    @precondition(lambda self: bool(self.model.agents) and self.has_bucket())
+    @rule(pick=PICK, into=PICK)
+    def change_agent(self, pick: int, into: int) -> None:
+        agent_id, slug = self.agent(pick), self.bucket(into)
+        path = f"/v1/agents/{agent_id}"
+        known = body_of(self.daemon.ask("GET", path))["policy"]["bucket_ids"]
+        body_of(self.daemon.ask("PUT", path, json={"policy": {"bucket_ids": [*known, slug]}}))
+        self.model.agents[agent_id].add(slug)
+
+    @precondition(lambda self: bool(self.model.agents))
+    @rule(pick=PICK)
+    def delete_agent(self, pick: int) -> None:
+        agent_id = self.agent(pick)
+        body_of(self.daemon.ask("DELETE", f"/v1/agents/{agent_id}"))
+        details_of(self.daemon.search("quay", agent=f"svc-agent:{agent_id}"), "agent_not_found")
+        del self.model.agents[agent_id]
+
+    @precondition(has_source)
+    @rule(agent_id=st.sampled_from(("default", *AGENTS)), pick=PICK, first=WORK)
+    def ask_an_agent(self, agent_id: str, pick: int, first: bool) -> None:
+        self.work_if(first)
+        known = agent_id in self.model.agents
+        self.ask(agent_id if known else "default", self.source(pick))
 
     # Time.
 

@@ -53,6 +53,25 @@ class Watching:
         everything = self.model.found(*self.model.usable())
         return [source for source in self.model.alive() if source.id in everything][-1:]
 
+    def ask(self, agent_id: str, asked: ModelSource) -> None:
+        """An answer rests on what the agent reaches, on nothing else, and on what was asked about where it can."""
+        expected = self.model.reached(agent_id)
+        model = "svc-agent" if agent_id == "default" else f"svc-agent:{agent_id}"
+        body = {"model": model, "input": f"Where is the {asked.word} quay?"}
+        answer = self.daemon.ask("POST", "/v1/responses", json=body)
+        if not expected and answer.status_code == 409:
+            assert answer.json()["error"]["code"] == "bucket_store_indexing_pending"
+            return
+        told = body_of(answer)
+        cited = {source["source_id"] for source in told["sources"]}
+        assert told["grounded"] is bool(cited)
+        assert cited <= expected
+        if asked.type == "file" and asked.id in expected:
+            assert asked.id in cited
+        text = told["output"][0]["content"][0]["text"]
+        hidden = [source.word for source in self.model.sources.values() if source.word and source.id not in expected]
+        assert [word for word in hidden if word in text] == []
+
     def look_for_the_deleted(self) -> None:
         for source in self.model.sources.values():
             if source.is_deleted:
