@@ -11,10 +11,12 @@ that neither passage nor question has, and quotes nothing that isn't there.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from svc_daemon.core.answers import NOTHING_FOUND
 from svc_daemon.core.passages import Citation, Passage
-from svc_daemon.core.sentences import Span, sentences_of
+from svc_daemon.core.references import Reference
+from svc_daemon.core.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
 
 #: The part of a sentence's words that the passages must have which it names.
@@ -24,7 +26,7 @@ FEWEST_QUOTED_WORDS = 3
 #: A longer run of digits and commas in brackets is no mark.
 LONGEST_MARK = 40
 #: How much of the text before a mark is its sentence at most.
-LONGEST_SENTENCE = 2000
+LONGEST_SENTENCE = 1000
 
 _MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
@@ -34,13 +36,24 @@ _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
 
 
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """The sentence that is being written, as far as it goes."""
+
+    quotations: tuple[str, ...]
+    #: Of its end: what a mark behind a very long sentence speaks of.
+    stems: frozenset[str]
+    says_nothing: bool
+
+
 class WrittenAnswer:
-    """The answer as it grows."""
+    """The answer as it grows; what was told is not looked at again, whatever its length."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self._question = question
-        self._passages = passages
-        self.text = ""
+        self._references = [Reference(passage) for passage in passages]
+        self._told: list[str] = []
+        self._size = 0
         #: In the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
@@ -51,20 +64,29 @@ class WrittenAnswer:
         self._has_dropped = False
         #: Passages that were marked since the last word.
         self._beside: set[int] = set()
+        #: The end of the text without its marks; the sentence that is being written is in it.
+        self._end = ""
+        #: None where words came since it was looked at.
+        self._sentence: _Sentence | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self._told)
 
     def feed(self, written: str) -> list[str | Citation]:
         """Take what the model wrote next; gives the text that can be told by now, each mark before its citation."""
-        self._held += written
+        held = self._held + written
         told: list[str | Citation] = []
-        while mark := _MARK.search(self._held):
-            told += self._say(self._held[: mark.start()])
+        start = 0
+        for mark in _MARK.finditer(held):
+            told += self._say(held[start : mark.start()])
             told += self._mark(int(number) for number in mark[1].split(","))
-            self._held = self._held[mark.end() :]
-        begun = self._held.rfind("[")
-        is_mark = begun >= 0 and len(self._held) - begun <= LONGEST_MARK and _BEGUN_MARK.fullmatch(self._held, begun)
-        kept = begun if is_mark else len(self._held)
-        told += self._say(self._held[:kept])
-        self._held = self._held[kept:]
+            start = mark.end()
+        begun = held.rfind("[", start)
+        is_mark = begun >= 0 and len(held) - begun <= LONGEST_MARK and _BEGUN_MARK.fullmatch(held, begun)
+        kept = begun if is_mark else len(held)
+        told += self._say(held[start:kept])
+        self._held = held[kept:]
         return told
 
     def finish(self) -> list[str | Citation]:
@@ -84,7 +106,7 @@ class WrittenAnswer:
         )
 
     def _say(self, text: str) -> list[str | Citation]:
-        if not self.text:
+        if not self._size:
             # Models like to begin with an empty line.
             text = text.lstrip()
         if self._has_dropped and self._space:
@@ -97,60 +119,67 @@ class WrittenAnswer:
         self._has_dropped = self._has_dropped and not said
         if any(map(str.isalnum, said)):
             self._beside.clear()
-        self.text += said
+            self._sentence = None
+        self._end = (self._end + said)[-LONGEST_SENTENCE:]
+        self._tell(said)
         return [said] if said else []
+
+    def _tell(self, said: str) -> None:
+        self._told.append(said)
+        self._size += len(said)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
         """Tell those marks that hold; those of one bracket stand beside each other."""
         for passage in (number - 1 for number in numbers):
-            span = self._quoted(_last_sentence(self.text), passage) if self._is_new(passage) else None
+            span = self._quoted(passage) if self._is_new(passage) else None
             self._beside.add(passage)
             if span is None:
                 self._has_dropped = True
                 continue
             own = self._numbers.setdefault((passage, span), len(self._numbers) + 1)
-            citation = Citation(number=own, passage=passage, span=span, index=len(self.text) + len(self._space))
+            citation = Citation(number=own, passage=passage, span=span, index=self._size + len(self._space))
             self.citations.append(citation)
             said = f"{self._space}[{own}]"
             self._space, self._has_dropped = "", False
-            self.text += said
+            self._end += "" if self._end.endswith(" ") else " "
+            self._tell(said)
             yield said
             yield citation
 
     def _is_new(self, passage: int) -> bool:
         """Whether there is such a passage, and no mark of it since the last word: small models repeat themselves."""
-        return 0 <= passage < len(self._passages) and passage not in self._beside
+        return 0 <= passage < len(self._references) and passage not in self._beside
 
-    def _quoted(self, sentence: str, passage: int) -> Span | None:
+    def _quoted(self, passage: int) -> Span | None:
         """What of the passage the sentence rests on; None where it quotes only what isn't there, or found nothing."""
-        if sentence.strip().rstrip(".") == NOTHING_FOUND.rstrip("."):
+        if self._sentence is None:
+            self._sentence = self._read_sentence()
+        sentence, reference = self._sentence, self._references[passage]
+        if sentence.says_nothing:
             return None
-        text = self._passages[passage].text
-        claimed = _quotations(sentence)
-        found = [span for quotation in claimed if (span := _find(quotation, text))]
-        if claimed:
-            return found[0] if found else None
-        return _closest(sentence, text)
+        if sentence.quotations:
+            return next(filter(None, map(reference.find, sentence.quotations)), None)
+        return reference.closest(sentence.stems)
+
+    def _read_sentence(self) -> _Sentence:
+        spans = sentences_of(self._end, LONGEST_SENTENCE)
+        self._end = self._end[spans[-1].start :] if spans else ""
+        says_nothing = self._end.strip().rstrip(".") == NOTHING_FOUND.rstrip(".")
+        return _Sentence(tuple(_quotations(self._end)), stems_of(self._end[-LONGEST:]), says_nothing)
 
     def _is_supported(self, sentence: str, cited: Sequence[int]) -> bool:
-        passages = [self._passages[place] for place in dict.fromkeys(cited)]
-        if not passages:
+        references = [self._references[place] for place in dict.fromkeys(cited)]
+        if not references:
             return False
-        known = " ".join(f"{passage.context} {passage.text}" for passage in passages)
         own = stems_of(sentence)
-        shared = own & stems_of(known)
+        shared = [stem for stem in own if any(stem in reference.stems for reference in references)]
         numbers = {word for word in words_of(sentence) if any(map(str.isdigit, word))}
+        asked = words_of(self._question)
         return (
             len(shared) >= max(1, SUPPORT * len(own))
-            and numbers <= {*words_of(known), *words_of(self._question)}
-            and all(any(_find(each, passage.text) for passage in passages) for each in _quotations(sentence))
+            and all(number in asked or any(number in each.words for each in references) for number in numbers)
+            and all(any(each.find(quotation) for each in references) for quotation in _quotations(sentence))
         )
-
-
-def _last_sentence(text: str) -> str:
-    end = text[-LONGEST_SENTENCE:]
-    spans = sentences_of(end, LONGEST_SENTENCE)
-    return _MARK.sub(" ", end[spans[-1].start :]) if spans else ""
 
 
 def _with_marks(text: str) -> Iterator[tuple[str, list[int]]]:
@@ -166,17 +195,3 @@ def _quotations(sentence: str) -> list[str]:
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]
-
-
-def _find(quotation: str, text: str) -> Span | None:
-    """Where the same words follow each other in the text, whatever stands between them but letters and digits."""
-    words = r"[\W_]+".join(map(re.escape, words_of(quotation)))
-    match = re.search(rf"(?<!\w){words}(?!\w)", text, re.IGNORECASE)
-    return Span(*match.span()) if match else None
-
-
-def _closest(sentence: str, text: str) -> Span:
-    """The sentence of the text that shares most words; the first of those that share as many."""
-    own = stems_of(sentence)
-    spans = sentences_of(text) or [Span(0, len(text))]
-    return max(spans, key=lambda span: len(own & stems_of(text[span.start : span.end])))

@@ -68,11 +68,11 @@ class LlmClient:
             while not stream.is_done and (chunk := await self._within(_next(chunks), began, heard)):
                 for piece in stream.feed(chunk):
                     size += len(piece)
+                    if size > self._limits.answer_characters:
+                        raise LlmFailed(f"The model wrote more than {self._limits.answer_characters} characters.")
                     if piece:
                         yield piece
                     heard = self._clock()
-                if size > self._limits.answer_characters:
-                    raise LlmFailed(f"The model wrote more than {self._limits.answer_characters} characters.")
             yield stream.end()
         finally:
             await response.aclose()

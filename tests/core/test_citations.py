@@ -167,10 +167,31 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         assert answer.citations or not answer.is_grounded
 
 
-def test_a_long_answer_of_marks_alone_costs_little() -> None:
+@pytest.mark.parametrize(
+    "part",
+    [
+        "Employees get 30 days [1]. ",
+        "get 30 days [1] [2] ",
+        "a [1] ",
+        "“employees get 30 days” [1] ",
+        "Wer “bekommt frei” [2], 30 [1]? ",
+    ],
+)
+def test_what_a_mark_costs_does_not_grow_with_the_answer(part: str) -> None:
+    written = part * 5_000
     began_s = time.process_time()
-    answer, _ = write(["Employees get 30 days [1]. "] * 500)
-    assert answer.is_grounded
+    answer, _ = write([written])
+    assert answer.text and answer.is_grounded in (True, False)
+    assert len(answer.citations) >= 5_000
+    assert time.process_time() - began_s < 5
+
+
+def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
+    text = "Employees get 30 days of vacation. " * 30_000
+    began_s = time.process_time()
+    for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
+        answer, _ = write(pieces)
+        assert len(answer.text) > 1_000_000
     assert time.process_time() - began_s < 5
 
 
