@@ -5,8 +5,7 @@ stands in it word for word; any other mark is taken out, and so is one that repe
 that says that nothing was found. What stays is numbered anew, one number for each quote.
 Whatever the model makes up, a mark can only lead to words that stand in a passage.
 
-The answer is grounded when each of its sentences has a mark, speaks of what a marked passage speaks of, names no number
-that neither passage nor question has, and quotes nothing that isn't there.
+The answer is grounded when each of its sentences has a mark, and the marked passages bear it out, as `claims` has it.
 """
 
 import re
@@ -14,13 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.answers import NOTHING_FOUND
+from svc_daemon.core.claims import is_borne_out
 from svc_daemon.core.passages import Citation, Passage
 from svc_daemon.core.references import Reference
 from svc_daemon.core.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
 
-#: The part of a sentence's words that the passages must have which it names.
-SUPPORT = 0.25
 #: A shorter quotation is a term or a title.
 FEWEST_QUOTED_WORDS = 3
 #: A longer run of digits and commas in brackets is no mark.
@@ -95,8 +93,7 @@ class WrittenAnswer:
         self._held = self._space = ""
         return told
 
-    @property
-    def is_grounded(self) -> bool:
+    def judge(self) -> bool:
         """Whether every sentence rests on a passage that it names."""
         cited = {citation.index: citation for citation in self.citations}
         sentences = list(_with_marks(self.text))
@@ -171,14 +168,9 @@ class WrittenAnswer:
         references = [self._references[place] for place in dict.fromkeys(cited)]
         if not references:
             return False
-        own = stems_of(sentence)
-        shared = [stem for stem in own if any(stem in reference.stems for reference in references)]
-        numbers = {word for word in words_of(sentence) if any(map(str.isdigit, word))}
-        asked = words_of(self._question)
-        return (
-            len(shared) >= max(1, SUPPORT * len(own))
-            and all(number in asked or any(number in each.words for each in references) for number in numbers)
-            and all(any(each.find(quotation) for each in references) for quotation in _quotations(sentence))
+        quoted = _quotations(sentence)
+        return all(any(each.find(quotation) for each in references) for quotation in quoted) and is_borne_out(
+            sentence, references, self._question
         )
 
 

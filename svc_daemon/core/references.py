@@ -5,12 +5,24 @@ from bisect import bisect_right
 from collections.abc import Collection
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
+from svc_daemon.core.names import share_of_capitals
 from svc_daemon.core.passages import Passage
+from svc_daemon.core.polarity import Clause, clauses_of
+from svc_daemon.core.quantities import Quantity, quantities_of
 from svc_daemon.core.sentences import Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
 
 _WORD = re.compile(r"\w+")
+
+
+class Sentence(NamedTuple):
+    """One sentence of a passage."""
+
+    span: Span
+    text: str
+    stems: frozenset[str]
 
 
 class Reference:
@@ -29,9 +41,31 @@ class Reference:
         """The same, of the words that tell something."""
         return stems_of(self._whole)
 
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        """The numbers in it, and above it."""
+        return quantities_of(self._whole)
+
+    @cached_property
+    def share_of_capitals(self) -> float:
+        """The part of its own words that begin with a capital letter."""
+        return share_of_capitals(self.passage.text)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """Its sentences in order; one at least."""
+        text = self.passage.text
+        spans = sentences_of(text) or [Span(0, len(text))]
+        return [Sentence(span, said := text[span.start : span.end], stems_of(said)) for span in spans]
+
+    @cached_property
+    def clauses(self) -> list[Clause]:
+        """What its sentences are made of."""
+        return [clause for sentence in self.sentences for clause in clauses_of(sentence.text)]
+
     def closest(self, stems: Collection[str]) -> Span:
         """The sentence that shares most stems; the first of those that share as many."""
-        return max(self._sentences, key=lambda each: len(each[1].intersection(stems)))[0]
+        return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
         """Where the same words follow each other, whatever stands between them but letters and digits."""
@@ -45,12 +79,6 @@ class Reference:
     @property
     def _whole(self) -> str:
         return f"{self.passage.context} {self.passage.text}"
-
-    @cached_property
-    def _sentences(self) -> list[tuple[Span, frozenset[str]]]:
-        text = self.passage.text
-        spans = sentences_of(text) or [Span(0, len(text))]
-        return [(span, stems_of(text[span.start : span.end])) for span in spans]
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:

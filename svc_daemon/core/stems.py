@@ -21,6 +21,9 @@ def stem_of(word: str) -> str:
     match = _ENDING.search(word)
     cut = word[: match.start()] if match and match.start() >= _SHORTEST else word
     bare = cut.rstrip("eiy")
+    if len(bare) > _SHORTEST and bare[-1] == bare[-2] and bare[-1].isalpha():
+        # `stopped` and `stop`
+        bare = bare[:-1]
     return bare if len(bare) >= _SHORTEST else cut
 
 

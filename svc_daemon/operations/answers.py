@@ -192,7 +192,8 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
     yield Outcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
-        grounded=written.is_grounded,
+        # Of an answer as long as one may be, this takes a good part of a second.
+        grounded=await asyncio.to_thread(written.judge),
         is_cut_off=ending.is_cut_off,
     )
 

@@ -99,7 +99,7 @@ def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
 @pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
 def test_marks_are_held_to_the_passages(written: str, told: str, is_grounded: bool) -> None:
     answer, _ = write([written])
-    assert (answer.text, answer.is_grounded) == (told, is_grounded)
+    assert (answer.text, answer.judge()) == (told, is_grounded)
 
 
 @pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
@@ -109,7 +109,7 @@ def test_it_makes_no_difference_where_the_pieces_are_cut(written: str, told: str
         places = sorted(cuts.choices(range(len(written) + 1), k=8))
         pieces = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
         answer, pieces_told = write(pieces)
-        assert (answer.text, answer.is_grounded) == (told, is_grounded)
+        assert (answer.text, answer.judge()) == (told, is_grounded)
         assert "".join(piece for piece in pieces_told if isinstance(piece, str)) == told
 
 
@@ -164,7 +164,7 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         for citation in answer.citations:
             assert answer.text[citation.index :].startswith(f"[{citation.number}]")
             assert 0 <= citation.span.start < citation.span.end <= len(PASSAGES[citation.passage].text)
-        assert answer.citations or not answer.is_grounded
+        assert answer.citations or not answer.judge()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_what_a_mark_costs_does_not_grow_with_the_answer(part: str) -> None:
     written = part * 5_000
     began_s = time.process_time()
     answer, _ = write([written])
-    assert answer.text and answer.is_grounded in (True, False)
+    assert answer.text and answer.judge() in (True, False)
     assert len(answer.citations) >= 5_000
     assert time.process_time() - began_s < 5
 
@@ -200,5 +200,5 @@ def test_a_model_that_loops_costs_little(part: str) -> None:
     began_s = time.process_time()
     answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
     assert answer.text and len(answer.citations) <= 2
-    assert answer.is_grounded in (True, False)
+    assert answer.judge() in (True, False)
     assert time.process_time() - began_s < 2
