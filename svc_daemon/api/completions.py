@@ -19,7 +19,7 @@ from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids
 from svc_daemon.errors import ServiceError
-from svc_daemon.llm.contract import Usage
+from svc_daemon.llm.contract import Cut, Usage
 from svc_daemon.operations.answers import Ask, Outcome, answer
 from svc_daemon.store.keys import Key
 from svc_daemon.wire import completions as wire
@@ -120,8 +120,8 @@ class _Draft:
         return event({**head, **fields})
 
 
-def _reason(outcome: Outcome) -> Literal["stop", "length"]:
-    return "length" if outcome.is_cut_off else "stop"
+def _reason(outcome: Outcome) -> Literal["stop"] | Cut:
+    return outcome.cut or "stop"
 
 
 def _usage(usage: Usage) -> wire.CompletionUsage:

@@ -6,7 +6,7 @@ A stream tells, in this order, with numbers from 0 and one id throughout:
     response.output_text.delta                      for each piece of the text
       response.output_text.annotation.added         behind each piece that is a mark
     response.output_text.done, response.content_part.done, response.output_item.done
-    response.completed                              or response.incomplete where the model was cut off
+    response.completed                              or response.incomplete where the model was cut short
 
 An error in the middle is told twice: as `error` with the service's own code, and as `response.failed`, which ends it.
 """
@@ -85,10 +85,10 @@ class _Draft:
     def end(self, outcome: Outcome) -> wire.Response:
         """The whole response."""
         return self._response(
-            "incomplete" if outcome.is_cut_off else "completed",
+            "incomplete" if outcome.cut else "completed",
             output=[self._message(outcome)],
             completed_at=int(self._now().timestamp()),
-            incomplete_details=wire.IncompleteDetails() if outcome.is_cut_off else None,
+            incomplete_details=_details(outcome),
             usage=_usage(outcome.usage),
             grounded=outcome.grounded,
             sources=[view_source(cited) for cited in outcome.sources],
@@ -144,7 +144,7 @@ class _Draft:
         annotations = [view_annotation(cited) for cited in outcome.cited]
         return wire.OutputMessage(
             id=self._message_id,
-            status="incomplete" if outcome.is_cut_off else "completed",
+            status="incomplete" if outcome.cut else "completed",
             content=[wire.OutputText(text=outcome.text, annotations=annotations)],
         )
 
@@ -160,6 +160,12 @@ class _Draft:
             request_id=self._request_id,
             **fields,
         )
+
+
+def _details(outcome: Outcome) -> wire.IncompleteDetails | None:
+    if outcome.cut is None:
+        return None
+    return wire.IncompleteDetails(reason="max_output_tokens" if outcome.cut == "length" else outcome.cut)
 
 
 def _usage(usage: Usage) -> wire.ResponseUsage:

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from svc_daemon.core.prompts import Message
 
@@ -23,12 +23,17 @@ class Usage:
     output_tokens: int
 
 
+#: Why an answer stops before its end, in the words of OpenAI's chat: it was not allowed to be longer, or its server's
+#: filter took the rest.
+Cut = Literal["length", "content_filter"]
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How the model came to its end."""
 
-    #: It had more to say than it was allowed to.
-    is_cut_off: bool = False
+    #: Why it did not come to its own end; None where it did.
+    cut: Cut | None = None
     #: None where its server doesn't tell.
     usage: Usage | None = None
 

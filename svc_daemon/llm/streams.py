@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from svc_daemon.llm.contract import Ending, LlmFailed, Usage
+from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
 #: An event is a few words; a longer line is no event of a chat.
 LINE_BYTES = 256 * 1024
-#: The reason of an end that the server's own limit brought.
-_CUT_OFF = "length"
+#: What a server says where the answer stops before its end; anything else is an end.
+_CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
 class ChatStream:
@@ -35,7 +35,7 @@ class ChatStream:
         """How it ended; raises LlmFailed where the stream stopped before the answer did."""
         if self._reason is None and not self.is_done:
             raise LlmFailed("The model's server stopped in the middle of its answer.")
-        return Ending(self._reason == _CUT_OFF, self._usage)
+        return Ending(_CUTS.get(self._reason or ""), self._usage)
 
     def _read(self, line: bytes) -> Iterator[str]:
         field, _, value = line.strip().partition(b":")
@@ -52,7 +52,7 @@ class ChatStream:
 
     def _take(self, choice: Any) -> str:
         try:
-            self._reason = choice.get("finish_reason") or self._reason
+            self._reason = str(choice.get("finish_reason") or "") or self._reason
             text = (choice.get("delta") or {}).get("content") or ""
         except AttributeError as error:
             raise _garbage() from error

@@ -19,7 +19,7 @@ from svc_daemon.core.passages import Citation, Passage, Place, place_of, quote_o
 from svc_daemon.core.prompts import prompt
 from svc_daemon.core.sentences import sentences_of
 from svc_daemon.errors import ServiceError
-from svc_daemon.llm.contract import Ending, Llm, LlmFailed, Usage
+from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.searches import Found, Results, search
 from svc_daemon.provider.contract import Hit
@@ -69,8 +69,8 @@ class Outcome:
     #: Each mark, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
-    #: The model was not allowed to write more.
-    is_cut_off: bool = False
+    #: Why the model did not come to its end; None where it did.
+    cut: Cut | None = None
 
     @property
     def sources(self) -> list[Cited]:
@@ -187,14 +187,14 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
             raise ServiceError(code, str(error)) from error
     for told in written.finish():
         yield told
-    if not written.text.strip():
+    if not written.text.strip() and ending.cut is None:
         raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
     yield Outcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
         # Of an answer as long as one may be, this takes a good part of a second.
         grounded=await asyncio.to_thread(written.judge),
-        is_cut_off=ending.is_cut_off,
+        cut=ending.cut,
     )
 
 

@@ -75,7 +75,7 @@ class CompletionChoice(BaseModel):
     index: Literal[0] = 0
     message: CompletionMessage
     logprobs: None = None
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "content_filter"]
 
 
 class Completion(BaseModel):

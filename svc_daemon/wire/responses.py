@@ -119,7 +119,7 @@ class ResponseFault(BaseModel):
 
 
 class IncompleteDetails(BaseModel):
-    reason: Literal["max_output_tokens"] = "max_output_tokens"
+    reason: Literal["max_output_tokens", "content_filter"]
 
 
 class PlainText(BaseModel):

@@ -16,7 +16,7 @@ from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
-from tests.llm.chats import chatting, chunk, streaming
+from tests.llm.chats import DONE, chatting, chunk, streaming
 from tests.samples import make_pdf
 
 PAGES = [
@@ -267,6 +267,29 @@ def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_
         ):
             list(chat)
     assert told.value.code == "answer_failed"
+
+
+CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
+
+
+@pytest.mark.parametrize(("cut", "reason"), CUTS)
+def test_an_answer_that_is_cut_short_is_incomplete(writing: Writing, cut: str, reason: str) -> None:
+    writing.scripts += [streaming(chunk("Full-time employees get"), chunk(reason=cut), DONE)] * 4
+    with client_of(writing.installation) as (client, _):
+        plain = client.responses.create(model="svc-agent", input=QUESTION)
+        with client.responses.stream(model="svc-agent", input=QUESTION) as stream:
+            *_, last = stream
+        chat = client.chat.completions.create(model="svc-agent", messages=MESSAGES)
+        with client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as told:
+            *_, ended = told
+    assert last.type == "response.incomplete"
+    for answer in (plain, last.response):
+        assert answer.status == "incomplete"
+        assert answer.incomplete_details is not None
+        assert answer.incomplete_details.reason == reason
+        assert answer.output_text == "Full-time employees get"
+    assert chat.choices[0].finish_reason == cut
+    assert ended.choices[0].finish_reason == cut
 
 
 def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:

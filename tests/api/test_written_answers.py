@@ -192,14 +192,22 @@ def test_a_model_that_fails_halfway_ends_the_chat_with_an_error(knowing: Daemon,
     assert "[DONE]" not in answer.text
 
 
-def test_an_answer_that_was_cut_off_is_incomplete(knowing: Daemon) -> None:
-    script = streaming(saying("They get 30 days of", reason="length"))
+CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
+
+
+@pytest.mark.parametrize("said", ["They get 30 days of", ""])
+@pytest.mark.parametrize(("cut", "reason"), CUTS)
+def test_an_answer_that_was_cut_short_is_incomplete(knowing: Daemon, cut: str, reason: str, said: str) -> None:
+    script = streaming(saying(said, reason=cut))
     with chatting(script) as server, knowing.writing(server.url("/v1")):
         answer, events = ask(knowing, VACATION), stream(knowing, VACATION)
-        chat = ask(knowing, VACATION, CHAT)
-    assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-    assert (events[-1]["type"], answer["grounded"]) == ("response.incomplete", False)
-    assert chat["choices"][0]["finish_reason"] == "length"
+        chat, chunks = ask(knowing, VACATION, CHAT), stream(knowing, VACATION, CHAT)
+    assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": reason})
+    assert (answer["output"][0]["status"], text_of(answer), answer["grounded"]) == ("incomplete", said, False)
+    assert events[-1]["type"] == "response.incomplete"
+    assert events[-1]["response"]["incomplete_details"] == {"reason": reason}
+    assert chat["choices"][0]["finish_reason"] == cut
+    assert chunks[-1]["choices"][0]["finish_reason"] == cut
 
 
 def test_tokens_are_those_that_the_models_server_counted(knowing: Daemon) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from svc_daemon.core.prompts import Message
 from svc_daemon.llm.clients import LlmClient, LlmLimits
-from svc_daemon.llm.contract import Ending, LlmFailed, Usage
+from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES
 from svc_daemon.settings import LlmSettings
 from tests.fetch.servers import Exchange, Script, Server
@@ -104,9 +104,15 @@ def test_servers_differ_in_form(parts: list[bytes]) -> None:
         assert ask(server) == ["x", Ending()]
 
 
-def test_an_answer_that_the_server_cut_off_says_so() -> None:
-    with chatting(streaming(saying("x", reason="length"))) as server:
-        assert ask(server)[-1] == Ending(is_cut_off=True)
+@pytest.mark.parametrize("cut", ["length", "content_filter"])
+def test_an_answer_that_the_server_cut_short_says_so(cut: Cut) -> None:
+    with chatting(streaming(saying("x", reason=cut))) as server:
+        assert ask(server)[-1] == Ending(cut=cut)
+
+
+def test_any_other_reason_is_an_end() -> None:
+    with chatting(streaming(saying("x", reason="eos"))) as server:
+        assert ask(server)[-1] == Ending()
 
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
