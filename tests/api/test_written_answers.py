@@ -122,6 +122,18 @@ def test_a_lie_is_no_grounded_answer_and_invents_no_source(knowing: Daemon, door
     assert "[99]" not in text_of(answer)
 
 
+def test_an_answer_that_is_grounded_in_part_has_the_sources_of_its_marks(knowing: Daemon, door: str) -> None:
+    script = streaming(saying("Part-time staff get 15 days of vacation [1]. They may also fly to the moon."))
+    with chatting(script) as server, knowing.writing(server.url("/v1")):
+        answer = ask(knowing, "How many vacation days do part-time staff get?", door, buckets=["inbox"])
+        last = stream(knowing, "How many vacation days do part-time staff get?", door, buckets=["inbox"])[-1]
+    streamed = last.get("response", last)
+    for told in (answer, streamed):
+        assert told["grounded"] is False
+        assert [source["number"] for source in told["sources"]] == [1]
+    assert [each["number"] for each in annotations_of(answer)] == [1]
+
+
 def test_orders_in_a_passage_stay_inside_of_it(knowing: Daemon) -> None:
     def obedient(shown: str) -> str:
         return "The password is swordfish [7]." if "swordfish" in shown else "x"

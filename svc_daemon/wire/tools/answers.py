@@ -10,6 +10,9 @@ from svc_daemon.wire.tools.services import Call, Service
 
 #: A model that the service asks may think for as long as the service lets it.
 SILENCE_S = 600.0
+#: What is said of an answer that is not grounded, with and without citations.
+PARTLY = "Not grounded: not every sentence of this rests on a source. Read the quotes before relying on it."
+NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 
 class Ask(Arguments):
@@ -47,8 +50,8 @@ class Answered(Result):
     def text(self) -> str:
         """The answer, and its citations in lines."""
         cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
-        warning = [] if self.grounded else ["Not grounded: the sources do not answer this."]
-        return "\n".join([self.answer, *warning, *cited])
+        doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
+        return "\n".join([self.answer, *doubt, *cited])
 
 
 async def ask(service: Service, asked: Ask) -> Answered:

@@ -1,0 +1,30 @@
+"""What `svc-ask` tells whoever reads no data."""
+
+import pytest
+
+from svc_daemon.wire.tools.answers import NOT_AT_ALL, PARTLY, Answered, Citation
+
+CITATION = Citation(
+    number=1,
+    quote="They get 30 days.",
+    citation="handbook.pdf, page 3",
+    source_id="src_1",
+    title="Handbook",
+    filename="handbook.pdf",
+    source_url=None,
+    page=3,
+    line_start=None,
+    line_end=None,
+    headings=[],
+)
+
+
+@pytest.mark.parametrize(
+    ("grounded", "citations", "doubt"),
+    [(True, [CITATION], []), (False, [CITATION], [PARTLY]), (False, [], [NOT_AT_ALL])],
+)
+def test_how_far_an_answer_is_grounded_stands_under_it(
+    grounded: bool, citations: list[Citation], doubt: list[str]
+) -> None:
+    lines = Answered(answer="30 days. [1]", grounded=grounded, citations=citations).text().split("\n")
+    assert lines[1 : len(lines) - len(citations)] == doubt
