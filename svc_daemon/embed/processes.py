@@ -1,13 +1,14 @@
 """The daemon's side of the process that runs the model: texts go there, vectors come back.
 
 Where that process dies, what it had to do fails, and whoever asks next starts another, but not before a pause, which
-doubles with each death until something has been embedded again.
+doubles with each death until something has been embedded again. One that is silent for too long is killed.
 """
 
 import json
 import logging
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,8 +26,10 @@ from svc_daemon.interpreters import await_end, last_words, start_module
 
 log = logging.getLogger(__name__)
 
-#: A process that has not loaded its model, or brought the next vector, after so long is given up.
+#: A process that has not loaded its model, or brought the next vector of a batch, after so long is given up.
 PATIENCE_S = 60.0
+#: One that has a query before it for so long is given up, too: its threads for queries have nothing else to do.
+QUERY_PATIENCE_S = 10.0
 #: Before another process is started: after the first death, and at most.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -68,49 +71,51 @@ class LocalEmbedder:
 
     def start(self) -> None:
         """Have the model in memory; raises EmbedFailed."""
-        self._living()
+        self._living(PATIENCE_S)
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        process = self._living()
+        process = self._living(PATIENCE_S)
         # The longest first: at the end no core waits long for another.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            vectors = [answers[place].result(PATIENCE_S) for place in range(len(texts))]
+            # In the order in which they are made: each wait is for one text, however slow the model is.
+            vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
             raise EmbedFailed(f"The model did not answer within {PATIENCE_S:g} s.") from error
         self._pause_s, self._not_before_s = FIRST_PAUSE_S, 0.0
-        return vectors
+        return [vectors[place] for place in range(len(texts))]
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
-        answer = self._living(self._rest_s(deadline_s)).ask(text, URGENT)
+        process = self._living(self._rest_s(deadline_s))
+        # What nobody reads any more would fill the socket, and then nobody could even ask.
+        process.kill_if_stuck()
         try:
-            return answer.result(self._rest_s(deadline_s))
+            return process.ask(text, URGENT).result(self._rest_s(deadline_s))
         except TooLate as error:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
         """End the process; what it is doing fails."""
-        # Not under the lock: it may be held by one who waits for a process that is loading its model.
-        self._is_closed = True
+        with self._starting:
+            self._is_closed = True
         if self._process is not None:
             self._process.stop()
 
     def _rest_s(self, deadline_s: float | None) -> float:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
-    def _living(self, patience_s: float = PATIENCE_S) -> "_Process":
-        if not self._starting.acquire(timeout=patience_s):
-            raise EmbedFailed("The model is being loaded.")
-        try:
+    def _living(self, patience_s: float) -> "_Process":
+        """The process, its model in memory after at most so long; raises EmbedFailed."""
+        with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
             if self._process is None or not self._process.is_alive:
-                return self._start_another()
-            return self._process
-        finally:
-            self._starting.release()
+                self._process = self._start_another()
+            process = self._process
+        process.await_ready(patience_s)
+        return process
 
     def _start_another(self) -> "_Process":
         now_s = self._monotonic()
@@ -119,39 +124,45 @@ class LocalEmbedder:
         self._not_before_s, self._pause_s = now_s + self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
         try:
             require(RUN_LIBRARIES)
+            return _Process(self._arguments, self._words, self._monotonic)
         except ModelProblem as problem:
             raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
-        # Before it is ready, so that it can be ended while it loads.
-        self._process = process = _Process(self._arguments, self._words)
-        if self._is_closed:
-            process.stop()
-        process.await_ready()
-        return process
+        except OSError as error:
+            raise EmbedFailed(f"The process that runs the model can't be started: {error.strerror}.") from error
 
 
 class _Process:
     """One process, and what it was asked."""
 
-    def __init__(self, arguments: Sequence[str], words: Path) -> None:
+    def __init__(self, arguments: Sequence[str], words: Path, monotonic: Callable[[], float]) -> None:
+        """Raises OSError."""
+        self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
+        # One that reads nothing any more must not hold those up who ask.
+        self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
             self._popen = start_module("svc_daemon.embed.children", arguments, theirs, words)
         self.pid = self._popen.pid
         self._words = words
+        self._started_s = monotonic()
         self._lock = threading.Lock()
         #: Settled when the model is in memory, or can't be.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
+        #: When each query was asked that has no answer yet, whether or not somebody waits for it still.
+        self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
         threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
 
-    def await_ready(self) -> None:
-        """Return when it has its model; raises EmbedFailed, and has ended then."""
+    def await_ready(self, patience_s: float) -> None:
+        """Return when it has its model; raises EmbedFailed after so long, and where it never will have it."""
         try:
-            self._ready.result(PATIENCE_S)
+            self._ready.result(patience_s)
         except TooLate as error:
-            self.stop()
+            if self._monotonic() - self._started_s < PATIENCE_S:
+                raise EmbedFailed("The model is being loaded.") from error
+            self._popen.kill()
             raise EmbedFailed(f"The model was not loaded within {PATIENCE_S:g} s.") from error
         except EmbedFailed:
             self.stop()
@@ -163,14 +174,23 @@ class _Process:
         with self._lock:
             self._last_number += 1
             self._asked[self._last_number] = answer
+            if kind == URGENT:
+                self._queries[self._last_number] = self._monotonic()
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # It died; the listener tells why, to this one too unless it has ended.
+                # It died, or reads nothing; the listener tells why, to this one too unless it has ended.
+                self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:
             self._fail_asked()
         return answer
+
+    def kill_if_stuck(self) -> None:
+        """Kill it where a query waits for too long; what it was asked fails."""
+        asked_s = next(iter(self._queries.copy().values()), None)
+        if asked_s is not None and self._monotonic() - asked_s > QUERY_PATIENCE_S:
+            self._popen.kill()
 
     def stop(self) -> None:
         """Close the socket, which ends the process, and wait for that."""
@@ -192,6 +212,7 @@ class _Process:
     def _settle(self, frame: Frame) -> None:
         with self._lock:
             answer = self._asked.pop(frame.number, None)
+            self._queries.pop(frame.number, None)
         if answer is None:
             return
         if frame.kind == DONE:

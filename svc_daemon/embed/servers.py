@@ -1,7 +1,9 @@
 """A server of the operator's own that makes the vectors: whatever speaks OpenAI's `/v1/embeddings`.
 
 Its address is the operator's word, so no policy judges it; but redirects are not followed, nothing of the environment
-is read, and the key goes into one header and nowhere else. A deadline runs over each call with all its retries.
+is read, and the key goes into one header and nowhere else. A deadline runs over each call with all its retries. What it
+says of an error may quote the text that it was asked, and failures are told to everyone: so its words are repeated only
+where it was asked nothing but a sentence of our own.
 
 The server alone knows which model answers: it may be exchanged while its name stays. So one known sentence goes along
 with each call, and its vector has to be the one that it was (`generations`). Where it isn't, nothing of the answer is
@@ -38,8 +40,8 @@ CONNECT_S = 10
 QUERY_ATTEMPTS, QUERY_S = 2, 10
 #: After a query for which the server was not there, others don't wait for it for so long.
 QUIET_S = 10
-#: More than any answer to one call has.
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
+#: More than any answer to one call has: vectors of 10,000 numbers.
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
 #: A text that is refused is tried again at half its length, down to this.
 LEAST_CHARACTERS = 200
 #: Of what the server says about an error, so much is told.
@@ -48,6 +50,7 @@ TOLD_CHARACTERS = 200
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
 #: Answers that may be about the length of a text.
 _REFUSALS = frozenset({400, 413, 422})
+_CLOSED = "The embedding server is no longer in use."
 
 
 class TextRefused(EmbedFailed):
@@ -86,7 +89,8 @@ class ServerEmbedder:
             timeout=httpx.Timeout(None, connect=CONNECT_S),
         )
         self._url = f"{server.base_url}/embeddings"
-        self._calls: set[Future[list[Vector]]] = set()
+        #: Those under way; None once it is closed.
+        self._calls: set[Future[list[Vector]]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
         #: Whether the server has shown that it runs another model than it did.
@@ -107,8 +111,11 @@ class ServerEmbedder:
         now_s = self._monotonic()
         if now_s < self._quiet_until_s:
             raise EmbedFailed("The embedding server did not answer a moment ago.")
+        rest_s = QUERY_S if deadline_s is None else deadline_s - now_s
+        if rest_s <= 0:
+            raise EmbedFailed("The query was not embedded in time.")
         try:
-            (vector,) = self._embed([text], QUERY_S if deadline_s is None else deadline_s - now_s, QUERY_ATTEMPTS)
+            (vector,) = self._embed([text], rest_s, QUERY_ATTEMPTS)
         except EmbedFailed as failure:
             self._quiet_until_s = self._monotonic() + QUIET_S if failure.retryable else 0.0
             raise
@@ -117,8 +124,8 @@ class ServerEmbedder:
     def close(self) -> None:
         """Give up what is under way, and close the connections. Not on the loop's own thread."""
         with self._lock:
-            calls, self._calls = self._calls, set()
-        for call in calls:
+            calls, self._calls = self._calls, None
+        for call in calls or ():
             call.cancel()
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
@@ -143,16 +150,18 @@ class ServerEmbedder:
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
         """Wait for the loop to do it."""
-        call = asyncio.run_coroutine_threadsafe(self._within(texts, timeout_s, attempts), self._loop)
         with self._lock:
+            if self._calls is None:
+                raise EmbedFailed(_CLOSED)
+            call = asyncio.run_coroutine_threadsafe(self._within(texts, timeout_s, attempts), self._loop)
             self._calls.add(call)
         try:
             return call.result()
         except CancelledError as error:
-            raise EmbedFailed("The embedding server is no longer in use.") from error
+            raise EmbedFailed(_CLOSED) from error
         finally:
             with self._lock:
-                self._calls.discard(call)
+                (self._calls or set()).discard(call)
 
     async def _within(self, texts: list[str], timeout_s: float, attempts: int) -> list[Vector]:
         try:
@@ -177,14 +186,14 @@ class ServerEmbedder:
         try:
             async with self._client.stream("POST", self._url, json=body) as response:
                 answer = await _read(response)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EmbedFailed(f"The embedding server can't be reached: {type(error).__name__}.") from error
         if response.status_code != httpx.codes.OK:
-            raise self._refused(response.status_code, answer)
+            raise self._refused(response.status_code, self._told(answer) if texts == [PROBE] else "")
         return await asyncio.to_thread(_parse, answer, len(texts))
 
-    def _refused(self, status: int, answer: bytes) -> EmbedFailed:
-        told = f"The embedding server answered {status}{self._told(answer)}."
+    def _refused(self, status: int, said: str) -> EmbedFailed:
+        told = f"The embedding server answered {status}{said}."
         if status in _REFUSALS:
             return TextRefused(told, retryable=False)
         if status == httpx.codes.NOT_FOUND:
@@ -218,9 +227,9 @@ def _parse(answer: bytes, count: int) -> list[Vector]:
         rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
         vectors = [_of_length_1(rows[place]) for place in range(count)]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        # What is wrong with it, told in detail, could be a piece of it.
         raise EmbedFailed(
-            f"The embedding server's answer does not have a vector for each of {count} texts ({error!r}).",
-            retryable=False,
+            f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error
     if len({len(vector) for vector in vectors}) > 1:
         raise EmbedFailed("The embedding server's vectors are not all of one length.", retryable=False)

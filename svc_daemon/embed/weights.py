@@ -26,7 +26,7 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
             for name, entry in header.items()
             if name != "__metadata__" and entry["dtype"] in _TYPES
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelRefused(f"The weights are no whole safetensors file ({error}).") from error
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.embed.installing import Order, install
+from svc_daemon.embed.installing import install
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.origins import DEFAULT
 from svc_daemon.embed.runtimes import Runtime
@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--size-bytes", type=int, default=20_000)
     parser.add_argument("--uploads", type=int, default=20, help="timed alone, and as many while vectors are made")
-    parser.add_argument("--model", default=str(REAL_MODEL or DEFAULT.package), help="a package, folder or file")
+    parser.add_argument(
+        "--model", default=str(REAL_MODEL or DEFAULT.package), help="the usual package, a folder or a file"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         daemon = Installation(Path(name) / "daemon", **UNLIMITED)
@@ -64,7 +66,7 @@ def _measure(daemon: Installation, options: argparse.Namespace) -> dict[str, Any
     daemon.stop()
     texts = _texts(daemon)
     folder = ModelFolder(daemon.files.models)
-    model = install(folder, Order(target=options.model), str, lambda _: None).model
+    model = install(folder, options.model, str, lambda _: None).model
     bare = _measure_bare(folder, model, texts)
     daemon.start()
     whole = _measure_daemon(daemon, len(texts))

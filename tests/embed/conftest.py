@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_daemon.embed.installing import Order, install
+from svc_daemon.embed.installing import install
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from tests.embed.tiny_models import write_model
 
@@ -12,7 +12,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
     """A folder in which a tiny model is installed."""
     root = tmp_path_factory.mktemp("tiny")
     folder = ModelFolder(root / "models")
-    install(folder, Order(target=str(write_model(root / "tiny"))), lambda: "2026-01-01T00:00:00.000Z", lambda _: None)
+    install(folder, str(write_model(root / "tiny")), lambda: "2026-01-01T00:00:00.000Z", lambda _: None)
     return folder
 
 

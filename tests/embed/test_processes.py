@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,7 @@ def test_the_process_is_alone_and_polite(open_embedder: Open) -> None:
     assert child.cwd() == "/"
     assert os.getsid(child.pid) == child.pid
     assert child.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+    assert int(Path(f"/proc/{child.pid}/oom_score_adj").read_text()) == 500
     sockets = [
         link.name for link in Path(f"/proc/{child.pid}/fd").iterdir() if str(link.readlink()).startswith("socket:")
     ]
@@ -164,6 +166,55 @@ def test_a_batch_that_takes_for_ever_ends_the_process(open_embedder: Open, monke
     with pytest.raises(EmbedFailed, match="did not answer within"):
         embedder.embed(TEXTS)
     assert has_ended(child)
+
+
+def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(
+    open_embedder: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A second is the least that the socket can wait.
+    monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 1.0)
+    embedder = open_embedder()
+    embedder.start()
+    (child,) = children()
+    child.suspend()
+    begin_s = time.monotonic()
+    while not has_ended(child):
+        # Soon there are more than the socket holds.
+        with suppress(EmbedFailed):
+            embedder.embed_query("x" * 100_000, time.monotonic() + 0.05)
+        assert time.monotonic() - begin_s < 10
+    assert len(embedder.embed(TEXTS)) == len(TEXTS)
+
+
+def test_a_query_that_nobody_answers_ends_the_process(open_embedder: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = open_embedder()
+    embedder.start()
+    (child,) = children()
+    child.suspend()
+    with pytest.raises(EmbedFailed, match="not embedded in time"):
+        embedder.embed_query("x", time.monotonic() + 0.1)
+    monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 0.05)
+    with pytest.raises(EmbedFailed, match="ended"):
+        embedder.embed_query("x", time.monotonic() + 30)
+    wait_until(lambda: has_ended(child), "its end")
+
+
+def test_a_query_does_not_wait_for_a_model_that_loads_for_ever(
+    open_embedder: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder = open_embedder()
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(embedder.start)
+        (child,) = wait_until(children, "the process")
+        child.suspend()
+        with pytest.raises(EmbedFailed, match="is being loaded"):
+            embedder.embed_query("x", time.monotonic() + 0.1)
+        monkeypatch.setattr(processes, "PATIENCE_S", 0.05)
+        with pytest.raises(EmbedFailed, match="not loaded within"):
+            embedder.embed_query("x", time.monotonic() + 0.1)
+        with pytest.raises(EmbedFailed):
+            starting.result(30)
+    wait_until(lambda: has_ended(child), "its end")
 
 
 def test_closing_ends_the_process_and_what_it_does(open_embedder: Open) -> None:

@@ -125,13 +125,31 @@ def test_what_the_server_says_is_told_without_the_key(
     open_embedder: Open, server: VectorServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    embedder = open_embedder()
     said = json.dumps({"error": {"message": f"Wrong key:\n {KEY} {'x' * 900}"}}).encode()
     server.replies = [Reply(401, said)]
     with pytest.raises(EmbedFailed, match=r"answered 401: Wrong key: \*\*\* xxx") as failed:
-        embedder.embed(TEXTS[:1])
+        open_embedder()
     assert len(str(failed.value)) < 300
+    embedder = open_embedder()
     assert KEY not in caplog.text + repr(failed.value) + repr(embedder.__dict__["_server"])
+
+
+@pytest.mark.parametrize("status", [400, 401, 500, 200])
+def test_what_the_server_says_of_a_text_is_told_to_nobody(
+    open_embedder: Open, server: VectorServer, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    embedder = open_embedder()
+    # Some quote what they were asked.
+    wrong = {"error": {"message": "Bad: the secret passage"}, "data": [{"index": "the secret passage"}]}
+    server.refuse = lambda _: Reply(status, json.dumps(wrong).encode())
+    for ask in (
+        lambda: embedder.embed(["the secret passage"]),
+        lambda: embedder.embed_query("the secret passage", None),
+    ):
+        with pytest.raises(EmbedFailed) as failed:
+            ask()
+        assert "secret" not in str(failed.value) + caplog.text
 
 
 @pytest.mark.parametrize(
@@ -244,3 +262,18 @@ def test_closing_ends_what_is_under_way(open_embedder: Open, server: VectorServe
         embedder.close()
         with pytest.raises(EmbedFailed, match="no longer in use"):
             asked.result(3)
+    with pytest.raises(EmbedFailed, match="no longer in use"):
+        embedder.embed_query("x", None)
+
+
+def test_a_query_that_comes_too_late_keeps_no_other_from_the_server(open_embedder: Open, server: VectorServer) -> None:
+    embedder = open_embedder()
+    with pytest.raises(EmbedFailed, match="not embedded in time"):
+        embedder.embed_query("x", time.monotonic() - 1)
+    assert server.asked == []
+    assert embedder.embed_query("x", None)
+
+
+def test_an_address_that_is_none_is_told(open_embedder: Open) -> None:
+    with pytest.raises(EmbedFailed, match="can't be reached: InvalidURL"):
+        open_embedder(base_url="http://\u2100/v1")

@@ -58,6 +58,8 @@ def test_tables_of_whole_numbers_and_notes_are_passed_over() -> None:
         packed({"a": entry("F32", [2], 8)}, bytes(4)),
         packed({"a": entry("F32", [3], 8)}, bytes(8)),
         packed({"a": {"dtype": "F32"}}),
+        packed({"a": entry("F32", [2**70], 8)}, bytes(8)),
+        (200_000).to_bytes(8, "little") + b"[" * 200_000,
         (2).to_bytes(8, "little") + b"[]",
     ],
 )
