@@ -62,6 +62,8 @@ async def finish_rechunk(context: Context, reading: Reading, extraction: Extract
 
     await context.write(work)
     context.wakes.syncing.set()
+    # The new pieces have no vectors.
+    context.wakes.tell_unembedded(reading.source.team_id)
 
 
 async def give_up_rechunk(context: Context, reading: Reading, reason: str) -> None:

@@ -73,6 +73,7 @@ class EmbeddingWorker:
             await self._pause(failure)
         except Exception:
             log.exception("embedding went wrong")
+            self._tell(EmbeddingState.FAILING, "Embedding went wrong; the log says how.")
             await asyncio.sleep(LONGEST_PAUSE_S)
         else:
             await wait(wakes.embedding, None, self._context.clock)

@@ -292,6 +292,33 @@ def test_an_index_that_is_made_anew_gets_its_vectors_again(working: Daemon, shel
     assert stored(working) == chunks(working) == before
 
 
+def test_pieces_of_another_size_get_their_vectors(working: Daemon, shelf: Shelf) -> None:
+    start_embedding(working, shelf)
+    working.add_ready(b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120)
+    wait_embedded(working)
+    before = chunks(working)
+    body_of(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"target": 250, "min": 200, "max": 300}}))
+    wait_until(lambda: chunks(working) > before, "it is cut anew", PATIENCE_S)
+    wait_embedded(working)
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_nobody_foresaw_is_told_and_tried_again(
+    working: Daemon, shelf: Shelf, model: ShelfModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    def crash(_: Sequence[str]) -> None:
+        raise RuntimeError("unforeseen")
+
+    model.on_batch = crash
+    working.add_ready(HARBOUR)
+    start_embedding(working, shelf)
+    assert "the log says how" in (wait_state(working, "failing") or "")
+    assert "unforeseen" in caplog.text
+    model.on_batch = lambda _: None
+    wait_embedded(working)
+    wait_state(working, "ready")
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_plain_sentence_is_asked_before_a_chunk_is_given_up(working: Daemon, shelf: Shelf, model: ShelfModel) -> None:
     working.add_ready(HARBOUR)
