@@ -5,6 +5,6 @@ no team's word counts show in another's scores.
 
 `provider` is the door and `files` opens and removes index files; `schema` says what is in one. `packing` makes a
 document into rows, `writing` composes the `steps` that put, change and remove it, and `documents`, `memberships`,
-`postings` and `embeddings` each own some of the tables. `searching` with `scopes` and `counts` finds.
+`postings` and `embeddings` each own some of the tables. `searching` with `scopes`, `counts` and `bm25` finds.
 `failures` turns what SQLite raises into the contract's errors.
 """

@@ -30,6 +30,11 @@ class Scope:
     checked_buckets: tuple[str, ...] | None = None
     source_ids: tuple[str, ...] | None = None
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is likely to hold only a small part of the index."""
+        return self.matched_buckets is not None or self.source_ids is not None
+
     def restrict(self, expression: str) -> str:
         """The FTS5 expression, narrowed to the buckets that the index finds."""
         if self.matched_buckets is None:

@@ -8,18 +8,16 @@ from svc_daemon.core.feedback import POOL
 from svc_daemon.core.queries import ParsedQuery, parse_query
 from svc_daemon.core.ranking import fuse, idf
 from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, SearchQuery, VectorCount
+from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
 from svc_daemon.provider.embedded.files import TeamIndex
-from svc_daemon.provider.embedded.hits import COLUMNS, Placed, Question, read_hits
-from svc_daemon.provider.embedded.refining import Ranked, refine
-from svc_daemon.provider.embedded.schema import ORDINAL_BITS
-from svc_daemon.provider.embedded.scopes import Scope, choose_scope
+from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
+from svc_daemon.provider.embedded.refining import refine
+from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.signs import SignsCache
 
-#: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
-WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
 #: The best of each order that are fused.
 CANDIDATES = 100
 
@@ -86,8 +84,9 @@ def _by_words(connection: sqlite3.Connection, counts: Counts, question: Question
     if not question.weights:
         return []
     words = tuple(question.weights)
-    ranked = _rank(connection, words, choose_scope(connection, counts, query), query)
-    refined = refine(connection, _expression(words, "AND") if len(words) > 1 else None, ranked)
+    limit = max(POOL, query.offset + query.limit + 1)
+    ranked = rank(connection, question.having, choose_scope(connection, counts, query), counts.chunks, limit)
+    refined = refine(connection, all_of(words) if len(words) > 1 else None, ranked)
     placed = [
         Placed(key, keyword=KeywordMatch(rank=rank, bm25=bm25, feedback=feedback))
         for rank, (key, bm25, feedback) in enumerate(refined, start=1)
@@ -126,38 +125,6 @@ def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question,
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
-def _expression(words: Sequence[str], joined: str = "OR") -> str:
-    """Any of the words, each in quotes so that none is syntax, in the columns that hold the document's own words."""
-    return f"{{{' '.join(COLUMNS)}}} : (" + f" {joined} ".join(f'"{word}"' for word in words) + ")"
-
-
-def _rank(connection: sqlite3.Connection, words: Sequence[str], scope: Scope, query: SearchQuery) -> list[Ranked]:
-    """The chunks up to the page's end by their BM25, best first, and one more if there is one."""
-    # The conditions on a document are tried before the chunk's BM25 is worked out, which costs more than they do.
-    rows = connection.execute(
-        """
-        SELECT rowid, bm25(chunk_index, :title, :headings, :text, :unspaced, :buckets) AS badness FROM chunk_index
-        WHERE chunk_index MATCH :expression
-            AND chunk_index.rowid >> :ordinal_bits NOT IN (SELECT document_key FROM documents WHERE hidden = 1)
-            AND (:bucket_ids IS NULL OR EXISTS (
-                SELECT 1 FROM memberships AS m WHERE m.document_key = chunk_index.rowid >> :ordinal_bits
-                    AND m.bucket_id IN (SELECT value FROM json_each(:bucket_ids))))
-            AND (:source_ids IS NULL OR chunk_index.rowid >> :ordinal_bits IN (
-                SELECT document_key FROM documents
-                WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))))
-        ORDER BY badness, rowid LIMIT :limit
-        """,
-        {
-            "expression": scope.restrict(_expression(words)),
-            "ordinal_bits": ORDINAL_BITS,
-            "limit": max(POOL, query.offset + query.limit + 1),
-            **scope.parameters(),
-            **WEIGHTS,
-        },
-    )
-    return [(row["rowid"], -row["badness"]) for row in rows]
-
-
 def _weights(connection: sqlite3.Connection, counts: Counts, words: Sequence[str]) -> dict[str, float]:
     """The idf of each word among the team's chunks."""
 
@@ -172,6 +139,6 @@ def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> 
 
     def count() -> int:
         statement = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?"
-        return int(connection.execute(statement, (_expression([word]),)).fetchone()[0])
+        return int(connection.execute(statement, (any_of([word]),)).fetchone()[0])
 
     return counts.get("word", word, count)
