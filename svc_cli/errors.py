@@ -162,6 +162,7 @@ HINTS: dict[str, str] = {
     "forbidden_project_key": "use a key that has the capability: `svc auth login`.",
     "bucket_not_found": "`svc bucket ls --all` shows every bucket, archived ones too.",
     "agent_not_found": "`svc agent ls` shows the agents that the key may use.",
+    "model_not_allowed": "`svc agent ls` shows the agents that the key may use; name one with --agent.",
     "agent_exists": "`svc agent set` changes it.",
     "agent_limit_reached": "`svc agent rm AGENT` makes room.",
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",

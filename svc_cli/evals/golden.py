@@ -98,6 +98,8 @@ class _Reader:
 
 def read_golden(path: Path) -> list[GoldenQuery]:
     """The queries of the file, in order. Raises PathMissing and UsageError, which names line and entry."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name the file of expectations.", code="svc_golden_refused")
     if not path.is_file():
         raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
     loaded = _load(path)

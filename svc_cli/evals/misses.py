@@ -14,7 +14,7 @@ ranked_below        it is found, behind the last hit that can be seen
 no_match            nothing in it answers the query, however it is asked
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,11 @@ from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.evals.scopes import DEPTH, Scope, ask
 from svc_cli.exits import Exit
+from svc_daemon.wire.codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
+#: The API searches no more by their names at a time.
+MOST_BUCKETS = 200
 #: More of a text than this adds nothing to a search for it.
 PROBE_CHARACTERS = 300
 
@@ -60,12 +63,17 @@ class Inquiry:
     def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
         """What is named by its words alone is looked for by these."""
         words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
-        found = ask(self._client, self._scope, replace(golden, query=words, tags=(), filters=None), DEPTH, agent=None)
-        rank = find_rank(expectation, found.hits)
+        probe = replace(golden, query=words, tags=(), filters=None)
+        slugs = list(self._scope.buckets) or [bucket["slug"] for bucket in self._list_buckets()][:MOST_BUCKETS]
+        hits = self._ask_freely(probe, slugs)
+        if hits is None:
+            hits = self._ask(probe)
+        rank = find_rank(expectation, hits)
         if rank is None:
             what = "text" if expectation.text else "heading"
-            return Miss(code=f"{what}_missing", message=f"no passage with this {what} was found by its words either")
-        return self._probe(golden, expectation, found.hits[rank - 1]["source_id"])
+            return Miss(code=f"{what}_missing", message=f"a search for its words finds no passage with this {what}")
+        hit = hits[rank - 1]
+        return self._probe(golden, expectation, hit["source_id"], hit["bucket_ids"])
 
     def _explain_named(self, golden: GoldenQuery, expectation: Expectation, name: str) -> Miss:
         source, place = self._find_source(name)
@@ -79,7 +87,7 @@ class Inquiry:
         if not source["ready"]:
             return Miss(code="not_ready", message=f"it is not ready: {source['status']}")
         lacking = self._find_lack(expectation, source["id"])
-        return lacking or self._probe(golden, expectation, source["id"])
+        return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
         """What the source itself doesn't hold of what was expected."""
@@ -99,24 +107,34 @@ class Inquiry:
             return Miss(code="text_cut", message="the text stands in it, cut across two passages")
         return Miss(code="text_missing", message="the text is in none of its passages")
 
-    def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str) -> Miss:
+    def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:
         """Ask of the source alone, with less and less in the way."""
-        for changes, miss in self._probes(golden):
-            hits = ask(self._client, self._scope, golden, DEPTH, source_ids=[source_id], **changes).hits
-            if find_rank(expectation, hits) is not None:
-                return miss
+        if find_rank(expectation, self._ask(golden, source_ids=[source_id])):
+            return Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
+        bare = replace(golden, tags=(), filters=None)
+        if bare != golden and find_rank(expectation, self._ask(bare, source_ids=[source_id])):
+            return Miss(code="filtered", message="left out by the query's tags or filters")
+        if not self._scope.goes_by_agent:
+            return Miss(code="no_match", message="nothing in it answers the query")
+        hits = self._ask_freely(bare, place, source_ids=[source_id])
+        if hits is None:
+            return Miss(code="no_match", message="nothing that the agent searches of it answers the query")
+        if find_rank(expectation, hits):
+            return Miss(code="policy", message="left out by the agent's policy: its scope, filters or threshold")
         return Miss(code="no_match", message="nothing in it answers the query")
 
-    def _probes(self, golden: GoldenQuery) -> Iterator[tuple[dict[str, None], Miss]]:
-        yield {}, Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
-        if golden.tags or golden.filters:
-            yield (
-                {"tags": None, "filters": None},
-                Miss(code="filtered", message="left out by the query's tags or filters"),
-            )
-        if self._scope.agent:
-            left_out = "left out by the agent's policy: its scope, filters or threshold"
-            yield {"tags": None, "filters": None, "agent": None}, Miss(code="policy", message=left_out)
+    def _ask(self, golden: GoldenQuery, **changes: Any) -> Sequence[Hit]:
+        """As many hits as can be seen."""
+        return ask(self._client, self._scope, golden, DEPTH, **changes).hits
+
+    def _ask_freely(self, golden: GoldenQuery, buckets: Sequence[str], **changes: Any) -> Sequence[Hit] | None:
+        """The same in these buckets, by no agent's policy; None where the key is kept to agents and may not."""
+        try:
+            return self._ask(golden, agent=None, buckets=list(buckets), **changes)
+        except ApiError as error:
+            if error.code != ErrorCode.MODEL_NOT_ALLOWED:
+                raise
+            return None
 
     def _find_source(self, name: str) -> tuple[Json | None, list[str]]:
         """The source of this name, a ready one first, and the slugs of its buckets; those in scope are looked at first.

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from svc_cli.client.api import Client
+from svc_cli.errors import ApiError
 from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Scores, find_rank, score_ranks
 from svc_cli.evals.metrics import mean
 from svc_cli.evals.misses import Inquiry, Miss
 from svc_cli.evals.scopes import DEPTH, Scope, ask
+from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,12 @@ def evaluate(
     evaluation = Evaluation(scope)
     inquiry = Inquiry(client, scope)
     for golden in queries:
-        result = _judge(client, inquiry, golden, evaluation)
+        try:
+            result = _judge(client, inquiry, golden, evaluation)
+        except ApiError as error:
+            if error.code == ErrorCode.INVALID_REQUEST:  # its filters, mostly; of many queries, which?
+                error.message = f"query {golden.name!r}: {error.message}"
+            raise
         evaluation.results.append(result)
         on_result(result)
     return evaluation

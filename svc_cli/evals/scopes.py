@@ -23,6 +23,11 @@ class Scope:
     mode: str = "hybrid"
     k: int = 10
 
+    @property
+    def goes_by_agent(self) -> bool:
+        """Whether an agent's policy holds: the one that is named, or the default one where nothing is."""
+        return self.agent is not None or not self.buckets
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

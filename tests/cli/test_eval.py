@@ -110,8 +110,20 @@ MISSES: list[tuple[str, Json, list[str], str, str]] = [
     ("far", {"query": "ferry", "source": "quay.md"}, [], "ranked_below", "ranked below the 50th"),
     ("far text", {"query": "ferry", "text": "a ferry, vermilion"}, [], "ranked_below", "ranked below the 50th"),
     ("nothing", {"query": "umber", "source": "handbook.md"}, [], "no_match", "nothing in it answers the query"),
-    ("nowhere", {"query": "cobalt", "text": "zinc rule"}, [], "text_missing", "no passage with this text was found"),
-    ("nowhere", {"query": "cobalt", "heading": "Zinc"}, [], "heading_missing", "no passage with this heading was"),
+    (
+        "nowhere",
+        {"query": "cobalt", "text": "zinc rule"},
+        [],
+        "text_missing",
+        "a search for its words finds no passage with this text",
+    ),
+    (
+        "nowhere",
+        {"query": "cobalt", "heading": "Zinc"},
+        [],
+        "heading_missing",
+        "a search for its words finds no passage with this head",
+    ),
 ]
 
 
@@ -135,6 +147,38 @@ def test_an_agent_s_policy_can_be_the_cause(run: Run) -> None:
     (expected,) = ended.json["items"][0]["expected"]
     assert expected["reason"]["code"] == "policy"
     assert run([{"query": "umber plan", "source": "pricing.md"}], "--agent", "clerk").exit == 0
+
+
+def test_without_agent_and_buckets_the_default_agent_s_policy_can_be_the_cause(run: Run, filled: Installation) -> None:
+    asked = [{"query": "cobalt rule", "source": "handbook.md"}, {"query": "cobalt", "text": "ninety days"}]
+    with filled.client() as client:
+        client.put("/v1/agents/default", json={"policy": {"bucket_ids": ["sales"]}}).raise_for_status()
+        ended = run(asked, "--json")
+        client.put("/v1/agents/default", json={"policy": {"bucket_ids": ["*"]}}).raise_for_status()
+    assert ended.exit == 3, ended.stderr
+    assert [item["expected"][0]["reason"]["code"] for item in ended.json["items"]] == ["policy", "policy"]
+
+
+def test_a_key_that_is_kept_to_an_agent_is_told_what_it_may_know(
+    run: Run, filled: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with filled.client() as client:
+        fields = {"name": "clerk", "preset": "read", "models": ["svc-agent:clerk"]}
+        monkeypatch.setenv("SVC_API_KEY", client.post("/v1/keys", json=fields).json()["key"])
+    asked = [{"query": "cobalt rule", "source": "handbook.md"}, {"query": "cobalt", "text": "ninety days"}]
+    ended = run(asked, "--agent", "clerk", "--json")
+    assert ended.exit == 3
+    told = [item["expected"][0]["reason"] for item in ended.json["items"]]
+    assert told[0] == {"code": "no_match", "message": "nothing that the agent searches of it answers the query"}
+    assert told[1]["code"] == "text_missing"
+    assert "`svc agent ls`" in run(asked, "-b", "staff").stderr
+
+
+def test_a_filter_that_makes_no_sense_is_told_with_its_query(run: Run) -> None:
+    bad = {"query": "fox", "source": "a.md", "filters": {"type": "like", "key": "a", "value": 1}}
+    ended = run([FOUND, bad], "-b", "staff")
+    assert ended.exit == 3
+    assert "query 'fox': filters.type: must be" in ended.stderr
 
 
 def test_a_source_that_is_not_ready_can_be_the_cause(odd: OddServer) -> None:
@@ -229,6 +273,8 @@ def test_as_lines_each_query_is_told_when_it_is_judged(run: Run) -> None:
 
 def test_a_bad_file_or_a_folder_that_is_not_there_is_told_before_anything_is_asked(svc: RunSvc) -> None:
     assert svc("eval", "golden.yaml").exit == 5
+    Path("golden").mkdir()
+    assert "golden is a folder" in svc("eval", "golden").stderr
     Path("golden.yaml").write_text("- query: fox\n  soruce: a.md\n")
     refused = svc("eval", "golden.yaml", "--json")
     assert (refused.exit, refused.json["error"]["code"]) == (2, "svc_golden_refused")
