@@ -11,20 +11,9 @@ import csv
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.corpora import FILES
-
-
-@dataclass
-class Article:
-    """One document, and what it answers."""
-
-    title: str
-    paragraphs: list[str] = field(default_factory=list)
-    #: By their ids.
-    questions: dict[str, str] = field(default_factory=dict)
+from tests.bench.articles import Article, write_collection
 
 
 def read_squad(path: Path) -> Iterator[Article]:
@@ -57,18 +46,6 @@ def read_wikiqa(path: Path) -> Iterator[Article]:
 def halve(articles: Sequence[Article]) -> Mapping[str, Sequence[Article]]:
     ordered = sorted(articles, key=lambda article: article.title)
     return {"a": ordered[::2], "b": ordered[1::2]}
-
-
-def write_collection(folder: Path, articles: Sequence[Article]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    documents, queries, judgments = [], [], ["query-id\tcorpus-id\tscore"]
-    for number, article in enumerate(articles):
-        text = "\n\n".join(article.paragraphs)
-        documents.append(json.dumps({"_id": f"d{number}", "title": article.title, "text": text}))
-        queries += [json.dumps({"_id": name, "text": text}) for name, text in article.questions.items()]
-        judgments += [f"{name}\td{number}\t1" for name in article.questions]
-    for name, lines in zip(FILES, (documents, queries, judgments), strict=True):
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:

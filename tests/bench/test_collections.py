@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.installations import ROOT
+from tests.bench.corpora import Collection
 
 DOCUMENTS = {"d1": "The cobalt rule grants ninety days.", "d2": "The umber plan costs five crowns.", "d3": "Ferries."}
 QUERIES = {"q1": "cobalt rule", "q2": "umber plan crowns", "q3": "cobalt"}
@@ -49,6 +50,39 @@ def test_grounding_tells_questions_on_the_subject_from_others(collection: Path) 
     assert line["on"] == {"questions": 2, "grounded": 1.0}
     assert (line["off_other_collections"]["grounded"], line["off_everyday"]["grounded"]) == (1.0, 0.0)
     assert line["off"] == {"questions": 4, "grounded": 0.5}
+
+
+def test_halves_of_a_question_set_share_no_article(tmp_path: Path) -> None:
+    rows = ["QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"]
+    for number, title in enumerate(["Umber", "Cobalt", "Ferries"]):
+        rows += [
+            f"Q{number}\twhat is {title}\tD{number}\t{title}\tS{row}\t{title} {row} .\t{row % 2}" for row in (0, 1)
+        ]
+        rows.append(f'Q9{number}\twho said "{title}\tD{number}\t{title}\tS0\t{title} 0 .\t0')
+    (tmp_path / "set.tsv").write_text("\n".join(rows), encoding="utf-8")
+    assert run("halves", str(tmp_path / "set.tsv"), str(tmp_path)).returncode == 0
+    first, second = Collection(tmp_path / "set-a"), Collection(tmp_path / "set-b")
+    assert [entry.title for entry in first.documents] == ["Cobalt", "Umber"]
+    assert [(entry.title, entry.text) for entry in second.documents] == [("Ferries", "Ferries 0 . Ferries 1 .")]
+    assert [query.text for query in second.queries] == ["what is Ferries"]
+
+
+def test_questions_that_a_set_calls_impossible_are_left_out(tmp_path: Path) -> None:
+    asked = [{"id": "x", "question": "Which?"}, {"id": "y", "question": "None?", "is_impossible": True}]
+    article = {"title": "The_North", "paragraphs": [{"context": "It is cold.", "qas": asked}]}
+    (tmp_path / "set.json").write_text(json.dumps({"data": [article]}), encoding="utf-8")
+    assert run("halves", str(tmp_path / "set.json"), str(tmp_path)).returncode == 0
+    only = Collection(tmp_path / "set-a")
+    assert [entry.title for entry in only.documents] == ["The North"]
+    assert [query.text for query in only.queries] == ["Which?"]
+
+
+def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path) -> None:
+    assert run("own_docs", str(tmp_path)).returncode == 0
+    docs, others = Collection(tmp_path / "docs"), Collection(tmp_path / "docs-others")
+    lines = (ROOT / "tests" / "bench" / "docs_questions.txt").read_text(encoding="utf-8").splitlines()
+    assert len(docs.queries) == len(lines) >= 100
+    assert len(others.queries) >= 100
 
 
 @pytest.mark.parametrize("bench", ["bench_relevance", "bench_grounding"])
