@@ -41,6 +41,8 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
+#: What pydantic tells in words that are about Python.
+_OF_FAULT = {"extra_forbidden": "There is no such field."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def service_error(error: Exception) -> ServiceError:
 def invalid_fields(error: ValidationError) -> ServiceError:
     """A 400 `invalid_request` with `details.errors: [{path, message}]`, never with the values that were sent."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [(".".join(map(str, each["loc"])), each["msg"].removeprefix("Value error, ")) for each in found]
+    told = [(".".join(map(str, each["loc"])), _OF_FAULT.get(each["type"], each["msg"])) for each in found]
+    told = [(path, message.removeprefix("Value error, ")) for path, message in told]
     return refusals(told[:MAX_ERRORS_TOLD])
 
 

@@ -62,6 +62,8 @@ async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Resp
 def _fields(request: Request) -> dict[str, Any]:
     """The query string as the body it stands for; raises `invalid_request` for what can't stand in one."""
     query = request.query_params
+    if QUERY not in query:
+        raise refusal(QUERY, "must be sent: what to find.")
     for name in query:
         if name not in SINGLES and name not in LISTS:
             known = ", ".join([*SINGLES, *LISTS])
@@ -70,7 +72,7 @@ def _fields(request: Request) -> dict[str, Any]:
             raise refusal(name, "must be sent once.")
     lists: dict[str, Any] = {name: query.getlist(name) for name in LISTS if name in query}
     singles = {name: read(query[name]) for name, read in SINGLES.items() if name in query}
-    return {"query": singles.pop(QUERY, ""), **lists, **singles}
+    return {"query": singles.pop(QUERY), **lists, **singles}
 
 
 def _as_written(error: ServiceError) -> ServiceError:
