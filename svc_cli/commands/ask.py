@@ -19,6 +19,10 @@ Json = dict[str, Any]
 #: Columns of a quote where there is no terminal to measure.
 PLAIN_COLUMNS = 100
 NOT_ALL = "not every sentence of the answer rests on a source."
+SHORTENED = {
+    "max_output_tokens": "the model's server cut the answer off: it was not allowed to be longer.",
+    "content_filter": "the model's server took part of the answer out: its content filter.",
+}
 NOTHING = "the answer rests on no source."
 
 
@@ -50,6 +54,8 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
             call.console.show(answer, lambda: clean_text(text_of(answer)))
     if call.console.is_text:
         call.console.print(render_sources(call.console, answer["sources"]))
+    for warning in [*(answer.get("warnings") or []), *_shortened(answer)]:
+        call.console.warn(str(warning))
     if not answer["grounded"]:
         call.console.warn(NOT_ALL if answer["sources"] else NOTHING)
     return Exit.FAILED if flags.strict and not answer["grounded"] else Exit.DONE
@@ -76,6 +82,12 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
     else:
         console.answer(answer)
     return answer
+
+
+def _shortened(answer: Json) -> list[str]:
+    """Why the model did not come to its end."""
+    reason = (answer.get("incomplete_details") or {}).get("reason")
+    return [SHORTENED.get(reason, "the answer is incomplete.")] if reason else []
 
 
 def text_of(answer: Json) -> str:

@@ -1,8 +1,8 @@
 """Handler of OpenAI's chat completions.
 
 In a stream the role comes first, then the text piece by piece. The chunk that ends it has the annotations, and
-`grounded` and `sources` beside its choices; where usage was asked for one more chunk has it, and `[DONE]` is the end.
-An error in the middle is an `error` in OpenAI's shape, and nothing follows it.
+`grounded`, `sources` and `warnings` beside its choices; where usage was asked for one more chunk has it. Last
+comes `[DONE]`. An error in the middle is an `error` in OpenAI's shape, and nothing follows it.
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -88,6 +88,7 @@ class _Draft:
             usage=_usage(outcome.usage),
             grounded=outcome.grounded,
             sources=[view_source(cited) for cited in outcome.sources],
+            warnings=list(outcome.warnings),
             request_id=self._request_id,
         )
 
@@ -103,7 +104,7 @@ class _Draft:
         """The end of the answer, and of the stream."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
-        added = whole.model_dump(include={"grounded", "sources", "request_id"})
+        added = whole.model_dump(include={"grounded", "sources", "warnings", "request_id"})
         yield self.chunk({"annotations": annotations}, _reason(outcome), **added)
         if self._body.stream_options.include_usage:
             yield self._event(choices=[], usage=whole.usage.model_dump())

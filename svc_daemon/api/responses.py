@@ -92,6 +92,7 @@ class _Draft:
             usage=_usage(outcome.usage),
             grounded=outcome.grounded,
             sources=[view_source(cited) for cited in outcome.sources],
+            warnings=list(outcome.warnings),
         )
 
     def tell(self, piece: str | Cited | Outcome) -> Iterator[bytes]:

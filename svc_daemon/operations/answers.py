@@ -71,6 +71,8 @@ class Outcome:
     grounded: bool = False
     #: Why the model did not come to its end; None where it did.
     cut: Cut | None = None
+    #: What the search behind it has to say, such as that no meaning was looked for.
+    warnings: tuple[str, ...] = ()
 
     @property
     def sources(self) -> list[Cited]:
@@ -104,7 +106,7 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
                 cited.append(_cite(piece, passages, found))
                 yield cited[-1]
             elif isinstance(piece, Outcome):
-                yield await _look_again(context, key, replace(piece, cited=tuple(cited)))
+                yield await _look_again(context, key, replace(piece, cited=tuple(cited), warnings=results.warnings))
             else:
                 yield piece
 

@@ -92,4 +92,6 @@ class Completion(BaseModel):
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
+    #: What the search behind the answer has to say, as in its own `warnings`.
+    warnings: list[str]
     request_id: str

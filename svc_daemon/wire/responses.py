@@ -163,4 +163,6 @@ class Response(BaseModel):
     #: Every sentence rests on a passage that was found and scored enough. Null while it is not decided.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
+    #: What the search behind the answer has to say, as in its own `warnings`.
+    warnings: list[str] = Field(default_factory=list)
     request_id: str

@@ -68,6 +68,18 @@ def test_a_stream_of_json_ends_with_the_whole_answer(shared_installation: Instal
     assert whole["sources"][0]["location"]["page"] == 3
 
 
+def test_what_the_search_has_to_say_is_told_on_stderr(shared_installation: Installation, pdf: str) -> None:
+    with shared_installation.client() as http:
+        make_bucket(http, "other")
+    assert shared_installation.svc("agent", "create", "narrow", "-b", "handbook").exit == 0
+    for stream in ("--stream", "--no-stream"):
+        finished = shared_installation.svc(
+            "ask", QUESTION, stream, "--agent", "narrow", "-b", "handbook", "-b", "other"
+        )
+        assert finished.stdout.startswith(ANSWER)
+        assert finished.stderr == "warning: The agent does not search the bucket 'other'; it was left out.\n"
+
+
 def test_errors_of_these_routes_have_their_exit_code(shared_installation: Installation, pdf: str) -> None:
     finished = shared_installation.svc("ask", QUESTION, "--agent", "nobody", "--ndjson")
     assert finished.exit == 5

@@ -22,7 +22,7 @@ from tests.api.asking import (
 )
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.test_agent_scopes import add_agent, default_policy
+from tests.api.test_agent_scopes import add_agent, bucket_id, default_policy
 
 VACATION = "How many vacation days do full-time employees get?"
 ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
@@ -175,6 +175,17 @@ def test_a_stream_that_finds_nothing_says_so(knowing: Daemon, door: str) -> None
     last = stream(knowing, OFF_TOPIC, door)[-1]
     told = last.get("response", last)
     assert (told["grounded"], told["sources"]) == (False, [])
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_the_search_has_to_say_is_told_with_the_answer(knowing: Daemon, door: str) -> None:
+    agent = add_agent(knowing, "narrow", bucket_ids=(bucket_id(knowing, "inbox"),))
+    asked = {"model": agent, "buckets": ["inbox", "empty"]}
+    answer, last = ask(knowing, VACATION, door, **asked), stream(knowing, VACATION, door, **asked)[-1]
+    for told in (answer, last.get("response", last)):
+        assert told["warnings"] == ["The agent does not search the bucket 'empty'; it was left out."]
+        assert told["grounded"] is True
+    assert ask(knowing, VACATION, door)["warnings"] == []
 
 
 def test_a_follow_up_is_searched_with_what_came_before(knowing: Daemon) -> None:

@@ -26,5 +26,10 @@ CITATION = Citation(
 def test_how_far_an_answer_is_grounded_stands_under_it(
     grounded: bool, citations: list[Citation], doubt: list[str]
 ) -> None:
-    lines = Answered(answer="30 days. [1]", grounded=grounded, citations=citations).text().split("\n")
+    lines = Answered(answer="30 days. [1]", grounded=grounded, citations=citations, warnings=[]).text().split("\n")
     assert lines[1 : len(lines) - len(citations)] == doubt
+
+
+def test_what_the_search_has_to_say_stands_last() -> None:
+    answered = Answered(answer="30 days. [1]", grounded=True, citations=[CITATION], warnings=["It went by keyword."])
+    assert answered.text().split("\n")[-1] == "Warning: It went by keyword."

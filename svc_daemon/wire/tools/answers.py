@@ -46,12 +46,15 @@ class Answered(Result):
     #: Whether every sentence rests on a quote; otherwise it is not to be relied on.
     grounded: bool
     citations: list[Citation]
+    #: What the search behind it has to say.
+    warnings: list[str]
 
     def text(self) -> str:
         """The answer, and its citations in lines."""
         cited = [f"[{one.number}] {one.citation} (source {one.source_id}): “{one.quote}”" for one in self.citations]
         doubt = [] if self.grounded else [PARTLY if self.citations else NOT_AT_ALL]
-        return "\n".join([self.answer, *doubt, *cited])
+        warned = [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join([self.answer, *doubt, *cited, *warned])
 
 
 async def ask(service: Service, asked: Ask) -> Answered:
@@ -66,4 +69,6 @@ async def ask(service: Service, asked: Ask) -> Answered:
             Citation(**place_of(source), number=source["number"], quote=source["quote"])
             for source in response["sources"]
         ],
+        # An older service tells none.
+        warnings=response.get("warnings") or [],
     )
