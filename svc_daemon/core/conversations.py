@@ -6,7 +6,7 @@ words of an older topic would only blur it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.queries import STOP_WORDS
@@ -68,6 +68,30 @@ def sharpen(turns: Sequence[Turn], longest: int) -> str:
     for question in [*(text[:EARLIER_CHARACTERS] for text in earlier[-MOST_EARLIER:]), last]:
         sharpened = _joined(question, sharpened, longest) if is_follow_up(question) else question
     return sharpened
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """What a follow-up is searched with: its own words, and those that the questions before it lent it."""
+
+    own: frozenset[str]
+    lent: frozenset[str]
+    #: What each of them weighs that some passage has.
+    found: Mapping[str, float]
+
+    def coverage(self, matched: Collection[str], covered: float) -> float:
+        """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is the search's own word.
+
+        What was lent and stands nowhere counts for nothing, if the passage has a word of the follow-up itself: it is to
+        sharpen the question, and would else keep it from every answer.
+        """
+        if not covered or self.own.isdisjoint(matched):
+            return covered
+        weight = sum(self.found[word] for word in matched)
+        missing = weight / covered - sum(self.found.values())
+        unfound_own, unfound_lent = len(self.own - self.found.keys()), len(self.lent - self.found.keys())
+        own_share = unfound_own / max(1, unfound_own + unfound_lent)
+        return min(1.0, weight / (sum(self.found.values()) + max(0.0, missing) * own_share))
 
 
 def is_follow_up(question: str) -> bool:

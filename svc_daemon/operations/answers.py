@@ -13,10 +13,11 @@ from svc_daemon.core import readiness
 from svc_daemon.core.agents import Agent
 from svc_daemon.core.answers import NOTHING_FOUND, quote_best
 from svc_daemon.core.citations import WrittenAnswer
-from svc_daemon.core.conversations import Turn, sharpen
+from svc_daemon.core.conversations import FollowUp, Turn, sharpen
 from svc_daemon.core.grounding import is_support
 from svc_daemon.core.passages import Citation, Passage, Place, place_of, quote_of
 from svc_daemon.core.prompts import prompt
+from svc_daemon.core.queries import parse_query
 from svc_daemon.core.sentences import sentences_of
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
@@ -97,7 +98,7 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
     query = sharpen(ask.turns, context.limits.query_characters)
     buckets = None if ask.buckets is None else list(ask.buckets)
     results = await search(context, key, SearchRequest(query=query, agent=ask.model, buckets=buckets))
-    found = _worthy(results)
+    found = _worthy(results, _follow_up(ask, query, results))
     passages = [_passage(each) for each in found]
     cited: list[Cited] = []
     async with aclosing(_begin(context, ask, query, passages, results.agent)) as writing:
@@ -125,15 +126,23 @@ def _still_counts(found: Found, source: Source | None) -> bool:
     return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
 
 
-def _worthy(results: Results) -> list[Found]:
+def _follow_up(ask: Ask, query: str, results: Results) -> FollowUp:
+    own = frozenset(parse_query(ask.question).words)
+    weights = {match.term: match.idf for found in results.found for match in found.hit.matches}
+    return FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=weights)
+
+
+def _worthy(results: Results, asked: FollowUp) -> list[Found]:
     """What may be cited: what scores as much as the policy wants, or else as much as what is on topic does."""
     if results.score_threshold is not None:
         return [found for found in results.found if found.hit.score >= results.score_threshold]
-    return [found for found in results.found if _is_support(found.hit)]
+    return [found for found in results.found if _is_support(found.hit, asked)]
 
 
-def _is_support(hit: Hit) -> bool:
-    return is_support(hit.coverage, len(hit.matches), hit.semantic.cosine if hit.semantic else None)
+def _is_support(hit: Hit, asked: FollowUp) -> bool:
+    matched = [match.term for match in hit.matches]
+    coverage = asked.coverage(matched, hit.coverage) if asked.lent else hit.coverage
+    return is_support(coverage, len(matched), hit.semantic.cosine if hit.semantic else None)
 
 
 def _passage(found: Found) -> Passage:

@@ -197,6 +197,29 @@ def test_a_follow_up_is_searched_with_what_came_before(knowing: Daemon) -> None:
     assert text_of(chat) == text_of(answer)
 
 
+LIBRARY = b"# Opening hours\n\nThe library opens at nine. On Sundays it opens at eleven.\n"
+TALKS = [
+    (
+        "When does the library open on weekdays in the summer holidays?",
+        "and on Sundays?",
+        "On Sundays it opens at eleven.",
+    ),
+    ("Which walrus won the chess tournament?", "and who was second in Mongolia?", "I found nothing"),
+    ("Who flew the zeppelin at nine?", "Why?", "I found nothing"),
+]
+
+
+@pytest.mark.parametrize(("first", "follow_up", "told"), TALKS)
+def test_words_of_an_earlier_question_do_not_starve_a_follow_up(
+    knowing: Daemon, first: str, follow_up: str, told: str
+) -> None:
+    if "library" not in knowing.ask("GET", "/v1/buckets").text:
+        knowing.make_bucket("library")
+        knowing.add_ready(LIBRARY, filename="library.md", bucket="library")
+    turns = [{"role": "user", "content": text} for text in (first, follow_up)]
+    assert told in text_of(ask(knowing, "", input=turns, buckets=["library"]))
+
+
 def test_the_output_of_one_answer_can_be_sent_with_the_next_question(knowing: Daemon) -> None:
     first = ask(knowing, VACATION)
     asked = {"role": "user", "content": [{"type": "input_text", "text": VACATION}]}

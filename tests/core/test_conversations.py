@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from svc_daemon.core.conversations import ASSISTANT, USER, Turn, is_follow_up, sharpen, up_to_question
+from svc_daemon.core.conversations import ASSISTANT, USER, FollowUp, Turn, is_follow_up, sharpen, up_to_question
 
 FIRST = "How many vacation days do full-time employees get?"
 FOLLOWING = [
@@ -86,3 +86,24 @@ def test_what_says_nothing_is_a_follow_up(question: str) -> None:
 def test_a_conversation_ends_with_its_last_question(roles: str, kept: str) -> None:
     turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
     assert len(up_to_question(turns)) == len(kept)
+
+
+#: `and on sundays?` after a question about a library; the passages have two words of it, and weigh 3 of 8 together.
+SUNDAYS = FollowUp(
+    own=frozenset({"sundays"}), lent=frozenset({"library", "summer", "pets"}), found={"sundays": 2, "library": 1}
+)
+
+
+def test_what_was_lent_and_stands_nowhere_starves_no_follow_up() -> None:
+    assert SUNDAYS.coverage(["sundays", "library"], 3 / 8) == 1
+    assert SUNDAYS.coverage(["sundays"], 2 / 8) == pytest.approx(2 / 3)
+
+
+def test_without_a_word_of_its_own_a_passage_covers_what_the_search_says() -> None:
+    assert SUNDAYS.coverage(["library"], 1 / 8) == 1 / 8
+    assert SUNDAYS.coverage([], 0.0) == 0
+
+
+def test_a_word_of_its_own_that_stands_nowhere_still_counts() -> None:
+    asked = FollowUp(own=frozenset({"sundays", "holidays"}), lent=frozenset({"pets"}), found={"sundays": 2.0})
+    assert asked.coverage(["sundays"], 0.25) == pytest.approx(2 / (2 + 6 / 2))
