@@ -2,7 +2,8 @@
 
 Needs no model and no network, and gives the same answer to the same passages. A sentence is worth what it shares with
 the question, by the weight of each word, and a part of what stands above it: below a heading "Vacation" a sentence need
-not say the word. Sentences of one passage keep their order.
+not say the word. Rows of tables, code and headings are worth less, so that prose is quoted where it says the same.
+Sentences of one passage keep their order.
 """
 
 import re
@@ -10,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.passages import Citation, Passage, quote_of
+from svc_daemon.core.prose import cost_of, fences_of
 from svc_daemon.core.sentences import Span, sentences_of
-from svc_daemon.core.stems import stem_of, stems_of
+from svc_daemon.core.stems import stem_of, stems_of, words_of
 
 #: What is said where nothing was found; it rests on no source.
 NOTHING_FOUND = "I found nothing about this in the sources."
@@ -49,6 +51,7 @@ class Sentence:
     #: What it has of the question's own words, as stems.
     shared: frozenset[str]
     worth: float
+    is_prose: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +74,22 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
 
 def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[Sentence]:
     weights, asked = _weights(question, searched, passages), stems_of(question)
+    names = {word for word in words_of(question) if "_" in word}
     wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
     for place, passage in enumerate(passages):
-        above = stems_of(passage.context)
+        above, fences = stems_of(passage.context), fences_of(passage.text)
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
-            own = stems_of(text)
+            # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+            named = " ".join(names.intersection(words_of(text))).replace("_", " ")
+            own = stems_of(f"{text} {named}")
             hints = (wants_number and any(map(str.isdigit, text))) - (
                 len(words) < FEWEST_WORDS or text.endswith(("?", ":"))
             )
-            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
-            yield Sentence(place, span, " ".join(words), own & asked, worth)
+            cost = cost_of(passage.text, span, fences)
+            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages) - cost
+            yield Sentence(place, span, " ".join(words), own & asked, worth, is_prose=not cost)
 
 
 def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:
@@ -120,7 +127,10 @@ def _adds(sentence: Sentence, chosen: Sequence[Sentence]) -> bool:
     if any(sentence.words == each.words for each in chosen):
         return False
     told = frozenset[str]().union(*(each.shared for each in chosen))
-    wanted = WORTHY if sentence.shared <= told else WORTHY_OF_MORE
+    says_more = not sentence.shared <= told
+    if not sentence.is_prose and not says_more:
+        return False
+    wanted = WORTHY_OF_MORE if says_more and sentence.is_prose else WORTHY
     return sentence.worth >= wanted * chosen[0].worth
 
 

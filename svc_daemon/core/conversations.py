@@ -80,7 +80,7 @@ class FollowUp:
     found: Mapping[str, float]
 
     def coverage(self, matched: Collection[str], covered: float) -> float:
-        """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is what the search says.
+        """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is what the search has.
 
         What was lent and stands nowhere counts for nothing, if the passage has a word of the follow-up itself: it is to
         sharpen the question, and would else keep it from every answer.

@@ -119,7 +119,8 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
     """The sentence without what stands around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
-    end = start + len(text[start : sentence.end].rstrip())
+    # The border of a table's last cell goes with the white space.
+    end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
     while end - start > longest:
         space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))
         stop = space if space > start else start + longest

@@ -105,3 +105,30 @@ def test_without_passages_there_is_nothing_to_say() -> None:
 def test_the_same_question_gets_the_same_answer() -> None:
     passages = [VACATION, GARAGE] * 3
     assert len({told("employees", *passages) for _ in range(20)}) == 1
+
+
+ROWS = passage("Office | Opens\nOslo | at eight\nBergen | at nine |", oslo=2.0, office=1.0, opens=1.0)
+
+
+def test_prose_is_quoted_where_it_says_what_a_row_says() -> None:
+    prose = passage("The office in Oslo opens at eight.", oslo=2.0, office=1.0, opens=1.0)
+    assert told("When does the Oslo office open?", ROWS, prose) == "The office in Oslo opens at eight. [1]"
+
+
+def test_a_row_is_quoted_where_nothing_else_has_it() -> None:
+    other = passage("The office has a garage of its own.", office=1.0)
+    answer = told("When does Bergen open?", passage(ROWS.text, bergen=3.0, open=1.0), other)
+    assert answer == "Bergen | at nine [1]"
+
+
+def test_code_is_quoted_only_where_there_is_nothing_but_code() -> None:
+    code = "```sh\nsvc upload report.pdf --bucket reports\n```"
+    prose = passage(f"{code}\n\nAn upload goes into the bucket that you name.", upload=1.0, bucket=1.0, reports=1.0)
+    asked = "How do I upload reports to a bucket?"
+    assert told(asked, prose) == "An upload goes into the bucket that you name. [1]"
+    assert "svc upload" in told(asked, passage(code, upload=1.0, bucket=1.0))
+
+
+def test_a_name_with_underscores_is_found_by_its_name() -> None:
+    limits = passage("SVC_LIMIT_FILE bounds a file. A file has SVC_LIMIT_TAGS tags.", svc=1.0, limit=1.0, tags=1.0)
+    assert told("What is SVC_LIMIT_TAGS?", limits) == "A file has SVC_LIMIT_TAGS tags. [1]"

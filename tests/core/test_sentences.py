@@ -26,7 +26,7 @@ CASES = [
     ("# Heading\n\n> quoted", ["Heading", "quoted"]),
     ("- one\n* two\n+ three\n1. four\n2) five", ["one", "two", "three", "four", "five"]),
     ("Name | Days\nFull-time | 30\nPart-time | 15", ["Name | Days", "Full-time | 30", "Part-time | 15"]),
-    ("| a | b |\n| c | d |", ["a | b |", "c | d |"]),
+    ("| a | b |\n| c | d |", ["a | b", "c | d"]),
     ("See Dr. Smith, e.g. on Jan. 5. Then go.", ["See Dr. Smith, e.g. on Jan. 5.", "Then go."]),
     ("See No. 4. The answer is no. Go.", ["See No. 4.", "The answer is no.", "Go."]),
     ("J. Smith came. It was 1980. Then 3.5 days.", ["J. Smith came.", "It was 1980.", "Then 3.5 days."]),
