@@ -11,7 +11,7 @@ When a worker wakes:
     delivering  a source became ready or failed; a call ended; a pause ended; one was asked for again
     rebuilding  a rebuild was asked for; an index was found damaged; a pause ended; a lease ran out
     counting    an answer or a search was given
-    embedding   indexing, a rebuild or a new cut completed; another model came; a pause ended; the look-round time
+    embedding   an index has new chunks; another model was installed; a pause ended; the look-round time
 
 State is in the database, never in a loop: a worker that dies is replaced by the next start.
 """

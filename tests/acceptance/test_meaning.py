@@ -9,6 +9,8 @@ import httpx
 import psutil
 import pytest
 
+from svc_daemon.embed import installing
+from svc_daemon.embed.models import ModelFolder
 from tests.acceptance.calls import make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.acceptance.test_rebuilds import operate
@@ -21,8 +23,9 @@ from tests.embed.vector_servers import vector_server
 
 BUCKET = "shelf"
 NOTES = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
+PARTS = 80
 #: More than one batch.
-MANY = "".join(f"# Part {number}\n\nThe umber quay {number} was built of grey stone.\n\n" for number in range(150))
+MANY = "".join(f"# Part {number}\n\nThe umber quay {number} was built of grey stone.\n\n" for number in range(PARTS))
 
 
 def install(installation: Installation, target: object) -> Finished:
@@ -68,7 +71,7 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
         assert wait_ready(installation)["model"] == installed.json["model"]
         other = upload(client, BUCKET, "other.md", NOTES.format(number=1).encode()).json()["id"]
         assert wait_ended(client, other)["ready"]
-        assert wait_embedded(installation) > 150
+        assert wait_embedded(installation) > PARTS
         page = meant(client, same_as("other.md", 1))
         assert (page["data"][0]["source_id"], page["warnings"]) == (other, [])
         status, doctor = installation.svc("daemon", "status"), installation.svc("doctor")
@@ -84,15 +87,16 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
     installation.hold_to_every_promise()
 
 
-def test_a_kill_in_the_middle_costs_a_batch_and_nothing_else(
+def test_a_kill_in_the_middle_costs_a_batch_and_a_stop_no_time(
     make_installation: MakeInstallation, tmp_path: Path
 ) -> None:
     installation = make_installation(**UNLIMITED)
-    assert install(installation, write_model(tmp_path / "tiny")).exit == 0
+    tiny = str(write_model(tmp_path / "tiny"))
+    installing.install(ModelFolder(installation.files.models), tiny, lambda: "2026-01-01T00:00:00.000Z", print)
     installation.start()
     with installation.client() as client:
         make_bucket(client, BUCKET)
-        ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(8)]
+        ids = [upload(client, BUCKET, f"{n}.md", MANY.encode()).json()["id"] for n in range(4)]
         child = wait_until(lambda: model_process(installation), "the model's process", 60)
         assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
         wait_until(lambda: counts(installation)[1] > 0, "the first vectors")
@@ -101,14 +105,19 @@ def test_a_kill_in_the_middle_costs_a_batch_and_nothing_else(
     before = counts(installation)[1]
     installation.start()
     assert counts(installation)[1] >= before
-    assert wait_embedded(installation) == 8 * 150
+    assert wait_embedded(installation) == 4 * PARTS
     child = wait_until(lambda: model_process(installation), "the model's process")
     child.kill()
     with installation.client() as client:
         late = upload(client, BUCKET, "late.md", NOTES.format(number=7).encode()).json()["id"]
         assert wait_ended(client, late)["ready"]
-        assert wait_embedded(installation) == 8 * 150 + 1
+        assert wait_embedded(installation) == 4 * PARTS + 1
         assert meant(client, same_as("late.md", 7))["data"][0]["source_id"] == late
+        for number in range(4):
+            upload(client, BUCKET, f"more {number}.md", MANY.encode()).raise_for_status()
+        begin_s = time.monotonic()
+        assert installation.stop() == 0
+        assert time.monotonic() - begin_s < 10
     installation.hold_to_every_promise()
 
 
@@ -173,17 +182,3 @@ def shelved(tmp_path_factory: pytest.TempPathFactory) -> Any:
     wait_embedded(installation)
     yield installation
     installation.clear()
-
-
-def test_time_is_not_lost_at_the_stop(make_installation: MakeInstallation, tmp_path: Path) -> None:
-    installation = make_installation(**UNLIMITED)
-    assert install(installation, write_model(tmp_path / "tiny")).exit == 0
-    installation.start()
-    with installation.client() as client:
-        make_bucket(client, BUCKET)
-        for number in range(6):
-            upload(client, BUCKET, f"{number}.md", MANY.encode()).raise_for_status()
-    wait_ready(installation)
-    begin_s = time.monotonic()
-    assert installation.stop() == 0
-    assert time.monotonic() - begin_s < 10

@@ -258,6 +258,7 @@ def test_a_folder_that_has_the_name_of_the_usual_package_is_not_taken_for_it(
 ) -> None:
     write_model(tmp_path / "tiny-model")
     monkeypatch.chdir(tmp_path)
+    hide(monkeypatch, "pip")
     with pytest.raises(DownloadFailed):
         put(folder, None)
 
