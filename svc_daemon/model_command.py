@@ -102,6 +102,8 @@ def _told(as_json: bool) -> Iterator[None]:
     except ModelProblem as problem:
         exit_code = _EXITS.get(problem.code, EXIT_REFUSED)
         refuse(problem.code, problem.message, exit_code, as_json, hint=problem.hint, retryable=problem.retryable)
+    except OSError as error:
+        refuse("svc_model_refused", f"{error.filename}: {error.strerror}.", EXIT_REFUSED, as_json)
 
 
 def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:

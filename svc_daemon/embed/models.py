@@ -149,8 +149,11 @@ class ModelFolder:
         return model
 
     def remove(self) -> None:
-        """Remove the model that counts, if there is one, and whatever an install has left."""
-        with self.installing():
+        """Remove the model that counts, if there is one, and whatever an install has left.
+
+        Raises InstallRunning and OSError.
+        """
+        with self._locked():
             (self.root / _RECORD).unlink(missing_ok=True)
             sync_folder(self.root)
             self._remove_leftovers()
