@@ -18,8 +18,8 @@ from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
 from svc_daemon.provider.embedded.signs import SignsCache
 
-#: The best of each order that are fused.
-CANDIDATES = 100
+#: The best of each order that are fused. A hundred take a third longer and gain at most 0.002 of nDCG@10.
+CANDIDATES = 50
 
 
 def search(
