@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from svc_cli.console import Console
 from svc_cli.credentials import Credential, Destination, find_key, origin_of
@@ -92,10 +93,14 @@ def _remote(base_url: str, secret: bytes | None) -> Health:
     if isinstance(seen, Health):
         return seen
     if isinstance(seen, Foreign):
+        # OpenAI's clients want it there.
+        has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise Unreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",
             code="svc_port_taken",
-            hint="`svc config list --explain` shows where the address comes from.",
+            hint="leave out the /v1 at the end of the address: svc adds it."
+            if has_version
+            else "`svc config list --explain` shows where the address comes from.",
             details={"address": origin},
         )
     raise Unreachable(

@@ -16,7 +16,8 @@ def agent_of(model: str) -> str:
     spelling, separator, agent_id = model.partition(":")
     if spelling not in SPELLINGS or (separator and not agent_id):
         raise NotFound(
-            ErrorCode.MODEL_NOT_FOUND, f"{model!r} is not an agent's id; {SPELLINGS[0]!r} is the default one."
+            ErrorCode.MODEL_NOT_FOUND,
+            f"{model!r} is no agent's model id: that is {SPELLINGS[0]!r}, or '{SPELLINGS[0]}:' and an agent's id.",
         )
     return agent_id or DEFAULT_AGENT
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from svc_daemon.wire.requests import RequestBody
 
@@ -10,6 +10,8 @@ from svc_daemon.wire.requests import RequestBody
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]
+#: The fields of a policy that null takes away.
+_NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
@@ -22,8 +24,17 @@ class PolicyFields(RequestBody):
     source_ids: Named | None = None
     #: OpenAI's grammar, as in a search; an empty object takes them away.
     filters: dict[str, Any] | None = None
+    #: Null takes it away, as the next one.
     top_k: Annotated[int, Field(ge=1)] | None = None
     score_threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, fields: Any) -> Any:
+        """Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
+        if not isinstance(fields, dict):
+            return fields
+        return {name: value for name, value in fields.items() if value is not None or name in _NUMBERS}
 
 
 class AgentFields(RequestBody):

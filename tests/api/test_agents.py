@@ -166,6 +166,8 @@ def test_an_update_changes_what_it_names_and_nothing_else(shared: Daemon) -> Non
     changed = body_of(change(shared, "partial", role="b", policy={"score_threshold": 0.4}))
     assert (changed["role"], changed["name"]) == ("b", "partial")
     assert changed["policy"] == {**made["policy"], "score_threshold": 0.4}
+    taken_away = body_of(change(shared, "partial", role=None, policy={"score_threshold": None, "filters": None}))
+    assert (taken_away["role"], taken_away["policy"]) == ("b", made["policy"])
     assert changed["updated_at"] > changed["created_at"] == made["created_at"]
     assert body_of(change(shared, "partial", bound_surface="widget"))["bound_surface"] == "widget"
     cleared = body_of(change(shared, "partial", bound_surface="", policy=None))

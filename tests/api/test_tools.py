@@ -246,3 +246,9 @@ def test_an_unknown_agent_is_told_with_the_services_own_error(tools: Caller) -> 
     for tool in ({"tool": "svc-ask", "question": "why"}, {"tool": "svc-search", "query": "why"}):
         assert tools.refuse(**tool, agent="svc-agent:nobody")["code"] == "agent_not_found"
         assert tools.refuse(**tool, agent="gpt-4")["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_an_empty_question_is_told_by_the_tool_s_own_name_of_it(tools: Caller, question: str) -> None:
+    (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]
+    assert error == {"path": "question", "message": "The question is empty."}

@@ -139,6 +139,11 @@ def test_an_address_that_is_not_svc_is_named(svc: RunSvc, odd: OddServer, monkey
     assert odd.keys_seen() == set()
 
 
+def test_an_address_as_openai_s_clients_take_it_is_told_what_to_leave_out(svc: RunSvc, odd: OddServer) -> None:
+    finished = svc("bucket", "ls", "--base-url", f"{odd.url}/v1/", "--json")
+    assert finished.json["error"]["hint"] == "leave out the /v1 at the end of the address: svc adds it."
+
+
 @pytest.mark.parametrize("api", ["2-3", "0-0", "", "new"])
 def test_without_a_common_api_version_nothing_is_sent(
     svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch, api: str

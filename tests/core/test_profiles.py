@@ -21,6 +21,7 @@ TEAM = Policy(scope="team")
         (FULL, {"top_k": 9}, Policy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=9, score_threshold=0.5)),
         (FULL, {"filters": {}}, Policy(bucket_ids=("bkt_a",), top_k=3, score_threshold=0.5)),
         (FULL, {"score_threshold": 0.0}, Policy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=3, score_threshold=0.0)),
+        (FULL, {"top_k": None, "score_threshold": None}, Policy(bucket_ids=("bkt_a",), filters=FILTERS)),
         (EVERYTHING, {"bucket_ids": ["bkt_b"]}, Policy(bucket_ids=("bkt_b",))),
         (EVERYTHING, {"bucket_ids": []}, Policy()),
         (EVERYTHING, {"scope": "buckets"}, EVERYTHING),

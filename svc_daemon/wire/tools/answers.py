@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from svc_daemon.wire.tools.arguments import Arguments, Result
 from svc_daemon.wire.tools.searches import Place, place_of
@@ -24,6 +24,14 @@ class Ask(Arguments):
         description="The model id of the agent that answers out of its buckets, such as svc-agent:support.",
     )
     buckets: list[str] = Field(default_factory=list, description="Only out of these buckets, by slug or id.")
+
+    @field_validator("question")
+    @classmethod
+    def _said(cls, question: str) -> str:
+        """The API would tell it of its own field, which the tool's caller doesn't know."""
+        if not question.strip():
+            raise ValueError("The question is empty.")
+        return question
 
     def body(self) -> dict[str, Any]:
         """The body of `POST /v1/responses`."""
