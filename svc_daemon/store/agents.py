@@ -8,16 +8,16 @@ from svc_daemon.core.model_ids import DEFAULT_AGENT
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
+_INSERT = (
+    "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"
+    " VALUES (:team_id, :id, :name, :role, :instructions, :policy, :bound_surface, :created_at, :updated_at)"
+    " ON CONFLICT (team_id, id)"
+)
+
 
 def create_agent(connection: Connection, agent: Agent) -> bool:
     """True when it was made; False when the team has an agent of this id."""
-    cursor = connection.execute(
-        "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"
-        " VALUES (:team_id, :id, :name, :role, :instructions, :policy, :bound_surface, :created_at, :updated_at)"
-        " ON CONFLICT (team_id, id) DO NOTHING",
-        _values(agent),
-    )
-    return cursor.rowcount == 1
+    return connection.execute(f"{_INSERT} DO NOTHING", _values(agent)).rowcount == 1
 
 
 def find_agent(connection: Connection, team_id: str, agent_id: str) -> Agent | None:
@@ -57,9 +57,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 def put_agent(connection: Connection, agent: Agent) -> None:
     """Write all that a change may move, of a default agent that was taken away too. A broken policy stays as it is."""
     connection.execute(
-        "INSERT INTO agents (team_id, id, name, role, instructions, policy, bound_surface, created_at, updated_at)"
-        " VALUES (:team_id, :id, :name, :role, :instructions, :policy, :bound_surface, :created_at, :updated_at)"
-        " ON CONFLICT (team_id, id) DO UPDATE SET name = excluded.name, role = excluded.role,"
+        f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
         " instructions = excluded.instructions, bound_surface = excluded.bound_surface,"
         " updated_at = excluded.updated_at, policy = CASE WHEN :is_broken THEN agents.policy ELSE excluded.policy END",
         {**_values(agent), "is_broken": agent.policy_fault is not None},

@@ -1,12 +1,10 @@
 """The commands of docs/ci.md, as a build runs them."""
 
-import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 from tests.acceptance.installations import ROOT, Installation
+from tests.acceptance.recipes import run_recipe
 from tests.acceptance.sync_folders import forget, titles, write
 
 COMMANDS = re.findall(
@@ -18,17 +16,7 @@ def build(installation: Installation, number: int) -> "subprocess.CompletedProce
     """Run one of the blocks on a machine that has never been there before."""
     if (installation.root / "state").exists():
         forget(installation)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{installation.environ['PATH']}"
-    return subprocess.run(
-        ["sh", "-c", COMMANDS[number]],
-        env={**installation.environ, "PATH": path, "CI": "1"},
-        cwd=installation.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_recipe(installation, COMMANDS[number])
 
 
 def test_a_build_fails_when_a_document_is_not_ready_and_says_which(installation: Installation) -> None:

@@ -1,13 +1,10 @@
 """The page docs/eval.md, as a reader follows it: a folder, what it must answer, and a build that fails otherwise."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.acceptance.installations import ROOT, Installation
+from tests.acceptance.recipes import run_recipe
 from tests.acceptance.sync_folders import write
 from tests.rules.transcripts import shown_commands
 
@@ -26,32 +23,17 @@ It opens at seven.
 PRICING = "# Prices\n\nThe plan costs five crowns a month, to be paid on the first day.\n"
 
 
-def build(installation: Installation) -> "subprocess.CompletedProcess[str]":
-    """Run the page's recipe."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{installation.environ['PATH']}"
-    return subprocess.run(
-        ["sh", "-c", RECIPE],
-        env={**installation.environ, "PATH": path, "CI": "1"},
-        cwd=installation.root,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 def test_a_build_fails_when_an_expectation_is_broken(installation: Installation) -> None:
     docs, golden = installation.root / "docs", installation.root / "golden.yaml"
     write(docs, "handbook.md", HANDBOOK)
     write(docs, "pricing.md", PRICING)
     golden.write_text(EXPECTATIONS)
-    passed = build(installation)
+    passed = run_recipe(installation, RECIPE)
     assert passed.returncode == 0, passed.stderr
     shown = next(command for command in shown_commands(PAGE) if command.output)
     assert shown.promises(installation.svc(*shown.line.split()[1:]).stdout)
     golden.write_text(EXPECTATIONS.replace("30 days", "31 days"))
-    broken = build(installation)
+    broken = run_recipe(installation, RECIPE)
     assert broken.returncode == 3
     assert 'handbook.md > Vacation: "31 days": the text is in none of its passages' in broken.stdout
     (report,) = ElementTree.parse(installation.root / "eval.xml").getroot()
