@@ -7,7 +7,7 @@ Sentences of one passage keep their order.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.passages import Citation, Passage, quote_of
@@ -32,6 +32,8 @@ HINT = 0.2
 RANK = 0.1
 #: What a word of the question counts beside one that an earlier question lent it.
 OWN = 2.0
+#: Letters that a word has in common with its stem at least, where it has as many.
+BEGINNING = 3
 #: Fewer words say nothing by themselves: `Yes.`
 FEWEST_WORDS = 3
 
@@ -75,21 +77,28 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
 def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[Sentence]:
     weights, asked = _weights(question, searched, passages), stems_of(question)
     names = {word for word in words_of(question) if "_" in word}
+    beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
     wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
     for place, passage in enumerate(passages):
         above, fences = stems_of(passage.context), fences_of(passage.text)
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
-            # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
-            named = " ".join(names.intersection(words_of(text))).replace("_", " ")
-            own = stems_of(f"{text} {named}")
+            own = frozenset(_own_stems(text, names, beginnings))
             hints = (wants_number and any(map(str.isdigit, text))) - (
                 len(words) < FEWEST_WORDS or text.endswith(("?", ":"))
             )
             cost = cost_of(passage.text, span, fences)
             worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages) - cost
             yield Sentence(place, span, " ".join(words), own & asked, worth, is_prose=not cost)
+
+
+def _own_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> Iterator[str]:
+    """The stems that may be the question's; those of words that begin otherwise need not be known."""
+    words = words_of(text)
+    # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+    named = [part for name in names if name in words for part in name.split("_")]
+    return (stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings)
 
 
 def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:
