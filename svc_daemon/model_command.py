@@ -43,7 +43,7 @@ _EXITS = {
 def install_model(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="[FOLDER|FILE]", help="Where the model is; the usual small one is downloaded."),
+        typer.Argument(metavar="FOLDER|FILE", help="Where the model is; the usual small one is downloaded."),
     ] = None,
     as_json: Json = False,
 ) -> None:
