@@ -16,7 +16,10 @@ _SCRIPTS = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"  # Han
     "\uac00-\ud7a3"  # Hangul
 )
-_WORD = re.compile(rf"\w*[{_SCRIPTS}]\w*")
+_CHARACTER = re.compile(rf"[{_SCRIPTS}]")
+# Every word, and then a look into it: one expression for words with such a character would try each place of a long
+# word without one against all that follows.
+_WORD = re.compile(r"\w+")
 _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
@@ -27,9 +30,11 @@ def cut_unspaced(text: str) -> list[str]:
     """
     if text.isascii():
         return []
-    # A kana and its mark may be two characters or one.
+    # A kana and its mark may be two characters or one, and a syllable of Hangul up to three.
     folded = unicodedata.normalize("NFC", text)
-    return [piece for word in _WORD.findall(folded) for piece in _pieces(word)]
+    if not _CHARACTER.search(folded):
+        return []
+    return [piece for word in _WORD.findall(folded) if _CHARACTER.search(word) for piece in _pieces(word)]
 
 
 def _pieces(word: str) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """How scripts without spaces between their words are cut."""
 
+import time
+
 import pytest
 
 from svc_daemon.core.unspaced import cut_unspaced
@@ -21,6 +23,8 @@ CUTS: list[tuple[str, list[str]]] = [
     ("第3条", ["第", "3", "条"]),
     # A kana and its mark as two characters.
     ("か\u3099く", ["がく"]),
+    # A syllable as its three letters.
+    ("\u1112\u1162\u110c\u1175", ["해지"]),
     # Full-width letters are no part of these scripts.
     ("\uff21\uff22", []),
 ]
@@ -29,3 +33,10 @@ CUTS: list[tuple[str, list[str]]] = [
 @pytest.mark.parametrize(("text", "pieces"), CUTS)
 def test_a_run_becomes_its_pairs(text: str, pieces: list[str]) -> None:
     assert cut_unspaced(text) == pieces
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000 + "é", "x" * 200_000 + " 犬"])
+def test_a_long_word_of_other_letters_costs_no_more_than_its_length(text: str) -> None:
+    began_s = time.process_time()
+    assert cut_unspaced(text) in ([], ["犬"])
+    assert time.process_time() - began_s < 2
