@@ -21,6 +21,8 @@ WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets
 MOST_OF_IDF = 2.2
 #: The common words must have so many times the chunks of the rare ones, and so many at all, or little would be saved.
 SHARE = 4
+#: The page's last chunk mostly scores a little more than the idf of the rarest word: so much of that word's bound.
+LIKELY = 0.6
 LEAST_SAVED = 1000
 
 
@@ -58,7 +60,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
     """How many words, of which the rarest come first, may be enough to look for; 0 where that would not pay."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
-        is_likely = few >= limit and sum(bounds[rare:]) <= sum(bounds[:rare])
+        is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]
         if is_likely and many >= max(LEAST_SAVED, SHARE * few):
             return rare
     return 0
