@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from svc_daemon.wire.requests import RequestBody
 
@@ -15,8 +15,21 @@ _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
+def _misplaced(_: Any) -> None:
+    raise ValueError("is no field of an agent; what it searches stands in its `policy`.")
+
+
+#: What would narrow the agent if it stood in the policy: passed over, it would leave it with every bucket.
+Misplaced = Annotated[None, BeforeValidator(_misplaced, json_schema_input_type=None)]
+
+
 class PolicyFields(RequestBody):
-    """What an agent is to retrieve; what is not sent stays. Lists of buckets or of sources choose the scope, too."""
+    """What an agent is to retrieve; what is not sent stays. Lists of buckets or of sources choose the scope, too.
+
+    Other fields are refused: one that is misspelled and passed over would retrieve more than was meant.
+    """
+
+    model_config = ConfigDict(extra="forbid")
 
     scope: Literal["buckets", "sources", "team"] | None = None
     #: By id or slug, ids are kept; `*` is every active bucket.
@@ -31,9 +44,11 @@ class PolicyFields(RequestBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
+        """Names what is unknown. Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
         if not isinstance(fields, dict):
             return fields
+        if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
+            raise ValueError(f"has no field {unknown[0]!r}; it has {', '.join(cls.model_fields)}.")
         return {name: value for name, value in fields.items() if value is not None or name in _NUMBERS}
 
 
@@ -46,6 +61,12 @@ class AgentFields(RequestBody):
     policy: PolicyFields | None = None
     #: Where people meet it, such as `widget`; an empty text takes it away.
     bound_surface: Annotated[str, Field(max_length=200)] | None = None
+    scope: Misplaced = None
+    buckets: Misplaced = None
+    bucket_ids: Misplaced = None
+    source_ids: Misplaced = None
+    filters: Misplaced = None
+    score_threshold: Misplaced = None
 
 
 class AgentCreate(AgentFields):

@@ -195,6 +195,13 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": {"top_k": 1.5}}, ["policy.top_k"]),
     ({"policy": {"score_threshold": 1.01}}, ["policy.score_threshold"]),
     ({"policy": {"filters": []}}, ["policy.filters"]),
+    ({"policy": {"buckets": ["inbox"]}}, ["policy"]),
+    ({"policy": {"bucketIds": ["inbox"], "top_k": 3}}, ["policy"]),
+    ({"bucket_ids": ["inbox"], "buckets": ["inbox"]}, ["buckets", "bucket_ids"]),
+    (
+        {"scope": "team", "source_ids": [], "filters": {}, "score_threshold": 1},
+        ["scope", "source_ids", "filters", "score_threshold"],
+    ),
     ({"policy": {"filters": {"type": "like", "key": "a", "value": 1}}}, ["policy.filters.type"]),
     ({"name": " ", "policy": {"bucket_ids": ["nowhere"]}}, ["name", "policy.bucket_ids.0"]),
 ]
