@@ -168,7 +168,7 @@ HINTS: dict[str, str] = {
     "bucket_slug_exists": "`svc bucket ls --all` shows it; choose another slug, or restore an archived bucket.",
     "key_not_found": "`svc key ls` shows the keys that this one may end.",
     "source_not_found": "`svc source ls -b BUCKET` shows the sources of a bucket.",
-    "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is on its way; `svc upload` fills an empty bucket.",
+    "bucket_store_indexing_pending": "`svc status -b BUCKET` shows what is on its way; `svc upload` sends more.",
     "delete_blocked": "`--force` deletes it all the same.",
     "force_required": "`--force` deletes the bucket and the sources that have no other bucket.",
     "file_too_large": "split the file, or leave out what needs no search.",

@@ -76,10 +76,6 @@ class Gate:
         """Turn everybody away, now and later."""
         self._stopped.set()
 
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped.is_set()
-
     def _take(self) -> float:
         """Take a turn and return 0, or return the seconds until there may be one."""
         with self._lock:

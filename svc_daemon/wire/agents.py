@@ -44,7 +44,7 @@ class PolicyFields(RequestBody):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Names what is unknown. Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
+        """Null is what is not sent, as everywhere, but for the numbers: no other value could take one away."""
         if not isinstance(fields, dict):
             return fields
         if unknown := sorted(map(str, fields.keys() - cls.model_fields.keys())):
