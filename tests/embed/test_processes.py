@@ -4,7 +4,6 @@ import math
 import os
 import signal
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -266,19 +265,6 @@ def test_one_that_is_loading_can_be_closed(open_embedder: Open, children: Childr
         # It may just have been ready.
         assert starting.exception(30) is None or isinstance(starting.exception(), EmbedFailed)
     assert children() == []
-
-
-def test_without_a_daemon_it_ends(tiny_folder: ModelFolder, tmp_path: Path) -> None:
-    code = (
-        "import sys, os, time; from pathlib import Path; from svc_daemon.embed.models import ModelFolder;"
-        "from svc_daemon.embed.processes import LocalEmbedder; f = ModelFolder(Path(sys.argv[1]));"
-        "e = LocalEmbedder(f, f.get(), words=Path(sys.argv[2])); e.start(); print(e.pid, flush=True); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", code, str(tiny_folder.root), str(tmp_path / "words")]
-    with psutil.Popen(command, stdout=-1, text=True) as daemon:
-        child = psutil.Process(int(daemon.stdout.readline()))
-        daemon.kill()
-    wait_until(lambda: has_ended(child), "the end of the model's process")
 
 
 def test_a_model_that_can_not_be_loaded_says_why(

@@ -56,6 +56,9 @@ class VectorServer(ThreadingHTTPServer):
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/v1"
 
+    def handle_error(self, *_: object) -> None:
+        """Who asked went away, as it may."""
+
     def vector(self, text: str) -> list[float]:
         """Of any length but 1."""
         digest = hashlib.sha512(f"{self.model} {text}".encode()).digest()
