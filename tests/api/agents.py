@@ -1,0 +1,38 @@
+"""Agents over the API, as tests make, change and look at them."""
+
+from typing import Any
+
+import httpx
+
+from svc_daemon.core import api_keys
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon
+
+FILTERS = {"type": "eq", "key": "lang", "value": "en"}
+OUT_OF_REACH = {"required_capability": api_keys.AGENT_MANAGE}
+
+
+def make(daemon: Daemon, agent_id: str | None, repeat_key: str | None = None, **options: Any) -> httpx.Response:
+    key, fields = options.pop("key", None), options
+    body = fields if agent_id is None else {"agent_id": agent_id, **fields}
+    headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
+    return daemon.ask("POST", "/v1/agents", key=key, headers=headers, json=body)
+
+
+def change(daemon: Daemon, agent_id: str, key: str | None = None, **fields: Any) -> httpx.Response:
+    return daemon.ask("PUT", f"/v1/agents/{agent_id}", key=key, json=fields)
+
+
+def show(daemon: Daemon, agent_id: str) -> dict[str, Any]:
+    return body_of(daemon.ask("GET", f"/v1/agents/{agent_id}"))
+
+
+def listed(daemon: Daemon, key: str | None = None, **query: str) -> list[str]:
+    return [agent["id"] for agent in body_of(daemon.ask("GET", "/v1/agents", key=key, params=query))["agents"]]
+
+
+def faults(answer: httpx.Response) -> list[str]:
+    """The paths that an `invalid_agent_profile` is about."""
+    errors = details_of(answer, "invalid_agent_profile")["errors"]
+    assert all(error["message"] for error in errors)
+    return [error["path"] for error in errors]
