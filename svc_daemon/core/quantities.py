@@ -6,6 +6,7 @@
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -106,7 +107,8 @@ def _number(tokens: list[str], start: int) -> tuple[Fraction | None, int]:
     while place < len(tokens):
         token = tokens[place]
         if token[0].isdecimal() and last is None:
-            last = Fraction(token.replace(",", ""))
+            # Python takes no more than 4300 digits for an int; a decimal has any number of them.
+            last = Fraction(Decimal(token.replace(",", "")))
         elif token in _WORTH and _joins(last, _WORTH[token]):
             last = (last or 0) + _WORTH[token]
         elif token in _TIMES and last is not None:

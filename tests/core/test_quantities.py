@@ -28,6 +28,9 @@ CASES: list[tuple[str, list[tuple[int | Fraction, str | None]]]] = [
     ("five, six", [(5, None), (6, None)]),
     ("the 3rd, the third", [(3, None)] * 2),
     ("one of them, no one, a second person, someone", []),
+    # More digits than Python reads as an int.
+    ("9" * 5000, [(10**5000 - 1, None)]),
+    ("1" + ",000" * 2000, [(10**6000, None)]),
     ("", []),
 ]
 
