@@ -8,6 +8,8 @@ from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
 #: An event is a few words; a longer line is no event of a chat.
 LINE_BYTES = 256 * 1024
+#: No answer takes more tokens; a number without an end could not be told on.
+MOST_TOKENS = 10**12
 #: What a server says where the answer stops before its end; anything else is an end.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
@@ -79,7 +81,7 @@ def _usage(event: dict[str, Any]) -> Usage | None:
     if not isinstance(told, dict):
         return None
     counts = told.get("prompt_tokens"), told.get("completion_tokens")
-    taken, given = (count if isinstance(count, int) and count >= 0 else 0 for count in counts)
+    taken, given = (count if isinstance(count, int) and 0 <= count <= MOST_TOKENS else 0 for count in counts)
     return Usage(taken, given)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,12 @@ def test_an_answer_comes_piece_by_piece_with_its_end() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3}
     with chatting(streaming(saying("Be", "cause", usage=usage))) as server:
         assert ask(server) == ["Be", "cause", Ending(usage=Usage(12, 3))]
+
+
+@pytest.mark.parametrize("count", [-1, 10**4000, 1.5, "12", None])
+def test_a_count_of_tokens_that_can_be_none_counts_as_nothing(count: Any) -> None:
+    with chatting(streaming(saying("x", usage={"prompt_tokens": count, "completion_tokens": 3}))) as server:
+        assert ask(server) == ["x", Ending(usage=Usage(0, 3))]
 
 
 def test_the_request_is_what_such_servers_take() -> None:
