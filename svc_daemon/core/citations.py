@@ -23,6 +23,8 @@ from svc_daemon.core.stems import stems_of, words_of
 FEWEST_QUOTED_WORDS = 3
 #: A longer run of digits and commas in brackets is no mark.
 LONGEST_MARK = 40
+#: Marks of one answer. A model that loops writes thousands, and each is told with its quote, in a stream many times.
+MOST_MARKS = 500
 #: How much of the text before a mark is its sentence at most.
 LONGEST_SENTENCE = 1000
 
@@ -130,7 +132,7 @@ class WrittenAnswer:
         for passage in (number - 1 for number in numbers):
             span = self._quoted(passage) if self._is_new(passage) else None
             self._beside.add(passage)
-            if span is None:
+            if span is None or len(self.citations) >= MOST_MARKS:
                 self._has_dropped = True
                 continue
             own = self._numbers.setdefault((passage, span), len(self._numbers) + 1)

@@ -6,6 +6,7 @@ closed`. The words are English; in a text of another language none of them is fo
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -106,18 +107,29 @@ def contradicts(claim: Clause, others: Sequence[Clause]) -> bool:
 
 
 def _parts(text: str) -> Iterator[str]:
-    start = 0
-    for match in _BREAK.finditer(text):
-        if _says_something(text[start : match.start()]) and _says_something(text[match.end() :]):
-            yield text[start : match.start()]
-            start = match.start()
+    """The text cut where enough stands on both sides; each character is looked at a few times at most."""
+    breaks = list(_BREAK.finditer(text))
+    # The further back a break, the more stands behind it.
+    enough = bisect_left(breaks, True, key=lambda each: not _says_something(*_heard(text[each.end() :])))
+    start = looked = 0
+    stems, is_denied = frozenset[str](), False
+    for each in breaks[:enough]:
+        more, denied = _heard(text[looked : each.start()])
+        stems, is_denied, looked = stems | more, is_denied or denied, each.start()
+        if _says_something(stems, is_denied):
+            yield text[start : each.start()]
+            start, stems, is_denied = each.start(), frozenset(), False
     yield text[start:]
 
 
-def _says_something(text: str) -> bool:
-    """Whether the text is a clause: `cats are not` is one, a word of a list is none."""
-    stems = stems_of(text)
-    return len(stems) >= _FEWEST_WORDS or (bool(stems) and not _NOT.isdisjoint(_WORD.findall(text)))
+def _heard(text: str) -> tuple[frozenset[str], bool]:
+    """The stems of a text, and whether it has a `not`."""
+    return stems_of(text), not _NOT.isdisjoint(_WORD.findall(text))
+
+
+def _says_something(stems: frozenset[str], is_denied: bool) -> bool:
+    """Whether that is a clause: `cats are not` is one, a word of a list is none."""
+    return len(stems) >= _FEWEST_WORDS or (bool(stems) and is_denied)
 
 
 def _clause(text: str) -> Clause:
