@@ -1,7 +1,7 @@
 """Upload sessions and batches as a client makes them, for tests of any layer above the store."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -76,6 +76,17 @@ def state_of(daemon: Daemon, session: dict[str, Any]) -> tuple[str, int]:
 
 def finalize(daemon: Daemon, session: dict[str, Any], **options: Any) -> httpx.Response:
     return daemon.ask("POST", f"{session_path(session)}/finalize", **options)
+
+
+def wait_swept(daemon: Daemon, condition: Callable[[], bool], what: str) -> None:
+    """Return when the condition holds; the clocks run ahead, so that nobody waits for the sweeper's round."""
+
+    def is_swept() -> bool:
+        daemon.advance(20)
+        return condition()
+
+    daemon.start("sweeping")
+    daemon.wait(is_swept, what)
 
 
 def stored_bytes(daemon: Daemon, source_id: str) -> bytes:

@@ -18,6 +18,7 @@ from tests.api.sessions import (
     put,
     put_part,
     stored_bytes,
+    wait_swept,
 )
 
 A, B, C = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n"), ("c", b"The tall crane.\n")
@@ -234,9 +235,7 @@ def test_an_expired_batch_ends(daemon: Daemon) -> None:
         assert (told["status"], status["status"], status["terminal"]) == ("expired", "expired", True)
         assert {item["error"]["code"] for item in status["items"]} == {"session_expired"}
         assert status["counters"]["failed"] == 3
-        daemon.start("sweeping")
-        daemon.advance(20)
-        daemon.wait(lambda: daemon.count("uploads WHERE status = 'expired'") == 3, "the sessions are swept")
+        wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 3, "the sessions are swept")
 
 
 def test_what_is_missing_can_be_given_up(working: Daemon) -> None:

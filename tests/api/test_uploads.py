@@ -24,6 +24,7 @@ from tests.api.sessions import (
     sha256_of,
     state_of,
     stored_bytes,
+    wait_swept,
 )
 
 SIZE = len(NOTES)
@@ -153,9 +154,7 @@ def test_an_expired_session_says_so_and_its_bytes_go(daemon: Daemon) -> None:
     daemon.advance(3700)
     details_of(finalize(daemon, session), "session_expired")
     assert state_of(daemon, session)[0] == "expired"
-    daemon.start("sweeping")
-    daemon.advance(20)
-    daemon.wait(lambda: parts(daemon) == set(), "the expired bytes are gone")
+    wait_swept(daemon, lambda: parts(daemon) == set(), "the expired bytes are gone")
     details_of(finalize(daemon, session), "session_expired")
     details_of(put(daemon, session, NOTES), "session_expired")
 
@@ -314,9 +313,8 @@ def test_a_replay_of_an_expired_session_gives_it_a_new_life(daemon: Daemon) -> N
 
 def test_a_replay_after_the_bytes_were_swept_begins_anew(daemon: Daemon) -> None:
     open_session(daemon, repeat_key="k")
-    daemon.start("sweeping")
     daemon.advance(3700)
-    daemon.wait(lambda: daemon.count("uploads WHERE status = 'expired'") == 1, "the session is swept")
+    wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 1, "the session is swept")
     again = body_of(ask_session(daemon, repeat_key="k"))
     assert again["status"] == "pending"
     body_of(put(daemon, again, NOTES))
