@@ -171,7 +171,8 @@ async def _say_nothing(ask: Ask) -> Writing:
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
-    quoted = quote_best(ask.question, query, passages)
+    # Of fifty passages, each as long as a bucket may cut them, this takes a fifth of a second.
+    quoted = await asyncio.to_thread(quote_best, ask.question, query, passages)
     for piece in quoted:
         yield piece.text
         yield piece.citation
