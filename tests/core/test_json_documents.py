@@ -1,10 +1,11 @@
 """Which bytes are JSON to this service."""
 
+import time
 from typing import Any
 
 import pytest
 
-from svc_daemon.core.json_documents import MAX_DEPTH, find_key, parse_object
+from svc_daemon.core.json_documents import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
@@ -28,6 +29,8 @@ TAKEN: list[tuple[bytes, dict[str, Any]]] = [
     (b'{"a": "\\\\u0000"}', {"a": "\\u0000"}),
     (b'{"a": {"x": 1}, "b": {"x": 1}}', {"a": {"x": 1}, "b": {"x": 1}}),
     (b'{"a": "' + b"[" * 100 + b'"}', {"a": "[" * 100}),
+    (b'{"a": "' + b"," * MAX_ENTRIES + b'"}', {"a": "," * MAX_ENTRIES}),
+    (f'{{"a": [{", ".join("1" * (MAX_ENTRIES - 1))}]}}'.encode(), {"a": [1] * (MAX_ENTRIES - 1)}),
 ]
 
 REFUSED = {
@@ -61,6 +64,8 @@ REFUSED = {
     "one level too deep, of lists": nested_lists(MAX_DEPTH + 1),
     "one level too deep, of objects": nested_objects(MAX_DEPTH + 1),
     "100,000 levels": b"[" * 100_000,
+    "one entry too many": f'{{"a": [{", ".join("1" * MAX_ENTRIES)}]}}'.encode(),
+    "one entry too many, in all": f'{{"a": [{", ".join(["[0]"] * (MAX_ENTRIES // 2))}]}}'.encode(),
 }
 
 KEYS = [
@@ -101,3 +106,11 @@ def test_a_document_that_is_no_object_is_an_invalid_request(data: bytes) -> None
 @pytest.mark.parametrize(("document", "path"), KEYS)
 def test_a_key_is_found_outside_of_what_is_skipped(document: dict[str, Any], path: str | None) -> None:
     assert find_key(document, "team_id", skipping=("metadata",)) == path
+
+
+def test_a_key_that_stands_twice_is_found_in_time_that_grows_with_the_body() -> None:
+    keys = ", ".join(f'"key {number}": 1' for number in range(MAX_ENTRIES - 10))
+    began_s = time.process_time()
+    with pytest.raises(ServiceError, match="'z' stands twice"):
+        parse_object(f'{{{keys}, "z": 1, "z": 2}}'.encode())
+    assert time.process_time() - began_s < 1
