@@ -9,7 +9,7 @@ from svc_daemon.store.sources import Source, find_source
 
 def put(context: Context, source: Source, extraction: Extraction) -> None:
     """Give the document to the index, under the title that the source has by then. Raises ProviderError."""
-    _check_room(context)
+    check_room(context)
     document = IndexDocument(
         source_id=source.id,
         generation=source.generation,
@@ -31,8 +31,8 @@ def undo(context: Context, source: Source) -> None:
         context.provider.delete_document(source.team_id, source.id)
 
 
-def _check_room(context: Context) -> None:
-    """An index grows several times as much as the bytes it is made of; a disk that it fills takes no delete."""
+def check_room(context: Context) -> None:
+    """Raises ProviderFailed where an index must not grow now: a disk that it fills takes no delete."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise ProviderFailed("The disk is nearly full; make room and retry.", retryable=True)
 

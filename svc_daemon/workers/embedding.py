@@ -20,6 +20,7 @@ from svc_daemon.operations.embedding import EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.teams import list_team_ids
+from svc_daemon.workers import documents
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,8 @@ class EmbeddingWorker:
         listed = await asyncio.to_thread(provider.list_unembedded, team_id, model, self._batch + len(self._refused))
         chunks = [chunk for chunk in listed if chunk.chunk_id not in self._refused][: self._batch]
         await self._context.gates.let_uploads_go_first()
+        if chunks:
+            await asyncio.to_thread(documents.check_room, self._context)
         vectors = await self._embed(embedder, chunks)
         if vectors:
             await asyncio.to_thread(provider.put_vectors, team_id, model, vectors)

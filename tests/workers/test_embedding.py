@@ -9,11 +9,13 @@ import pytest
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.settings import Limits
 from svc_daemon.workers import embedding
 from svc_daemon.workers.embedding import BATCH, PLAIN
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import begin, index_file, wait_rebuilt
 from tests.workers.shelves import Shelf, ShelfModel, start_embedding
@@ -280,6 +282,20 @@ def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplo
     wait_embedded(working)
     assert caplog.text.count("can't be stored") == 3
     wait_state(working, "ready")
+
+
+def test_vectors_leave_the_reserve_of_the_disk_to_deletes(
+    make_daemon: MakeDaemon, shelf: Shelf, model: ShelfModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = make_daemon()
+    daemon.start("indexing", "syncing")
+    daemon.make_bucket()
+    daemon.add_ready(HARBOUR)
+    daemon.close()
+    full = make_daemon(limits=Limits(creates_per_second=0, free_disk_bytes=2**62))
+    start_embedding(full, shelf)
+    wait_until(lambda: "The disk is nearly full" in caplog.text, "the log tells of the disk", PATIENCE_S)
+    assert (model.batches, stored(full), found(full, "umber", "hybrid")) == ([], 0, ["notes.md"])
 
 
 def test_an_index_that_is_made_anew_gets_its_vectors_again(working: Daemon, shelf: Shelf) -> None:
