@@ -24,8 +24,8 @@ from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.searches import Found, Results, search
 from svc_daemon.provider.contract import Hit
+from svc_daemon.store.found_sources import FoundSource, list_active_sources
 from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source, list_active_sources
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
@@ -120,7 +120,7 @@ async def _look_again(context: Context, key: Key, outcome: Outcome) -> Outcome:
     return replace(outcome, cited=kept, grounded=outcome.grounded and kept == outcome.cited)
 
 
-def _still_counts(found: Found, source: Source | None) -> bool:
+def _still_counts(found: Found, source: FoundSource | None) -> bool:
     if source is None or found.hit.generation not in source.generations:
         return False
     return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)

@@ -16,6 +16,7 @@ from svc_daemon.wire.searches import SearchRequest
 
 #: The share of a search's time that a model may take; the rest is for looking.
 EMBED_SHARE = 0.5
+_NO_MODEL = "The search went by keyword: no embedding model is set up, and meaning is not looked for without one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,23 @@ class Matching:
     warnings: tuple[str, ...] = ()
 
 
+def may_embed(context: Context, request: SearchRequest) -> bool:
+    """Whether the query is to have a vector, if its model makes one."""
+    return SearchMode(request.mode) is not SearchMode.KEYWORD and context.embedding.state is not EmbeddingState.OFF
+
+
+def without_vector(request: SearchRequest) -> Matching:
+    """How to match where no vector is to be had: by keyword is what hybrid is without a model."""
+    is_less = SearchMode(request.mode) is SearchMode.SEMANTIC
+    return Matching(SearchMode.KEYWORD, warnings=(_NO_MODEL,) if is_less else ())
+
+
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """By meaning where that was asked for and a model makes a vector of the query, else by keyword.
+    """By meaning where a model makes a vector of the query, else by keyword.
 
     Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
     """
     mode = SearchMode(request.mode)
-    if mode is SearchMode.KEYWORD or context.embedding.state is EmbeddingState.OFF:
-        return Matching(SearchMode.KEYWORD, warnings=_without_model(mode))
     embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
     try:
         vector = await _embed_query(context.embedding, request.query, embed_by_s)
@@ -51,13 +61,6 @@ async def _embed_query(embedding: Embedding, text: str, embed_by_s: float) -> Qu
         raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
     values = await embedding.run(embedder.embed_query, text, embed_by_s)
     return QueryVector(model=embedder.model, values=values)
-
-
-def _without_model(mode: SearchMode) -> tuple[str, ...]:
-    """By keyword is what hybrid is without a model; semantic is something else."""
-    if mode is not SearchMode.SEMANTIC:
-        return ()
-    return ("The search went by keyword: no embedding model is set up, and meaning is not looked for without one.",)
 
 
 def _without_vector(context: Context, mode: SearchMode, error: EmbedFailed, deadline_s: float) -> Matching:

@@ -23,15 +23,15 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.maintenance import refuse_in_maintenance
-from svc_daemon.operations.query_vectors import choose_matching
+from svc_daemon.operations.query_vectors import Matching, choose_matching, may_embed, without_vector
 from svc_daemon.operations.scopes import Scope, choose_agent, find_scope, narrow
 from svc_daemon.operations.usage import counting_answer
 from svc_daemon.provider.contract import Hit, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import find_bucket, take_census
+from svc_daemon.store.found_sources import FoundSource, list_active_sources
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import list_unplaced
-from svc_daemon.store.sources import Source, list_active_sources
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
@@ -46,7 +46,7 @@ class Found:
     """One hit with its source, as they stood in the same snapshot."""
 
     hit: Hit
-    source: Source
+    source: FoundSource
     #: The buckets in scope in which it is active.
     bucket_ids: tuple[str, ...]
 
@@ -89,11 +89,8 @@ async def search(context: Context, key: Key, request: SearchRequest) -> Results:
     policy = EVERYTHING if agent is None else agent.policy
     narrowed = narrow(context, request, policy)
     with counting_answer(context, key.team_id):
-        scope, results = await _ask_until_settled(context, key, narrowed, policy)
-        if not results.found:
-            await context.read_aside(lambda connection: _refuse_if_pending(connection, request, scope))
-    warnings = (*scope.warnings, *results.warnings)
-    return replace(results, agent=agent, score_threshold=narrowed.score_threshold, warnings=warnings)
+        results = await _ask_until_settled(context, key, narrowed, policy)
+    return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
 
 
 def _check(context: Context, request: SearchRequest) -> None:
@@ -116,35 +113,64 @@ def _check(context: Context, request: SearchRequest) -> None:
         check_filter(request.filters)
 
 
-async def _ask_until_settled(
-    context: Context, key: Key, request: SearchRequest, policy: Policy
-) -> tuple[Scope, Results]:
+async def _ask_until_settled(context: Context, key: Key, request: SearchRequest, policy: Policy) -> Results:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
-    look = partial(find_scope, context=context, key=key, request=request, policy=policy)
+    asking = _Asking(context, key, request, policy, deadline_s)
+    if not may_embed(context, request):
+        return await asyncio.to_thread(lambda: asking.settle(asking.look(), without_vector(request)))
     # First of all, so that what is refused costs no model its time.
-    scope = await context.read_aside(look)
+    scope = await asyncio.to_thread(asking.look)
     matching = await choose_matching(context, request, deadline_s)
-    # Some hits may turn out to be gone: ask for a few more than are wanted.
-    limit = request.max_num_results * 2 + 5
-    for _ in range(MAX_ROUNDS):
-        query = SearchQuery(
-            text=request.query,
+    return await asyncio.to_thread(asking.settle, scope, matching)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One search, on a thread: all of it in one, since each handing over costs as much as a read."""
+
+    context: Context
+    key: Key
+    request: SearchRequest
+    policy: Policy
+    deadline_s: float
+
+    def look(self) -> Scope:
+        """Where to search now; raises as `find_scope` does."""
+        return self.context.read(
+            lambda connection: find_scope(connection, self.context, self.key, self.request, self.policy)
+        )
+
+    def settle(self, scope: Scope, matching: Matching) -> Results:
+        """What is found, with all there is to say of it; raises as `search` does."""
+        # Some hits may turn out to be gone: ask for a few more than are wanted.
+        limit = self.request.max_num_results * 2 + 5
+        for _ in range(MAX_ROUNDS):
+            page = _ask(self.context, self.key.team_id, self._query(scope, matching, limit))
+            judged = self._judge(scope, page)
+            if judged.is_settled:
+                break
+            limit *= 1 if judged.is_overtaken else GROWTH
+            scope = self.look()
+        if not judged.results.found:
+            self.context.read(lambda connection: _refuse_if_pending(connection, self.request, scope))
+        warnings = (*scope.warnings, *matching.warnings, *judged.results.warnings)
+        return replace(judged.results, warnings=warnings)
+
+    def _query(self, scope: Scope, matching: Matching, limit: int) -> SearchQuery:
+        return SearchQuery(
+            text=self.request.query,
             bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
             source_ids=scope.source_ids,
             limit=limit,
             mode=matching.mode,
             vector=matching.vector,
-            explain=request.explain,
-            deadline_s=deadline_s,
+            explain=self.request.explain,
+            deadline_s=self.deadline_s,
         )
-        page = await asyncio.to_thread(_ask, context, key.team_id, query)
-        judge = partial(_judge, context=context, key=key, request=request, scope=scope, page=page)
-        judged = await context.read_aside(judge)
-        if judged.is_settled:
-            break
-        limit *= 1 if judged.is_overtaken else GROWTH
-        scope = await context.read_aside(look)
-    return scope, replace(judged.results, warnings=(*matching.warnings, *judged.results.warnings))
+
+    def _judge(self, scope: Scope, page: SearchPage) -> Judged:
+        work = partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
+        return self.context.read(work)
 
 
 def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
@@ -158,7 +184,7 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
         raise ServiceError(ErrorCode.SEARCH_FAILED, str(error)) from error
 
 
-def _judge(
+def _judge_page(
     connection: Connection, *, context: Context, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
 ) -> Judged:
     """What of the page counts now, and whether to ask again. Raises `team_store_maintenance`."""
@@ -184,7 +210,7 @@ def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Res
     return Results(tuple(good[: request.max_num_results]), has_more, page.warnings)
 
 
-def _keep(hit: Hit, source: Source | None, scope: Scope, unplaced: Collection[str]) -> Found | None:
+def _keep(hit: Hit, source: FoundSource | None, scope: Scope, unplaced: Collection[str]) -> Found | None:
     if source is None or hit.generation not in source.generations:
         return None
     active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == readiness.ACTIVE)

@@ -72,7 +72,7 @@ class Source:
             values[name] = json.loads(values[name]) if values[name] else None
         for name in ("tags", "warnings"):
             values[name] = tuple(json.loads(values[name]))
-        values["places"] = _places(values["places"])
+        values["places"] = places_of(values["places"])
         values["in_maintenance"] = bool(values["in_maintenance"])
         values["rechunk"] = bool(values["rechunk"])
         return cls(**values)
@@ -84,7 +84,7 @@ class Source:
     @property
     def generations(self) -> range:
         """Those whose text in the index is the source's: more than one where it was cut anew."""
-        return _generations(self.valid_from, self.generation)
+        return generations_of(self.valid_from, self.generation)
 
     @property
     def searched_places(self) -> list[str]:
@@ -210,16 +210,6 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     return [Source.from_row(row) for row in rows]
 
 
-def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, Source]:
-    """Those of the named sources that are indexed, by id."""
-    rows = connection.execute(
-        "SELECT * FROM source_views WHERE team_id = :team_id AND status = 'active'"
-        " AND id IN (SELECT value FROM json_each(:ids))",
-        {"team_id": team_id, "ids": json.dumps(source_ids)},
-    ).fetchall()
-    return {row["id"]: Source.from_row(row) for row in rows}
-
-
 def list_indexed_sources(connection: Connection, team_id: str) -> list[Source]:
     """Every indexed source of the team, whatever it is in, oldest first."""
     rows = connection.execute(
@@ -325,7 +315,7 @@ def list_active_generations(connection: Connection, team_id: str) -> dict[str, r
         "SELECT id, valid_from, generation FROM sources WHERE team_id = :team_id AND status = 'active'",
         {"team_id": team_id},
     ).fetchall()
-    return {row["id"]: _generations(row["valid_from"], row["generation"]) for row in rows}
+    return {row["id"]: generations_of(row["valid_from"], row["generation"]) for row in rows}
 
 
 def list_all_ids(connection: Connection) -> set[str]:
@@ -338,7 +328,8 @@ def list_all_blobs(connection: Connection) -> set[str]:
     return {row["name"] for row in connection.execute("SELECT COALESCE(blob, id) AS name FROM sources").fetchall()}
 
 
-def _generations(valid_from: int | None, generation: int) -> range:
+def generations_of(valid_from: int | None, generation: int) -> range:
+    """Those whose text in the index is the source's, by the two columns of its row."""
     return range(generation if valid_from is None else valid_from, generation + 1)
 
 
@@ -346,7 +337,8 @@ def _json(value: dict[str, Any] | None) -> str | None:
     return json.dumps(value) if value else None
 
 
-def _places(text: str | None) -> dict[str, str]:
+def places_of(text: str | None) -> dict[str, str]:
+    """Bucket id to sync status, oldest bucket first, by the column of `source_views`."""
     pairs = (place.partition(" ") for place in sorted((text or "").split(",")) if place)
     return {bucket_id: status for bucket_id, _, status in pairs}
 

@@ -2,13 +2,14 @@
 
 import random
 import sqlite3
-from dataclasses import replace
+from dataclasses import fields, replace
 from sqlite3 import Connection
 from typing import Any
 
 import pytest
 
 from svc_daemon.errors import NotFound
+from svc_daemon.store.found_sources import FoundSource, list_active_sources
 from svc_daemon.store.memberships import delete_membership
 from svc_daemon.store.sources import (
     Source,
@@ -17,7 +18,6 @@ from svc_daemon.store.sources import (
     find_page,
     find_source,
     get_source,
-    list_active_sources,
     list_all_blobs,
     list_all_ids,
     list_replacing,
@@ -253,6 +253,15 @@ def test_active_sources_are_found_by_id(connection: Connection) -> None:
     asked = ["src_1", "src_2", "src_4", "src_5", "src_6", "'; --"]
     assert set(list_active_sources(connection, OURS, asked)) == {"src_1"}
     assert list_active_sources(connection, OURS, []) == {}
+
+
+def test_a_found_source_tells_what_the_whole_one_does(connection: Connection) -> None:
+    add_source(connection, "1", add_bucket(connection), status="active", **FULL | {"valid_from": 2})
+    whole = get_source(connection, OURS, "src_1")
+    found = list_active_sources(connection, OURS, ["src_1"])["src_1"]
+    assert {field.name: getattr(found, field.name) for field in fields(FoundSource)} == {
+        field.name: getattr(whole, field.name) for field in fields(FoundSource)
+    }
 
 
 def test_those_that_wait_to_replace_a_source_are_found(connection: Connection) -> None:
