@@ -36,6 +36,8 @@ BATCH = 32
 ATTEMPTS, PAUSE_S = 4, 0.5
 #: A server that takes no connection for so long is not there.
 CONNECT_S = 10
+#: How long a connection is kept for the next call: making another costs a handshake.
+KEPT_S = 30
 #: Tries of a query, which somebody waits for, and its whole time where it has no deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
 #: After a query for which the server was not there, others don't wait for it for so long.
@@ -87,10 +89,11 @@ class ServerEmbedder:
             follow_redirects=False,
             verify=ssl.create_default_context(cafile=certifi.where()),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
+            limits=httpx.Limits(keepalive_expiry=KEPT_S),
         )
         self._url = f"{server.base_url}/embeddings"
         #: Those under way; None once it is closed.
-        self._calls: set[Future[list[Vector]]] | None = set()
+        self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
         #: Whether the server has shown that it runs another model than it did.
@@ -149,28 +152,29 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Wait for the loop to do it."""
+        """Wait for the loop to do it, and read the answer here, where nobody else waits."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
             call = asyncio.run_coroutine_threadsafe(self._within(texts, timeout_s, attempts), self._loop)
             self._calls.add(call)
         try:
-            return call.result()
+            answer = call.result()
         except CancelledError as error:
             raise EmbedFailed(_CLOSED) from error
         finally:
             with self._lock:
                 (self._calls or set()).discard(call)
+        return _parse(answer, len(texts))
 
-    async def _within(self, texts: list[str], timeout_s: float, attempts: int) -> list[Vector]:
+    async def _within(self, texts: list[str], timeout_s: float, attempts: int) -> bytes:
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._try_on(texts, attempts)
         except TimeoutError as error:
             raise EmbedFailed(f"The embedding server was not done within {timeout_s:.1f} s.") from error
 
-    async def _try_on(self, texts: list[str], attempts: int) -> list[Vector]:
+    async def _try_on(self, texts: list[str], attempts: int) -> bytes:
         for attempt in range(attempts - 1):
             try:
                 return await self._ask(texts)
@@ -181,7 +185,7 @@ class ServerEmbedder:
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 
-    async def _ask(self, texts: list[str]) -> list[Vector]:
+    async def _ask(self, texts: list[str]) -> bytes:
         body = {"model": self._server.model, "input": texts, "encoding_format": "float"}
         try:
             async with self._client.stream("POST", self._url, json=body) as response:
@@ -190,7 +194,7 @@ class ServerEmbedder:
             raise EmbedFailed(f"The embedding server can't be reached: {type(error).__name__}.") from error
         if response.status_code != httpx.codes.OK:
             raise self._refused(response.status_code, self._told(answer) if texts == [PROBE] else "")
-        return await asyncio.to_thread(_parse, answer, len(texts))
+        return answer
 
     def _refused(self, status: int, said: str) -> EmbedFailed:
         told = f"The embedding server answered {status}{said}."
