@@ -203,6 +203,6 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """Every limit with its value and unit, and the formats that can be extracted."""
         return self._get("/v1/limits")
 
-    def version(self) -> Json:
-        """The daemon's release and its range of API versions."""
-        return self._get("/v1/version")
+    def version(self, *, verify: str | None = None) -> Json:
+        """The daemon's release and its range of API versions; `writing` also says how the model that writes stands."""
+        return self._get("/v1/version", {"verify": verify} if verify else None)

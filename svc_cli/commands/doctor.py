@@ -122,9 +122,22 @@ def _service(call: Invocation) -> Iterator[Finding]:
         buckets = client.buckets()["buckets"]
         formats = client.limits()["formats"]
         agents = _agents(client)
+        writing = client.version(verify="writing").get("writing")
     yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
     yield Finding("service", "ok", f"{len(buckets)} buckets, reads {', '.join(form['name'] for form in formats)}")
     yield from agents
+    if writing:
+        yield _writing(writing)
+
+
+def _writing(writing: dict[str, Any]) -> Finding:
+    """What writes the answers. A model whose server is away fails each of them: nothing is quoted in its place."""
+    if writing["state"] == "off":
+        return Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
+    if writing["state"] == "failing":
+        hint = "`svc daemon restart` takes over settings that were changed."
+        return Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
+    return Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
 
 
 def _agents(client: "Client") -> list[Finding]:

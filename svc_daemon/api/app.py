@@ -139,7 +139,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/healthz", services.health, "Is the service alive?", {200: service.Health}, keyed=False,
              query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret."}),
     Endpoint("GET", "/openapi.json", services.openapi, "This document", {200: None}, keyed=False),
-    Endpoint("GET", "/v1/version", services.version, "Release and API versions", {200: service.Version}),
+    Endpoint("GET", "/v1/version", services.version, "Release and API versions", {200: service.Version},
+             query={"verify": "`writing`: ask the server of the model that writes the answers if it is there."}),
     Endpoint("GET", "/v1/limits", services.limits, "Every limit, and the formats read", {200: service.LimitsAnswer}),
 
     Endpoint("GET", "/v1/buckets", buckets.list_all, "List buckets", {200: bucket.BucketList},

@@ -9,6 +9,7 @@ from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
 from svc_daemon.core.refusals import refusal
+from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.settings import Limits
@@ -56,8 +57,20 @@ def _proof(request: Request) -> str | None:
 
 async def version(request: Request) -> Response:
     caller(request)
-    told = {"version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
+    verify = request.query_params.get("verify")
+    if verify not in (None, "writing"):
+        raise refusal("verify", "must be writing.")
+    told: dict[str, object] = {"version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
+    if verify is not None:
+        told["writing"] = await _look_at(context_of(request).llm)
     return answer(request, wire.Version, told)
+
+
+async def _look_at(llm: Llm | None) -> wire.Writing:
+    if llm is None:
+        return wire.Writing(state="off")
+    message = await llm.look()
+    return wire.Writing(state="failing" if message else "ready", model=llm.model, message=message)
 
 
 async def limits(request: Request) -> Response:

@@ -19,6 +19,13 @@ from svc_daemon.wire.versions import VERSION
 
 T = TypeVar("T")
 
+NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
+#: A look is for somebody who waits for it.
+LOOK_S = 2.0
+
+
+_REFUSING = (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmLimits:
@@ -45,6 +52,7 @@ class LlmClient:
     """Asks one model at one server; any number of answers at a time."""
 
     def __init__(self, server: LlmSettings, limits: LlmLimits, clock: Callable[[], float]) -> None:
+        self.model = server.model
         self._server = server
         self._limits = limits
         #: Seconds that never go back.
@@ -77,6 +85,22 @@ class LlmClient:
         finally:
             await response.aclose()
 
+    async def look(self) -> str | None:
+        """As the contract has it."""
+        request = self._http.build_request("GET", f"{self._server.base_url}/models")
+        try:
+            async with asyncio.timeout(LOOK_S):
+                response = await self._http.send(request, stream=True)
+                await response.aclose()
+        except (TimeoutError, httpx.TimeoutException):
+            return f"The model's server says nothing within {LOOK_S:g} s."
+        except httpx.ConnectError:
+            return NOBODY
+        except (httpx.HTTPError, httpx.StreamError):
+            return "The line to the model's server broke."
+        # Not every server lists its models; one that is there and takes the key is all that is asked.
+        return _fault(response) if response.status_code in _REFUSING else None
+
     async def close(self) -> None:
         await self._http.aclose()
 
@@ -106,6 +130,9 @@ class LlmClient:
                 return await work
         except (TimeoutError, httpx.TimeoutException) as error:
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
+        except httpx.ConnectError as error:
+            # Refused, a name that no DNS knows, no route: an address that is wrong, or a server that doesn't run.
+            raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The line to the model's server broke.") from error
 

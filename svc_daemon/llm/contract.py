@@ -41,11 +41,18 @@ class Ending:
 class Llm(Protocol):
     """Writes answers."""
 
+    #: Its name, as it is asked for.
+    model: str
+
     def write(self, messages: Sequence[Message]) -> AsyncGenerator[str | Ending, None]:
         """The answer piece by piece as it is written, and an Ending last; closing the generator ends the work.
 
         Raises LlmFailed, at any point, and within the time that it is given.
         """
+        ...
+
+    async def look(self) -> str | None:
+        """A sentence on what is wrong where its server doesn't answer; within a few seconds, nothing is written."""
         ...
 
     async def close(self) -> None:

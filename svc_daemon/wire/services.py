@@ -26,6 +26,14 @@ class Embedding(BaseModel):
     message: str | None = None
 
 
+class Writing(BaseModel):
+    """Whether a model writes the answers: `off` is without one, and `message` says why its server doesn't answer."""
+
+    state: Literal["off", "ready", "failing"]
+    model: str | None = None
+    message: str | None = None
+
+
 class Health(BaseModel):
     """Answer of `/healthz`, which needs no key and tells nothing about any team's content."""
 
@@ -47,6 +55,8 @@ class Version(BaseModel):
     version: str
     api_oldest: int
     api_newest: int
+    #: Only with `?verify=writing`.
+    writing: Writing | None = None
     request_id: str
 
 

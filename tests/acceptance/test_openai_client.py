@@ -269,6 +269,17 @@ def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_
     assert told.value.code == "answer_failed"
 
 
+def test_doctor_says_whether_the_writing_model_is_there(writing: Writing) -> None:
+    def answers() -> tuple[int, str, str]:
+        doctor = writing.installation.svc("doctor", "--json")
+        (check,) = [check for check in doctor.json["checks"] if check["check"] == "answers"]
+        return doctor.exit, check["state"], check["text"]
+
+    writing.scripts += [streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)]
+    assert answers() == (0, "ok", "small writes them, and its server answers")
+    assert answers() == (3, "failed", "small can't write them. The model's server answered 401.")
+
+
 CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
 
 

@@ -47,6 +47,17 @@ def test_the_version_needs_a_key(shared: Daemon) -> None:
     details_of(shared.ask("GET", "/v1/version", key=""), "invalid_project_key")
 
 
+def test_the_version_tells_whether_a_model_writes_answers(daemon: Daemon) -> None:
+    looking = {"verify": "writing"}
+    assert body_of(daemon.ask("GET", "/v1/version", params=looking))["writing"]["state"] == "off"
+    assert body_of(daemon.ask("GET", "/v1/version"))["writing"] is None
+    assert refused_field(daemon.ask("GET", "/v1/version", params={"verify": "x"})) == "verify"
+    with daemon.writing("http://nowhere.invalid/v1"):
+        told = body_of(daemon.ask("GET", "/v1/version", params=looking))["writing"]
+    assert (told["state"], told["model"]) == ("failing", "small")
+    assert "SVC_LLM_BASE_URL" in told["message"]
+
+
 def test_every_limit_is_shown_with_what_is_used(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(tags=7))
     daemon.make_bucket()

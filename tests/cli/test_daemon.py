@@ -151,7 +151,7 @@ def test_doctor_looks_at_everything(shared_installation: Installation, make_inst
     checks = {check["check"]: check["state"] for check in healthy.json["checks"]}
     assert healthy.exit == 0
     assert set(checks.values()) == {"ok"}
-    assert {"program", "settings", "data folder", "daemon", "key", "service"} <= set(checks)
+    assert {"program", "settings", "data folder", "daemon", "key", "service", "answers"} <= set(checks)
     fresh = make_installation("fresh", **UNLIMITED)
     fresh.root.mkdir()
     asleep = fresh.svc("doctor", "--json")

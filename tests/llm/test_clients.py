@@ -31,6 +31,17 @@ def ask(server: Server, limits: LlmLimits = LIMITS, path: str = "/v1") -> list[s
     return asyncio.run(_ask(server.url(path), limits, KEY))
 
 
+def look(base_url: str) -> str | None:
+    async def looked() -> str | None:
+        client = LlmClient(LlmSettings(base_url=base_url, model="small", api_key=KEY), LIMITS, time.monotonic)
+        try:
+            return await client.look()
+        finally:
+            await client.close()
+
+    return asyncio.run(looked())
+
+
 async def _ask(base_url: str, limits: LlmLimits, key: str) -> list[str | Ending]:
     client = LlmClient(LlmSettings(base_url=base_url, model="small", api_key=key), limits, time.monotonic)
     try:
@@ -200,12 +211,14 @@ def test_an_answer_has_a_time_in_all_however_steadily_it_comes() -> None:
     assert failure(stalling(drip=chunk("a")), replace(LIMITS, total_s=0.5)).is_timeout
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_a_server_that_is_not_there_is_told(host: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(LlmFailed, match="broke") as failed:
-        asyncio.run(_ask(f"http://127.0.0.1:{port}/v1", LIMITS, KEY))
+        base_url = f"http://{host}:{taken.getsockname()[1]}/v1"
+    with pytest.raises(LlmFailed, match=r"Nobody answers.*SVC_LLM_BASE_URL") as failed:
+        asyncio.run(_ask(base_url, LIMITS, KEY))
     assert not failed.value.is_timeout
+    assert "Nobody answers" in str(look(base_url))
 
 
 def test_a_server_that_takes_no_connection_is_given_up() -> None:
@@ -222,6 +235,16 @@ def test_a_server_that_takes_no_connection_is_given_up() -> None:
         assert failed.value.is_timeout
         for each in waiting:
             each.close()
+
+
+def test_a_look_tells_whether_the_server_is_there_and_takes_the_key() -> None:
+    for status, wrong in ((200, None), (404, None), (401, "The model's server answered 401.")):
+        with chatting(streaming(b"{}", status=status, content_type="application/json")) as server:
+            assert look(server.url("/v1")) == wrong
+        (request,) = server.requests
+        assert (request.method, request.path) == ("GET", "/v1/models")
+    with chatting(silent) as server:
+        assert "says nothing" in str(look(server.url("/v1")))
 
 
 def test_a_redirect_is_not_followed() -> None:
