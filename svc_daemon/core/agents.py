@@ -52,6 +52,11 @@ class Policy:
         """Whether sources are found through their buckets only: no Q and A, and nothing that is in no bucket."""
         return self.scope == BUCKETS
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it goes by a list in which nothing stands."""
+        return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
+
     def covers(self, bucket_id: str) -> bool:
         """Whether members of the bucket may be retrieved."""
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids

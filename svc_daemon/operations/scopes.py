@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.agents import SOURCES, Agent, Policy
+from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
 from svc_daemon.core.filters import passes
 from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.errors import ServiceError
@@ -48,8 +48,31 @@ class Scope:
         return [f"The agent does not search the bucket {bucket!r}; it was left out." for bucket in self.left_out]
 
     @property
+    def has_bucket(self) -> bool:
+        """Whether there is a bucket to look in, or one that the agent doesn't search was left out."""
+        return bool(self.revisions or self.left_out)
+
+    @property
     def bucket_ids(self) -> tuple[str, ...]:
         return tuple(self.revisions)
+
+
+def warn_of_agent(agent: Agent | None, scope: Scope) -> list[str]:
+    """What keeps an agent from finding anything at all, as a sentence that names it, and nothing of its policy."""
+    if agent is None:
+        return []
+    if agent.policy_fault is not None:
+        return [f"The agent {agent.id!r} finds nothing: its stored policy is broken. {_mend(agent)}"]
+    if agent.policy.is_empty:
+        return [f"The agent {agent.id!r} finds nothing: its policy names no {agent.policy.scope}. {_mend(agent)}"]
+    if agent.policy.scope == BUCKETS and EVERY_BUCKET not in agent.policy.bucket_ids and not scope.has_bucket:
+        told = f"The agent {agent.id!r} finds nothing: its buckets were deleted or archived, or this key reaches none."
+        return [f"{told} {_mend(agent)}"]
+    return []
+
+
+def _mend(agent: Agent) -> str:
+    return f"`svc agent set {agent.id}` with --bucket, --source or --scope gives it a new one."
 
 
 def choose_agent(context: Context, key: Key, request: SearchRequest) -> Agent | None:

@@ -24,7 +24,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.operations.query_vectors import Matching, choose_matching, may_embed, without_vector
-from svc_daemon.operations.scopes import Scope, choose_agent, find_scope, narrow
+from svc_daemon.operations.scopes import Scope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.usage import counting_answer
 from svc_daemon.provider.contract import Hit, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
@@ -86,10 +86,9 @@ async def search(context: Context, key: Key, request: SearchRequest) -> Results:
     """
     _check(context, request)
     agent = choose_agent(context, key, request)
-    policy = EVERYTHING if agent is None else agent.policy
-    narrowed = narrow(context, request, policy)
+    narrowed = narrow(context, request, _policy_of(agent))
     with counting_answer(context, key.team_id):
-        results = await _ask_until_settled(context, key, narrowed, policy)
+        results = await _ask_until_settled(context, key, narrowed, agent)
     return replace(results, agent=agent, score_threshold=narrowed.score_threshold)
 
 
@@ -113,9 +112,13 @@ def _check(context: Context, request: SearchRequest) -> None:
         check_filter(request.filters)
 
 
-async def _ask_until_settled(context: Context, key: Key, request: SearchRequest, policy: Policy) -> Results:
+def _policy_of(agent: Agent | None) -> Policy:
+    return EVERYTHING if agent is None else agent.policy
+
+
+async def _ask_until_settled(context: Context, key: Key, request: SearchRequest, agent: Agent | None) -> Results:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
-    asking = _Asking(context, key, request, policy, deadline_s)
+    asking = _Asking(context, key, request, agent, deadline_s)
     if not may_embed(context, request):
         return await asyncio.to_thread(lambda: asking.settle(asking.look(), without_vector(request)))
     # First of all, so that what is refused costs no model its time.
@@ -131,13 +134,14 @@ class _Asking:
     context: Context
     key: Key
     request: SearchRequest
-    policy: Policy
+    agent: Agent | None
     deadline_s: float
 
     def look(self) -> Scope:
         """Where to search now; raises as `find_scope` does."""
+        policy = _policy_of(self.agent)
         return self.context.read(
-            lambda connection: find_scope(connection, self.context, self.key, self.request, self.policy)
+            lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
     def settle(self, scope: Scope, matching: Matching) -> Results:
@@ -153,7 +157,8 @@ class _Asking:
             scope = self.look()
         if not judged.results.found:
             self.context.read(lambda connection: _refuse_if_pending(connection, self.request, scope))
-        warnings = (*scope.warnings, *matching.warnings, *judged.results.warnings)
+        told = (*warn_of_agent(self.agent, scope), *scope.warnings)
+        warnings = (*told, *matching.warnings, *judged.results.warnings)
         return replace(judged.results, warnings=warnings)
 
     def _query(self, scope: Scope, matching: Matching, limit: int) -> SearchQuery:

@@ -181,6 +181,21 @@ def test_a_bucket_that_the_agent_does_not_search_is_left_out_and_told(filled: Da
     details_of(filled.search("grey stone", agent=agent, buckets=["missing"]), "bucket_not_found")
 
 
+def test_an_agent_that_can_find_nothing_is_told_by_its_name(filled: Daemon) -> None:
+    first, old = bucket_id(filled, "first"), bucket_id(filled, "old")
+    for agent_id, policy, why in (
+        ("bare", {"bucket_ids": ()}, "its policy names no buckets."),
+        ("sourceless", {"scope": "sources"}, "its policy names no sources."),
+        ("outdated", {"bucket_ids": (old,)}, "its buckets were deleted or archived, or this key reaches none."),
+    ):
+        page = body_of(filled.search("grey stone", agent=add_agent(filled, agent_id, **policy)))
+        (warning,) = page["warnings"]
+        assert (page["data"], warning.startswith(f"The agent {agent_id!r} finds nothing: {why}")) == ([], True)
+        assert f"`svc agent set {agent_id}`" in warning
+        assert old not in warning
+    assert body_of(filled.search("zebra", agent=add_agent(filled, "one", bucket_ids=(first,))))["warnings"] == []
+
+
 def test_a_key_and_an_agent_are_intersected(filled: Daemon) -> None:
     agent = add_agent(filled, "one", bucket_ids=(bucket_id(filled, "first"),))
     assert names(filled, agent=agent, key=filled.add_key(buckets=(bucket_id(filled, "second"),))) == set()

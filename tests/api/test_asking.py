@@ -96,6 +96,8 @@ def test_a_default_agent_whose_policy_is_broken_knows_nothing(knowing: Daemon, d
         knowing.write(lambda connection: connection.execute(breaking, (policy, knowing.team_id)))
         answer = ask(knowing, VACATION, door)
         assert (answer["grounded"], answer["sources"]) == (False, [])
+        (warning,) = answer["warnings"]
+        assert warning.startswith("The agent 'default' finds nothing: its stored policy is broken.")
     assert ask(knowing, VACATION, door)["grounded"] is True
 
 
