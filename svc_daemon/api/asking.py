@@ -23,8 +23,10 @@ _GUIDING = ("system", "developer")
 def read_turns(path: str, said: Iterable[tuple[str, str]], limits: Limits) -> tuple[Turn, ...]:
     """What user and assistant said, up to the question; raises `invalid_request` about `path` where there is none."""
     turns = up_to_question([Turn(role, text.strip()) for role, text in said if role in (USER, ASSISTANT)])
-    if not turns or not turns[-1].text:
-        raise refusal(path, "must have a message of the user, and the last of them a text.")
+    if not turns:
+        raise refusal(path, "has no message of the user; the last of them is the question.")
+    if not turns[-1].text:
+        raise refusal(path, "ends with an empty question: the last message of the user has no text.")
     size = len(turns[-1].text)
     if size > limits.query_characters:
         raise refusal(path, f"ends with a question of {size} characters; the limit is {limits.query_characters}.")

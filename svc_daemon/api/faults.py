@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 #: Fields of one model that are named in an answer; a body with a thousand faults is not told all of them.
 MAX_ERRORS_TOLD = 20
 
+#: Characters of a path that leads nowhere.
+MAX_PATH_TOLD = 200
+
 SHOULD_RETRY = named.SHOULD_RETRY.lower().encode()
 
 #: What starlette itself raises, by status.
@@ -116,11 +119,19 @@ class Faults:
                 await self._answer(told, scope, send)
 
     async def _answer(self, told: ServiceError, scope: Scope, send: Send) -> None:
+        if told.code is ErrorCode.NOT_FOUND:
+            told = ServiceError(told.code, _nothing_at(scope["path"]))
         if told.code is ErrorCode.METHOD_NOT_ALLOWED:
             told.details.setdefault("allowed_methods", _allowed_methods(scope))
         answer = answer_of(told, request_id_of(scope), openai_style=self.openai_style(scope["path"]))
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
         await send({"type": "http.response.body", "body": answer.body})
+
+
+def _nothing_at(path: str) -> str:
+    """What is told of a path without a route, also of one that is closed to the caller."""
+    # A client whose base URL has it twice or not at all can't be told otherwise what is wrong.
+    return f"There is nothing at {path[:MAX_PATH_TOLD]!r}. The API's paths begin with /v1, once; /openapi.json has all."
 
 
 def _allowed_methods(scope: Scope) -> list[str]:

@@ -313,6 +313,12 @@ def test_what_makes_no_sense_is_refused_by_its_name(
 
 
 @pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_an_empty_question_is_told_as_one(shared: Daemon, door: str, question: str) -> None:
+    assert "ends with an empty question" in send(shared, door, question).text
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(knowing: Daemon, door: str) -> None:
     details_of(send(knowing, door, VACATION, stream=True, model="gpt-9"), "model_not_found")
     details_of(send(knowing, door, VACATION, stream=True, model="svc-agent:nobody"), "agent_not_found")

@@ -158,7 +158,16 @@ def test_an_unexpected_error_is_logged_with_its_traceback(
 
 @pytest.mark.parametrize("path", ["/nowhere", "/raise", "/raise/bug/"])
 def test_an_unknown_path_has_the_envelope(client: httpx.Client, path: str) -> None:
-    assert_envelope(client.get(path), ErrorCode.NOT_FOUND)
+    answer = client.get(path)
+    assert_envelope(answer, ErrorCode.NOT_FOUND)
+    assert f"nothing at {path!r}" in answer.text
+    assert "begin with /v1" in answer.text
+
+
+def test_of_a_long_path_that_leads_nowhere_the_beginning_is_told(client: httpx.Client) -> None:
+    answer = client.get("/" + "x" * 5000)
+    assert_envelope(answer, ErrorCode.NOT_FOUND)
+    assert len(answer.text) < 700
 
 
 def test_a_wrong_method_tells_those_of_every_route(client: httpx.Client) -> None:
