@@ -1,7 +1,9 @@
 """`svc agent …`: who answers, and what it searches."""
 
 import json
+import math
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +17,8 @@ from svc_cli.render import fields, table
 app = new_app("List, make, show, change and delete agents.")
 
 Json = dict[str, Any]
+#: The value of an option that takes away what the agent has.
+NONE = "none"
 AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Its id; `default` is the default one.")]
 
 
@@ -38,8 +42,13 @@ class Options:
         typer.Option(help="What it goes by; team: all there is, questions and answers too."),
     ] = None
     filters: Annotated[str | None, typer.Option(metavar="JSON", help="Only sources that pass; {} is all.")] = None
-    top_k: Annotated[int | None, typer.Option(metavar="N", help="Passages, where the caller doesn't say.")] = None
-    threshold: Annotated[float | None, typer.Option(metavar="SCORE", help="Least score of a passage, 0 to 1.")] = None
+    top_k: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Passages where the caller doesn't say, 1 to 50; 'none' takes it away."),
+    ] = None
+    threshold: Annotated[
+        str | None, typer.Option(metavar="SCORE", help="Least score of a passage, 0 to 1; 'none' takes it away.")
+    ] = None
     surface: Annotated[
         str | None, typer.Option(metavar="NAME", help="Where people meet it: in the way of its deletion; '' is none.")
     ] = None
@@ -52,17 +61,33 @@ class Options:
             "bucket_ids": self.bucket or None,
             "source_ids": self.source or None,
             "filters": _parsed(self.filters),
-            "top_k": self.top_k,
-            "score_threshold": self.threshold,
         }
+        policy = {name: value for name, value in policy.items() if value is not None}
+        for name, flag, text, kind in (
+            ("top_k", "--top-k", self.top_k, int),
+            ("score_threshold", "--threshold", self.threshold, float),
+        ):
+            if text is not None:
+                policy[name] = _number(flag, text, kind)
         given = {
             "name": self.name,
             "role": self.role,
             "instructions": self.instructions,
-            "policy": {name: value for name, value in policy.items() if value is not None} or None,
+            "policy": policy or None,
             "bound_surface": self.surface,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+
+def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float | None:
+    """What the flag says; None takes away what the agent has. Whether it is in range is the service's to say."""
+    if text.strip().casefold() == NONE:
+        return None
+    with suppress(ValueError):
+        number = kind(text)
+        if math.isfinite(number):
+            return number
+    raise UsageError(f"{flag} takes {'a whole number' if kind is int else 'a number'} or {NONE!r}, not {text!r}.")
 
 
 def _parsed(filters: str | None) -> Any:
@@ -149,7 +174,8 @@ def _reach(agent: Json) -> str:
         return "every bucket"
     named = policy["source_ids"] if policy["scope"] == "sources" else policy["bucket_ids"]
     withheld = ", and what this key can't reach" if agent.get("policy_withheld") else ""
-    return f"{len(named)} {policy['scope']}{withheld}"
+    noun = policy["scope"].removesuffix("s") if len(named) == 1 else policy["scope"]
+    return f"{len(named)} {noun}{withheld}"
 
 
 def _render(console: Console, agent: Json) -> str:

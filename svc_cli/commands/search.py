@@ -18,6 +18,7 @@ app = new_app()
 #: Lines of a passage that are shown, and columns where there is no terminal to measure.
 PASSAGE_LINES = 3
 PLAIN_COLUMNS = 100
+MOST_RESULTS = 50
 
 
 @command(app, "search")
@@ -30,7 +31,10 @@ def search(
     ] = None,
     agent: AgentOption = None,
     k: Annotated[
-        int | None, typer.Option("-k", metavar="N", help="Most results, 1 to 50.  [default: the agent's, or 10]")
+        int | None,
+        typer.Option(
+            "-k", metavar="N", min=1, max=MOST_RESULTS, help="Most results, 1 to 50.  [default: the agent's, or 10]"
+        ),
     ] = None,
     mode: Annotated[
         Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
@@ -47,6 +51,8 @@ def search(
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     most = call.settings.find("search.k", k)
+    if not 1 <= most.value <= MOST_RESULTS:
+        raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
         # Unasked, the agent's policy says how many.
         **({} if most.source == "default" else {"max_num_results": most.value}),

@@ -28,13 +28,16 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
     return ServiceError(ErrorCode.INVALID_AGENT_PROFILE, told, errors=listed)
 
 
-def find_faults(sent: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with fields that fit their types."""
+def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
+    """What is wrong with fields that fit their types; a search gives `most_results` at most."""
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():
             yield field, "has no control characters."
     if "name" in sent and not sent["name"].strip():
         yield "name", "must not be blank."
+    top_k = sent.get("policy", {}).get("top_k")
+    if top_k is not None and top_k > most_results:
+        yield "policy.top_k", f"must be 1 to {most_results}, not {top_k}."
     if filters := sent.get("policy", {}).get("filters"):
         try:
             check_filter(filters, "policy.filters")

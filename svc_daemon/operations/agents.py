@@ -35,7 +35,7 @@ def plan_agent(connection: Connection, context: Context, key: Key, fields: wire.
     # A key grants only what it has: without a policy, the agent searches what the key reaches.
     policy = widest_policy(key)
     bare = Agent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
-    planned = _changed(connection, key, bare, sent)
+    planned = _changed(connection, context, key, bare, sent)
     refuse_out_of_reach(connection, key, planned)
     refuse_wider(connection, key, planned.policy)
     return planned
@@ -97,7 +97,9 @@ async def change_agent(context: Context, key: Key, agent_id: str, fields: wire.A
     def work(connection: Connection) -> Agent:
         agent = store.get_agent(connection, key.team_id, agent_id)
         refuse_out_of_reach(connection, key, agent)
-        changed = replace(_changed(connection, key, agent, sent), created_at=agent.created_at or now, updated_at=now)
+        changed = replace(
+            _changed(connection, context, key, agent, sent), created_at=agent.created_at or now, updated_at=now
+        )
         refuse_out_of_reach(connection, key, changed)
         refuse_wider(connection, key, changed.policy)
         store.put_agent(connection, changed)
@@ -161,10 +163,10 @@ def _view_for(connection: Connection, key: Key, agent: Agent) -> wire.Agent:
     return shown.model_copy(update={"policy_withheld": visible != agent.policy})
 
 
-def _changed(connection: Connection, key: Key, agent: Agent, sent: dict[str, Any]) -> Agent:
+def _changed(connection: Connection, context: Context, key: Key, agent: Agent, sent: dict[str, Any]) -> Agent:
     """The agent with the fields that were sent; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
-    if faults := [*find_faults(sent), *unknown]:
+    if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
         raise invalid_profile(faults)
     texts: dict[str, Any] = {name: sent[name] for name in ("name", "role", "instructions") if name in sent}
     if "bound_surface" in sent:

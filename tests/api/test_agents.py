@@ -164,6 +164,7 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": {"scope": "sources", "bucket_ids": ["inbox"]}}, ["policy.bucket_ids", "policy.source_ids"]),
     ({"policy": {"top_k": 0}}, ["policy.top_k"]),
     ({"policy": {"top_k": 1.5}}, ["policy.top_k"]),
+    ({"policy": {"top_k": 51}}, ["policy.top_k"]),
     ({"policy": {"score_threshold": 1.01}}, ["policy.score_threshold"]),
     ({"policy": {"filters": []}}, ["policy.filters"]),
     ({"policy": {"buckets": ["inbox"]}}, ["policy"]),

@@ -48,12 +48,21 @@ def test_an_agent_is_made_shown_changed_and_deleted(here: RunSvc) -> None:
 
 def test_dry_runs_change_nothing(here: RunSvc) -> None:
     would = here("agent", "create", "ghost", "-b", "prices", "--dry-run")
-    assert (would.exit, would.stdout) == (0, "would create svc-agent:ghost, which searches 1 buckets\n")
+    assert (would.exit, would.stdout) == (0, "would create svc-agent:ghost, which searches 1 bucket\n")
     assert here("agent", "create", "ghost", "--dry-run", "--json").json["dry_run"] is True
     told = here("agent", "set", "default", "--role", "x", "--dry-run", "--json").json
     assert (told["dry_run"], told["changes"]) == (True, {"role": "x"})
     assert here("agent", "rm", "default", "--dry-run").exit == 0
     assert [(each["id"], each["role"]) for each in here("agent", "ls", "--json").json["agents"]] == [("default", "")]
+
+
+def test_numbers_of_a_policy_can_be_taken_away(here: RunSvc) -> None:
+    assert here("agent", "create", "few", "--top-k", "4", "--threshold", "0.5").exit == 0
+    assert here("agent", "set", "few", "--top-k", "none").exit == 0
+    assert (show(here, "few")["policy"]["top_k"], show(here, "few")["policy"]["score_threshold"]) == (None, 0.5)
+    assert here("agent", "set", "few", "--threshold", "none").exit == 0
+    assert show(here, "few")["policy"]["score_threshold"] is None
+    assert here("agent", "rm", "few").exit == 0
 
 
 def test_filters_are_json(here: RunSvc) -> None:
@@ -100,6 +109,9 @@ def test_a_search_goes_by_the_agent_that_is_named(
         (("create", "x", "-b", "nowhere"), 3, "invalid_agent_profile"),
         (("create", "x", "--scope", "all"), 2, "svc_usage"),
         (("create", "x", "--filters", "{"), 2, "svc_usage"),
+        (("create", "x", "--top-k", "51"), 3, "invalid_agent_profile"),
+        (("create", "x", "--top-k", "few"), 2, "svc_usage"),
+        (("create", "x", "--threshold", "nan"), 2, "svc_usage"),
         (("set", "nobody", "--role", "x"), 5, "agent_not_found"),
         (("set", "default"), 2, "svc_usage"),
         (("show", "nobody"), 5, "agent_not_found"),

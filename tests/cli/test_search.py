@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from svc_cli.commands.search import best_window, explanation
-from tests.cli.consoles import MakeConsole
+from tests.cli.consoles import MakeConsole, RunSvc
 
 LINES = ["alpha one", "beta two", "gamma three", "delta four", "Epsilon five"]
 
@@ -88,3 +88,17 @@ def test_an_explanation_is_a_table_of_what_found_the_passage(
     make_console: MakeConsole, explain: dict[str, Any], shown: str
 ) -> None:
     assert explanation(make_console().console, explain) == shown
+
+
+@pytest.mark.parametrize(("count", "bound"), [("0", "greater than or equal to 1"), ("51", "less than or equal to 50")])
+def test_a_number_of_results_out_of_range_is_usage(svc: RunSvc, count: str, bound: str) -> None:
+    refused = svc("search", "umber", "-k", count)
+    assert (refused.exit, refused.stdout) == (2, "")
+    assert bound in refused.stderr
+
+
+def test_a_number_of_results_of_the_settings_has_the_same_range(svc: RunSvc) -> None:
+    assert svc("config", "set", "search.k", "500").exit == 0
+    refused = svc("search", "umber")
+    assert refused.exit == 2
+    assert "search.k is 1 to 50, not 500" in refused.stderr
