@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
+from svc_cli.commands.search import warn_of_emptiness
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
@@ -52,9 +53,10 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
         else:
             answer = client.ask(body)
             call.console.show(answer, lambda: clean_text(text_of(answer)))
+        empty = [] if answer["sources"] else warn_of_emptiness(client)
     if call.console.is_text:
         call.console.print(render_sources(call.console, answer["sources"]))
-    for warning in [*(answer.get("warnings") or []), *_shortened(answer)]:
+    for warning in [*(answer.get("warnings") or []), *_shortened(answer), *empty]:
         call.console.warn(str(warning))
     if not answer["grounded"]:
         call.console.warn(NOT_ALL if answer["sources"] else NOTHING)

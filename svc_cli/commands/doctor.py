@@ -124,10 +124,16 @@ def _service(call: Invocation) -> Iterator[Finding]:
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
     yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
-    yield Finding("service", "ok", f"{len(buckets)} buckets, reads {', '.join(form['name'] for form in formats)}")
+    yield Finding(
+        "service", "ok", f"{_count(len(buckets), 'bucket')}, reads {', '.join(form['name'] for form in formats)}"
+    )
     yield from agents
     if writing:
         yield _writing(writing)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _writing(writing: dict[str, Any]) -> Finding:

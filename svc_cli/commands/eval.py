@@ -82,9 +82,25 @@ def _writable(path: str | None) -> Path | None:
     """Where the report goes; said before anything is asked where it can't."""
     if path is None:
         return None
-    if not Path(path).parent.is_dir():
-        raise UsageError(f"--junit {path}: there is no folder {Path(path).parent}.")
-    return Path(path)
+    report = Path(path)
+    if not report.parent.is_dir():
+        raise UsageError(f"--junit {path}: there is no folder {report.parent}.")
+    if report.is_dir():
+        raise UsageError(f"--junit {path}: this is a folder.", hint="name the file of the report in it.")
+    try:
+        _try_to_write(report)
+    except OSError as error:
+        raise UsageError(f"--junit {path}: {error.strerror or error}.") from error
+    return report
+
+
+def _try_to_write(path: Path) -> None:
+    """Open the file, and leave things as they are; raises OSError. Permissions alone don't say whether that works."""
+    is_new = not path.exists()
+    if is_new or path.is_file():
+        path.open("ab").close()
+    if is_new:
+        path.unlink()
 
 
 def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evaluation":

@@ -59,7 +59,7 @@ def _library() -> ModuleType:
         raise UsageError(
             "svc was installed without its extra for MCP.",
             code="svc_extra_not_installed",
-            hint="`pip install 'svc[mcp]'` installs it.",
+            hint="`pip install 'svc[mcp]'` installs it, in the environment in which svc is installed.",
             details={"extra": "mcp"},
         ) from error
     return servers

@@ -3,15 +3,18 @@
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
 from svc_cli.console import Console, clean
-from svc_cli.errors import UsageError
+from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, place_of, table
+
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
 
 app = new_app()
 
@@ -64,10 +67,22 @@ def search(
     }
     with call.client() as client:
         page = client.search(query, **options)
-    for warning in page.get("warnings") or []:
+        empty = [] if page["data"] else warn_of_emptiness(client)
+    for warning in [*(page.get("warnings") or []), *empty]:
         call.console.warn(str(warning))
     call.console.show(page, lambda: render_page(call.console, page))
     return Exit.DONE
+
+
+def warn_of_emptiness(client: "Client") -> list[str]:
+    """What is told beside a search that found nothing, where there is nothing at all."""
+    try:
+        buckets = client.buckets()["buckets"]
+    except SvcError:
+        return []  # the search has its answer; a key or a service that tells no more than that spoils nothing
+    if any(bucket["counts"]["total"] for bucket in buckets):
+        return []
+    return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
 
 
 def render_page(console: Console, page: dict[str, Any]) -> str:

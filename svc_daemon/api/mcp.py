@@ -99,7 +99,8 @@ class Door:
         except ModuleNotFoundError as error:
             raise ServiceError(
                 ErrorCode.EXTRA_NOT_INSTALLED,
-                "MCP needs an extra that this service was installed without: pip install 'svc[mcp]', then restart it.",
+                "MCP needs an extra that this service was installed without: pip install 'svc[mcp]' in the environment"
+                " in which svc is installed, then restart it.",
                 extra="mcp",
             ) from error
         self._library = servers, servers.list_tools(takes_paths=False)

@@ -43,7 +43,8 @@ class ExtraMissing(ModelProblem):
     code = "svc_extra_missing"
 
     def __init__(self, library: str) -> None:
-        super().__init__(f"The library {library} is not installed.", "pip install 'svc[semantic]' brings it.")
+        hint = "pip install 'svc[semantic]' brings it, in the environment in which svc is installed."
+        super().__init__(f"The library {library} is not installed.", hint)
 
 
 class DownloadFailed(ModelProblem):

@@ -125,3 +125,10 @@ def test_a_file_that_is_no_answer_is_a_mistake_of_usage(shared_installation: Ins
     (tmp_path / "x.json").write_text("{}")
     finished = shared_installation.svc("cite", "verify", str(tmp_path / "x.json"), "--json")
     assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_usage")
+
+
+def test_an_empty_service_says_how_to_begin(installation: Installation) -> None:
+    for command in ("search", "ask"):
+        finished = installation.svc(command, "walrus")
+        assert finished.exit == 0
+        assert "no bucket holds anything yet: `svc upload PATH -b BUCKET`" in finished.stderr

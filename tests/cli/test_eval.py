@@ -281,3 +281,6 @@ def test_a_bad_file_or_a_folder_that_is_not_there_is_told_before_anything_is_ask
     assert "query 1, line 1: there is no field 'soruce'" in refused.stderr
     Path("golden.yaml").write_text("- query: fox\n  source: a.md\n")
     assert "there is no folder reports" in svc("eval", "golden.yaml", "--junit", "reports/eval.xml").stderr
+    assert "this is a folder" in svc("eval", "golden.yaml", "--junit", "golden").stderr
+    unwritable = svc("eval", "golden.yaml", "--junit", f"{'x' * 300}.xml")
+    assert (unwritable.exit, "too long" in unwritable.stderr) == (2, True)

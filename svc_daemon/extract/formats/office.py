@@ -35,5 +35,6 @@ def _parser(content_type: str) -> Any:
         format_ = find_format(content_type)
         extra = format_.extra if format_ else None
         raise failures.unsupported(
-            f"Files of type {content_type} need the extra {extra!r}: pip install 'svc[{extra}]', then retry the source."
+            f"Files of type {content_type} need the extra {extra!r}: pip install 'svc[{extra}]' in the environment in"
+            " which svc is installed, then retry the source."
         ) from error
