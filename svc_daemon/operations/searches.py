@@ -228,5 +228,6 @@ def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: Sc
     if any(census.retrievable for census in censuses):
         return
     pending = sum(census.pending for census in censuses)
-    if pending or (request.buckets is not None and len(scope.bucket_ids) == 1):
+    is_single = request.buckets is not None and len(scope.bucket_ids) + len(scope.left_out) == 1
+    if pending or (is_single and scope.bucket_ids):
         raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, pending_member_count=pending, retry_after_seconds=1)

@@ -181,6 +181,15 @@ def test_a_bucket_that_the_agent_does_not_search_is_left_out_and_told(filled: Da
     details_of(filled.search("grey stone", agent=agent, buckets=["missing"]), "bucket_not_found")
 
 
+def test_of_two_buckets_that_are_named_one_that_is_left_out_makes_no_single_one(filled: Daemon) -> None:
+    filled.make_bucket("void")
+    agent = add_agent(filled, "hollow", bucket_ids=(bucket_id(filled, "void"),))
+    details_of(filled.search("grey", agent=agent, buckets=["void"]), "bucket_store_indexing_pending")
+    details_of(filled.search("grey", agent=agent, buckets=["void", "void"]), "bucket_store_indexing_pending")
+    page = body_of(filled.search("grey", agent=agent, buckets=["void", "first"]))
+    assert (page["data"], len(page["warnings"])) == ([], 1)
+
+
 def test_an_agent_that_can_find_nothing_is_told_by_its_name(filled: Daemon) -> None:
     first, old = bucket_id(filled, "first"), bucket_id(filled, "old")
     for agent_id, policy, why in (
