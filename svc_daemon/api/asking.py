@@ -1,20 +1,25 @@
 """What both doors of answers do around the verb: read the conversation, and show what an answer rests on."""
 
+import logging
 from collections.abc import Iterable
 from contextlib import aclosing
 
 from starlette.requests import Request
 
 from svc_daemon.api.event_streams import until_gone
+from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import context_of
 from svc_daemon.core.conversations import ASSISTANT, USER, Turn, up_to_question
 from svc_daemon.core.passages import Place
 from svc_daemon.core.refusals import refusal
+from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import Ask, Cited, Outcome, answer
 from svc_daemon.settings import Limits
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.answers import Annotation, AnswerSource
 from svc_daemon.wire.sources import Location
+
+logger = logging.getLogger(__name__)
 
 #: Roles whose words are on how to answer, not on what.
 _GUIDING = ("system", "developer")
@@ -49,6 +54,13 @@ async def _last(request: Request, key: Key, ask: Ask) -> Outcome:
             if isinstance(piece, Outcome):
                 return piece
     raise AssertionError("an answer ends with its outcome")
+
+
+def told_halfway(error: Exception) -> ServiceError:
+    """What a stream that has begun says of the error that ends it; what nobody foresaw goes whole to the log."""
+    if not isinstance(error, ServiceError):
+        logger.error("unexpected %s in a stream", type(error).__name__, exc_info=error)
+    return service_error(error)
 
 
 def view_annotation(cited: Cited) -> Annotation:

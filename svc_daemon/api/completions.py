@@ -12,13 +12,12 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.asking import collect, read_guidance, read_turns, view_annotation, view_source
+from svc_daemon.api.asking import collect, read_guidance, read_turns, told_halfway, view_annotation, view_source
 from svc_daemon.api.event_streams import DONE, EventStream, event
 from svc_daemon.api.openai_errors import openai_error
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids
-from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Usage
 from svc_daemon.operations.answers import Ask, Outcome, answer
 from svc_daemon.store.keys import Key
@@ -58,10 +57,10 @@ async def _tell(request: Request, key: Key, ask: Ask, draft: "_Draft") -> AsyncG
                 elif isinstance(piece, Outcome):
                     for each in draft.finish(piece):
                         yield each
-        except ServiceError as error:
+        except Exception as error:
             if not has_begun:
                 raise
-            yield event(openai_error(error).model_dump())
+            yield event(openai_error(told_halfway(error)).model_dump())
 
 
 class _Draft:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.asking import collect, read_guidance, read_turns, view_annotation, view_source
+from svc_daemon.api.asking import collect, read_guidance, read_turns, told_halfway, view_annotation, view_source
 from svc_daemon.api.event_streams import EventStream, event
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
@@ -59,10 +59,10 @@ async def _tell(request: Request, key: Key, ask: Ask, draft: "_Draft") -> AsyncG
             async for piece in telling:
                 for each in draft.tell(piece):
                     yield each
-        except ServiceError as error:
+        except Exception as error:
             if not draft.has_begun:
                 raise
-            for each in draft.fail(error):
+            for each in draft.fail(told_halfway(error)):
                 yield each
 
 

@@ -204,6 +204,25 @@ def test_a_model_that_fails_halfway_ends_the_chat_with_an_error(knowing: Daemon,
     assert "[DONE]" not in answer.text
 
 
+def test_what_nobody_foresaw_halfway_is_told_in_the_stream_and_logged(
+    knowing: Daemon, door: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaking(shown: str) -> str:
+        knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = '[' || tags"))
+        return honest(shown)
+
+    knowing.stop()
+    try:
+        with chatting(answering(breaking)) as server, knowing.writing(server.url("/v1")):
+            answer = send(knowing, door, VACATION, stream=True, buckets=["inbox"])
+    finally:
+        knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = substr(tags, 2)"))
+        knowing.start()
+    told = [each for each in events_of(answer) if each.get("type") == "error" or "error" in each]
+    assert [each.get("code") or each["error"]["code"] for each in told] == ["internal_error"]
+    assert ("Traceback" in caplog.text, "Traceback" in answer.text) == (True, False)
+
+
 CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
 
 
