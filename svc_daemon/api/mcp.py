@@ -27,6 +27,7 @@ from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import caller, context_of
 from svc_daemon.api.request_ids import Header, request_id_of
+from svc_daemon.core.json_documents import MAX_ENTRIES, too_many_entries
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
@@ -80,8 +81,13 @@ class Door:
         servers, listed = self._library or await self._load()
         refuse_other_types(request)
         limits, message = context_of(request).limits, context_of(request).blobs.stage()
+        entries = 0
         try:
             async for chunk in stream_bytes(request, max_bytes=message_bytes(limits)):
+                # As in every body; base64, which is what makes a message large, has none of these.
+                entries += chunk.count(b",") + chunk.count(b"[") + chunk.count(b"{")
+                if entries > MAX_ENTRIES:
+                    raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
             answering = servers.answer_message(

@@ -46,6 +46,11 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     return document
 
 
+def too_many_entries() -> ServiceError:
+    """What a document is refused with that has more than `MAX_ENTRIES`."""
+    return _invalid(f"its objects and lists have more than {MAX_ENTRIES:,} entries in all")
+
+
 def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
     """The dotted path of a `key` in the document, None without one; what stands below a key in `skipping` is free."""
     waiting: list[tuple[str, Any]] = [("", document)]
@@ -84,7 +89,7 @@ def _refuse_depth(document: Any, max_depth: int) -> None:
 
 def _refuse_entries(text: str) -> None:
     if _count_entries(text) > MAX_ENTRIES and _count_entries(_STRING.sub("", text)) > MAX_ENTRIES:
-        raise _invalid(f"its objects and lists have more than {MAX_ENTRIES:,} entries in all")
+        raise too_many_entries()
 
 
 def _count_entries(text: str) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from svc_daemon.api.mcp import message_bytes
 from svc_daemon.core import api_keys
+from svc_daemon.core.json_documents import MAX_ENTRIES
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
@@ -92,6 +93,13 @@ def test_a_message_may_hold_a_file_of_the_most_bytes_and_no_more(make_daemon: Ma
     assert (error["code"], error["details"]["max_bytes"]) == ("file_too_large", 3000)
     answer = post(daemon, "svc-upload-file", bucket="inbox", filename="a.md", contentBase64=encoded(b"x" * 5000))
     assert details_of(answer, "request_too_large")["max_bytes"] == message_bytes(daemon.limits)
+
+
+def test_a_message_of_more_entries_than_any_call_needs_is_refused_unread(daemon: Daemon) -> None:
+    answer = post(daemon, "svc-upload-files-batch", bucket="inbox", files=[1] * MAX_ENTRIES)
+    details_of(answer, "invalid_json")
+    error = Caller(daemon).refuse("svc-upload-files-batch", bucket="inbox", files=[1] * 1000)
+    assert (error["code"], len(error["details"]["errors"])) == ("invalid_request", 20)
 
 
 def test_without_the_library_it_says_what_to_install(daemon: Daemon) -> None:
