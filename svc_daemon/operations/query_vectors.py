@@ -50,6 +50,8 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     try:
         vector = await _embed_query(context.embedding, request.query, embed_by_s)
     except EmbedFailed as error:
+        # A server may have shown that it runs another model by now: the worker looks, and opens that one.
+        context.wakes.embedding.set()
         return _without_vector(context, mode, error, deadline_s)
     return Matching(mode, vector)
 

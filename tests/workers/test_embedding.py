@@ -203,6 +203,19 @@ def test_a_model_that_is_another_by_now_is_opened_anew(working: Daemon, shelf: S
     wait_embedded(working, "words@2")
 
 
+def test_a_query_that_finds_out_about_another_model_has_it_opened_at_once(
+    working: Daemon, shelf: Shelf, model: ShelfModel
+) -> None:
+    working.add_ready(HARBOUR)
+    start_embedding(working, shelf)
+    wait_embedded(working)
+    wait_state(working, "ready")
+    shelf.next = ShelfModel("words@2")
+    model.is_stale, model.failure = True, EmbedFailed("another model")
+    assert found(working, "umber", "hybrid") == ["notes.md"]
+    wait_embedded(working, "words@2")
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_failing_model_pauses_says_so_once_and_goes_on(
     working: Daemon, shelf: Shelf, model: ShelfModel, caplog: pytest.LogCaptureFixture
