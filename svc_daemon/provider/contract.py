@@ -254,6 +254,9 @@ class SearchProvider(Protocol):
         """
         ...
 
+    def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
+        """Have in memory what the first search by meaning in these buckets would read, as far as half of it holds."""
+
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         """Up to `limit` chunks that have no vector of this model, oldest documents first. Empty: there are none."""
         ...

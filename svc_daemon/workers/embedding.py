@@ -13,12 +13,14 @@ plain sentence does not is passed over until the next start, and everything else
 import asyncio
 import logging
 
+from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.embedding import EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
+from svc_daemon.store.buckets import list_buckets
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.workers import documents
 from svc_daemon.workers.waiting import wait
@@ -128,6 +130,8 @@ class EmbeddingWorker:
         provider, model = self._context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
+            # Or somebody's first search would: at 100,000 chunks that takes some tenths of a second.
+            await asyncio.to_thread(self._warm_up, team_id, model)
             self._cleared.add(team_id)
         listed = await asyncio.to_thread(provider.list_unembedded, team_id, model, self._batch + len(self._refused))
         chunks = [chunk for chunk in listed if chunk.chunk_id not in self._refused][: self._batch]
@@ -138,6 +142,10 @@ class EmbeddingWorker:
         if vectors:
             await asyncio.to_thread(provider.put_vectors, team_id, model, vectors)
         return bool(chunks)
+
+    def _warm_up(self, team_id: str, model: str) -> None:
+        buckets = self._context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
+        self._context.provider.warm_up(team_id, model, [bucket.id for bucket in buckets])
 
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
         """The chunks' vectors; of a single one that can't be embedded, none. Raises EmbedFailed."""

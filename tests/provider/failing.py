@@ -77,6 +77,10 @@ class FailingProvider:
         with self._as_told("search"):
             return self._provider.search(team_id, query)
 
+    def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
+        with self._as_told("warm_up"):
+            self._provider.warm_up(team_id, model, bucket_ids)
+
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         with self._as_told("list_unembedded"):
             return self._provider.list_unembedded(team_id, model, limit)

@@ -13,7 +13,7 @@ from svc_daemon.provider.embedded import embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.provider.embedded.signs import Place, SignsCache
+from svc_daemon.provider.embedded.signs import Place, SignsCache, warm_up
 from svc_daemon.provider.errors import SearchTimeout
 from tests.provider.samples import MODEL, TEAM, make_document, unit
 
@@ -194,6 +194,23 @@ def test_signs_are_read_once(index: TeamIndex) -> None:
     assert held(index, cache, "bkt_1") == (10, 1)
     assert held(index, cache, "bkt_1") == (10, 0)
     assert held(index, cache, None) == (100, 1)
+
+
+def test_signs_that_were_read_beforehand_are_not_read_again(index: TeamIndex) -> None:
+    cache = SignsCache(10**6)
+    for model in ("unknown", MODEL):
+        index.database.read(lambda connection: warm_up(connection, index, cache, model, "bkt_1"))  # noqa: B023 - run at once
+        assert (cache.size_bytes > 0) is (model == MODEL)
+    assert held(index, cache, "bkt_1") == (10, 0)
+
+
+def test_what_is_read_beforehand_takes_half_of_the_memory(index: TeamIndex) -> None:
+    cache = SignsCache(10**6)
+    held(index, cache, "bkt_0")
+    cache = SignsCache(4 * cache.size_bytes)
+    for number in range(10):
+        index.database.read(lambda connection: warm_up(connection, index, cache, MODEL, f"bkt_{number}"))  # noqa: B023 - run at once
+    assert [held(index, cache, f"bkt_{number}")[1] for number in range(4)] == [0, 0, 1, 1]
 
 
 def test_after_a_change_only_what_changed_is_read(index: TeamIndex) -> None:

@@ -94,9 +94,19 @@ class VectorContract(OpenedProvider):
         assert provider.list_unembedded(TEAM, MODEL, 9) == []
         assert provider.count_unembedded(TEAM, MODEL) == (0, 0)
         provider.put_vectors(TEAM, MODEL, [("chk_1_1_0", unit(1, 0))])
+        provider.warm_up(TEAM, MODEL, ["bkt_1"])
         provider.drop_vectors(TEAM, None)
 
     # Searching by meaning
+
+    def test_what_was_read_beforehand_is_found_as_it_is_now(self, provider: SearchProvider) -> None:
+        put_animals(provider)
+        provider.warm_up(TEAM, MODEL, ["bkt_1", "bkt_unknown"])
+        provider.warm_up(TEAM, "unknown", ["bkt_1"])
+        provider.delete_document(TEAM, "src_1")
+        provider.put_document(TEAM, make_document("src_9", "owl"), ["bkt_1"])
+        provider.put_vectors(TEAM, MODEL, [("chk_9_1_0", unit(1, 0.1))])
+        assert near(provider, "nothing of these", 1, 0.1).hits[0].chunk.text == "owl"
 
     def test_a_semantic_search_goes_by_nearness(self, provider: SearchProvider) -> None:
         put_animals(provider)

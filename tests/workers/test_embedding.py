@@ -288,9 +288,12 @@ def test_a_model_is_well_again_without_anything_to_embed(working: Daemon, shelf:
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("verb", ["warm_up", "put_vectors"])
+def test_an_index_in_trouble_is_tried_again(
+    working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture, verb: str
+) -> None:
     working.add_ready(HARBOUR)
-    working.provider.fail("put_vectors", ProviderFailed("The disk is full.", retryable=True), times=3)
+    working.provider.fail(verb, ProviderFailed("The disk is full.", retryable=True), times=3)
     start_embedding(working, shelf)
     wait_embedded(working)
     assert caplog.text.count("can't be stored") == 3

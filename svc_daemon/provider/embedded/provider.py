@@ -20,7 +20,7 @@ from svc_daemon.provider.embedded import documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
-from svc_daemon.provider.embedded.signs import SignsCache
+from svc_daemon.provider.embedded.signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
 #: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.
@@ -108,6 +108,15 @@ class EmbeddedProvider:
 
         with self._files.translated(team_id):
             return index.database.read(work)
+
+    def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
+        index = self._files.find(team_id)
+        if index is None:
+            return
+        with self._files.translated(team_id):
+            for bucket_id in bucket_ids:
+                # Each in a snapshot of its own, so that writers wait for none of them for long.
+                index.database.read(lambda connection: warm_up(connection, index, self._signs, model, bucket_id))  # noqa: B023 - run at once
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         index = self._files.find(team_id)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from svc_daemon.provider.embedded.embeddings import find_model
 from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
@@ -63,6 +64,11 @@ class SignsCache:
     def size_bytes(self) -> int:
         """What is held now."""
         return self._size_bytes
+
+    @property
+    def is_half_full(self) -> bool:
+        """What is read beforehand stops here, so that it takes nothing from what was asked for."""
+        return self._size_bytes * 2 >= self._limit_bytes
 
     def at(self, connection: sqlite3.Connection, place: Place) -> "Signs | None":
         """The signs of this place in the snapshot which this connection reads; None where it has none."""
@@ -116,6 +122,13 @@ class SignsCache:
             while self._size_bytes > self._limit_bytes:
                 _, oldest = self._held.popitem(last=False)
                 self._size_bytes -= oldest.size_bytes
+
+
+def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, model: str, bucket_id: str) -> None:
+    """Read a bucket's signs of this model, if there are any and there is room for them."""
+    model_key = find_model(connection, model)
+    if model_key is not None and not cache.is_half_full:
+        cache.at(connection, Place(index, model_key, bucket_id))
 
 
 def _revisions(connection: sqlite3.Connection) -> tuple[int, int]:
