@@ -8,7 +8,7 @@ Sentences of one passage keep their order.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from svc_daemon.core.passages import Citation, Passage, quote_of
 from svc_daemon.core.prose import cost_of, fences_of
@@ -53,7 +53,7 @@ class Sentence:
     #: What it has of the question's own words, as stems.
     shared: frozenset[str]
     worth: float
-    is_prose: bool
+    is_prose: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
     what it adds to the answer, the space before it included.
     """
-    chosen = _choose(_sentences(question, searched, passages))
+    chosen = _choose(_weigh_looks(_sentences(question, searched, passages), passages))
     return list(_numbered(chosen, passages))
 
 
@@ -80,7 +80,7 @@ def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Ite
     beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
     wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
     for place, passage in enumerate(passages):
-        above, fences = stems_of(passage.context), fences_of(passage.text)
+        above = stems_of(passage.context)
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
@@ -88,9 +88,20 @@ def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Ite
             hints = (wants_number and any(map(str.isdigit, text))) - (
                 len(words) < FEWEST_WORDS or text.endswith(("?", ":"))
             )
-            cost = cost_of(passage.text, span, fences)
-            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages) - cost
-            yield Sentence(place, span, " ".join(words), own & asked, worth, is_prose=not cost)
+            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
+            yield Sentence(place, span, " ".join(words), own & asked, worth)
+
+
+def _weigh_looks(sentences: Iterable[Sentence], passages: Sequence[Passage]) -> Iterator[Sentence]:
+    """The sentences, less what each loses by what it is, which is only looked at where one may still be chosen."""
+    fences = [fences_of(passage.text) for passage in passages]
+    best = 0.0
+    for sentence in sorted(sentences, key=lambda each: -each.worth):
+        if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
+            return
+        cost = cost_of(passages[sentence.passage].text, sentence.span, fences[sentence.passage])
+        best = max(best, sentence.worth - cost)
+        yield replace(sentence, worth=sentence.worth - cost, is_prose=not cost)
 
 
 def _own_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> Iterator[str]:
