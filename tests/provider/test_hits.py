@@ -26,3 +26,10 @@ def test_a_word_that_most_chunks_have_is_seen_in_those_of_a_page(provider: Embed
     assert [terms(hit) for hit in hits] == [["fox", "dog"]] * 2
     (hit, _) = provider.search(TEAM, SearchQuery(text="cat fox", limit=2, explain=True)).hits
     assert [(match.term, match.parts) for match in hit.matches] == [("cat", ("text",)), ("fox", ("title", "text"))]
+
+
+def test_a_word_without_spaces_around_it_is_told_with_the_parts_that_have_it(provider: EmbeddedProvider) -> None:
+    provider.put_document(TEAM, make_document("src_1", "東京都に住む人", "駅の人", title="東京の案内"), ["bkt_1"])
+    query = SearchQuery(text="東京 住む", explain=True)
+    parts = [{match.term: match.parts for match in hit.matches} for hit in provider.search(TEAM, query).hits]
+    assert parts == [{"東京": ("title", "text"), "住む": ("text",)}, {"東京": ("title",)}]

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from svc_daemon.core.ranking import coverage, hybrid_score, semantic_score
+from svc_daemon.core.unspaced import cut_unspaced
 from svc_daemon.provider.contract import Hit, KeywordMatch, Part, SearchMode, SemanticMatch, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents, memberships
+from svc_daemon.provider.embedded.packing import unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 
@@ -53,7 +55,7 @@ def read_hits(
     rows = _chunk_rows(connection, keys)
     found = _Found(
         {word: _keys_having(connection, question, word, keys) for word in question.weights},
-        _parts(connection, question, keys) if question.explain else {},
+        _parts(connection, question, rows) if question.explain else {},
         _measure_others(connection, question, order),
     )
     for rank, placed in enumerate(order, start=offset + 1):
@@ -113,19 +115,31 @@ def _measure_others(
 
 
 def _parts(
-    connection: sqlite3.Connection, question: Question, keys: Sequence[int]
+    connection: sqlite3.Connection, question: Question, rows: Mapping[int, sqlite3.Row]
 ) -> dict[tuple[str, Part], frozenset[int]]:
+    cut = {key: _cut_parts(row) for key, row in rows.items()}
     return {
-        (word, part): _keys_having(connection, question, word, keys, (part,))
+        (word, part): _keys_having(connection, question, word, list(rows), (part,))
+        | {key for key, parts in cut.items() if word in parts[part]}
         for word in question.weights
         for part in PARTS
     }
 
 
+def _cut_parts(row: sqlite3.Row) -> dict[Part, frozenset[str]]:
+    """What of each part has no spaces between its words, as the index cuts it: there one column has it of all parts."""
+    texts: dict[Part, Sequence[str]] = {
+        "title": [row["title"]],
+        "headings": unpack_headings(row["headings"]),
+        "text": [row["text"]],
+    }
+    return {part: frozenset(cut_unspaced(" ".join(some).lower())) for part, some in texts.items()}
+
+
 def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, sqlite3.Row]:
     rows = connection.execute(
         """
-        SELECT c.*, d.source_id, d.generation FROM chunks AS c
+        SELECT c.*, d.source_id, d.generation, d.title FROM chunks AS c
         JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
         WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
         """,
