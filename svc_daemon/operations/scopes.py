@@ -5,14 +5,13 @@ that is named and that the key may not reach is missing, as everywhere; one that
 and a warning says so. The policy's filters, number of passages and threshold go into the request.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
-from svc_daemon.core.filters import passes
 from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.contexts import Context
@@ -21,8 +20,8 @@ from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.operations.switches import refuse_disabled
 from svc_daemon.store.agents import get_agent
 from svc_daemon.store.buckets import Bucket, list_buckets
+from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source, SourceFilter, list_indexed_sources, list_sources
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
@@ -133,9 +132,14 @@ def find_scope(connection: Connection, context: Context, key: Key, request: Sear
     # Where buckets don't say what the key may reach, the index is asked for the sources in them by name.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
-    members = _members(connection, key, scope)
-    wanted = dict.fromkeys(source.id for source in members if _is_wanted(source, request))
-    return replace(scope, source_ids=tuple(wanted))
+    # Whether one of them is in scope is judged with the hits, once more.
+    wanted = Wanted(
+        bucket_ids=None if scope.takes_unplaced else scope.bucket_ids,
+        source_ids=request.source_ids,
+        tags=request.tags,
+        filters=request.filters,
+    )
+    return replace(scope, source_ids=tuple(list_candidates(connection, key.team_id, wanted)))
 
 
 def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[Bucket]:
@@ -144,27 +148,3 @@ def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[
         return [get_usable_bucket(connection, key, bucket) for bucket in named]
     active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
     return [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
-
-
-def _members(connection: Connection, key: Key, scope: Scope) -> Iterator[Source]:
-    """Every source that may be in scope; whether it is, is judged with the hits."""
-    if scope.goes_by_bucket:
-        for bucket_id in scope.bucket_ids:
-            yield from list_sources(connection, key.team_id, bucket_id, SourceFilter())
-        return
-    for source in list_indexed_sources(connection, key.team_id):
-        if scope.takes_unplaced or not scope.revisions.keys().isdisjoint(source.places):
-            yield source
-
-
-def _is_wanted(source: Source, request: SearchRequest) -> bool:
-    if request.source_ids is not None and source.id not in request.source_ids:
-        return False
-    if not set(request.tags or ()) <= set(source.tags):
-        return False
-    return request.filters is None or passes(request.filters, _attributes(source))
-
-
-def _attributes(source: Source) -> dict[str, object]:
-    own = {name: getattr(source, name) for name in ("type", "filename", "title", "content_type", "source_url")}
-    return {**source.metadata, **own}

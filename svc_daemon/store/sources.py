@@ -210,14 +210,6 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
     return [Source.from_row(row) for row in rows]
 
 
-def list_indexed_sources(connection: Connection, team_id: str) -> list[Source]:
-    """Every indexed source of the team, whatever it is in, oldest first."""
-    rows = connection.execute(
-        "SELECT * FROM source_views WHERE team_id = :team_id AND status = 'active' ORDER BY id", {"team_id": team_id}
-    ).fetchall()
-    return [Source.from_row(row) for row in rows]
-
-
 def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[Source]:
     """Sources that wait to take the place of `replaced_id`."""
     rows = connection.execute(
