@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
+from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.agents import Agent
@@ -103,21 +105,25 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
     cited: list[Cited] = []
     async with aclosing(_begin(context, ask, query, passages, results.agent)) as writing:
         async for piece in writing:
+            if isinstance(piece, str):
+                yield piece
+                continue
+            await context.read_aside(partial(_refuse_taken_away, team_id=key.team_id, found=found))
             if isinstance(piece, Citation):
                 cited.append(_cite(piece, passages, found))
                 yield cited[-1]
-            elif isinstance(piece, Outcome):
-                yield await _look_again(context, key, replace(piece, cited=tuple(cited), warnings=results.warnings))
             else:
-                yield piece
+                yield replace(piece, cited=tuple(cited), warnings=results.warnings)
 
 
-async def _look_again(context: Context, key: Key, outcome: Outcome) -> Outcome:
-    """The same without what was taken away while a model wrote, which then supports nothing any more."""
-    ids = list({cited.found.source.id for cited in outcome.cited})
-    sources = await context.read_aside(lambda connection: list_active_sources(connection, key.team_id, ids))
-    kept = tuple(cited for cited in outcome.cited if _still_counts(cited.found, sources.get(cited.found.source.id)))
-    return replace(outcome, cited=kept, grounded=outcome.grounded and kept == outcome.cited)
+def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[Found]) -> None:
+    """Raises `answer_failed` where a passage was deleted, detached or replaced while the answer was written.
+
+    A model may have used it without a mark, and what is deleted answers nothing from then on.
+    """
+    sources = list_active_sources(connection, team_id, list({each.source.id for each in found}))
+    if not all(_still_counts(each, sources.get(each.source.id)) for each in found):
+        raise ServiceError(ErrorCode.ANSWER_FAILED, "A source was taken away while the answer was written. Ask again.")
 
 
 def _still_counts(found: Found, source: FoundSource | None) -> bool:

@@ -68,7 +68,10 @@ def test_a_models_words_are_streamed_through(knowing: Daemon, door: str) -> None
     assert (whole["grounded"], len(whole["sources"])) == (True, 1)
 
 
-def test_what_is_deleted_while_a_model_writes_supports_nothing(knowing: Daemon, door: str) -> None:
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_answer_ends_where_a_source_is_deleted_while_a_model_writes(
+    knowing: Daemon, door: str, streams: bool
+) -> None:
     knowing.make_bucket("passing")
     passing = knowing.add_ready(b"# Leave\n\nTrainees get 12 days of vacation.\n", bucket="passing")
 
@@ -77,9 +80,11 @@ def test_what_is_deleted_while_a_model_writes_supports_nothing(knowing: Daemon, 
         return f"Trainees get 12 days of vacation [{number_of(shown, '12 days')}]."
 
     with chatting(answering(slow)) as server, knowing.writing(server.url("/v1")):
-        answer = ask(knowing, "How many vacation days do trainees get?", door, buckets=["passing"])
-    assert text_of(answer).startswith("Trainees get 12 days")
-    assert (answer["grounded"], answer["sources"]) == (False, [])
+        question = "How many vacation days do trainees get?"
+        answer = send(knowing, door, question, stream=streams, buckets=["passing"])
+    assert "taken away while the answer was written" in answer.text
+    assert answer.status_code == (200 if streams else 502)
+    assert ("answer_failed" in answer.text, "file_citation" in answer.text) == (True, False)
 
 
 def test_the_model_is_told_the_rules_the_agent_and_the_caller(knowing: Daemon, door: str) -> None:
