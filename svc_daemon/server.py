@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from ipaddress import ip_address
 from math import inf
 
@@ -84,6 +85,8 @@ BLOB_THREADS = 8
 MAX_HEAD_BYTES = 16 * 1024
 #: Of the time to stop in, what is kept for parking work and closing files, seconds.
 PARK_S = 3
+#: Of what is left for answers, the part that a model has to come to its end; then they tell that the service stops.
+FINISH_PART = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
                 max_head_bytes=MAX_HEAD_BYTES,
                 stop_s=max(settings.limits.stop_seconds - PARK_S, 1),
             ),
-            app.state.stopping,
+            partial(_stop_answers, process.context, app.state.stopping),
         )
         stack.enter_context(_announced(files, base_url, process.installation_id, process.context.clock))
         log.info("listening on %s", base_url)
@@ -286,16 +289,24 @@ async def _run_until_stopped(server: uvicorn.Server, listener: socket.socket, br
     await serving
 
 
+def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
+    """Tell those who wait for something that the stop has begun, and have the models' answers end in time to say so."""
+    stopping.set()
+    if context.llm is not None:
+        asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
+
+
 class _Server(uvicorn.Server):
     """uvicorn with signals that end in exit code 0: its own would raise them again after the stop."""
 
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
+        """`on_stop` hears how many seconds are left for what is under way."""
         super().__init__(config)
-        self._stopping = stopping
+        self._on_stop = on_stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell those who wait for something that the stop has begun, and see the others to their end."""
-        self._stopping.set()
+        """Tell that the stop has begun, and see what is under way to its end."""
+        self._on_stop(self.config.timeout_graceful_shutdown or 0)
         await super().shutdown(sockets)
 
     @contextlib.contextmanager

@@ -19,6 +19,7 @@ from svc_daemon.wire.versions import VERSION
 
 T = TypeVar("T")
 
+STOPPING = "The service is stopping; ask again."
 NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
 #: A look is for somebody who waits for it.
 LOOK_S = 2.0
@@ -57,6 +58,9 @@ class LlmClient:
         self._limits = limits
         #: Seconds that never go back.
         self._clock = clock
+        self._is_stopping = False
+        #: Of the steps that are being waited for.
+        self._waits: set[asyncio.Timeout] = set()
         self._http = httpx.AsyncClient(
             headers=_headers(server),
             # Reading is timed here: a byte that says nothing must not start the clock anew.
@@ -101,6 +105,12 @@ class LlmClient:
         # Not every server lists its models; one that is there and takes the key is all that is asked.
         return _fault(response) if response.status_code in _REFUSING else None
 
+    def stop(self) -> None:
+        """As the contract has it."""
+        self._is_stopping = True
+        for wait in self._waits:
+            wait.reschedule(0.0)
+
     async def close(self) -> None:
         await self._http.aclose()
 
@@ -125,16 +135,22 @@ class LlmClient:
         limits = self._limits
         word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
         ends_s = min(word_s, began + limits.total_s)
+        wait = asyncio.timeout(0.0 if self._is_stopping else max(0.0, ends_s - self._clock()))
+        self._waits.add(wait)
         try:
-            async with asyncio.timeout(max(0.0, ends_s - self._clock())):
+            async with wait:
                 return await work
         except (TimeoutError, httpx.TimeoutException) as error:
+            if self._is_stopping:
+                raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
             # Refused, a name that no DNS knows, no route: an address that is wrong, or a server that doesn't run.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The line to the model's server broke.") from error
+        finally:
+            self._waits.discard(wait)
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes:

@@ -55,5 +55,8 @@ class Llm(Protocol):
         """A sentence on what is wrong where its server doesn't answer; within a few seconds, nothing is written."""
         ...
 
+    def stop(self) -> None:
+        """The service stops: every answer that is being written fails with LlmFailed, and so does each new one."""
+
     async def close(self) -> None:
         """Let go of all connections."""

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
-from tests.llm.chats import DONE, chatting, chunk, streaming
+from tests.llm.chats import DONE, chatting, chunk, stalling, streaming
 from tests.samples import make_pdf
 
 PAGES = [
@@ -242,6 +243,7 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
 
     with chatting(play) as server:
         variables = {"SVC_LLM_BASE_URL": server.url("/v1"), "SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": LLM_KEY}
+        variables["SVC_LIMIT_STOP_SECONDS"] = "4"
         installation = Installation(tmp_path_factory.mktemp("writing"), SVC_LOG_LEVEL="debug", **variables, **UNLIMITED)
         installation.start()
         try:
@@ -267,6 +269,22 @@ def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_
         ):
             list(chat)
     assert told.value.code == "answer_failed"
+
+
+def test_a_stop_ends_a_stream_with_an_error_that_says_so(writing: Writing) -> None:
+    writing.scripts.append(stalling(chunk("Full-time employees ")))
+    with client_of(writing.installation, retries=0) as (client, _), ThreadPoolExecutor(1) as pool:
+        with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
+            events = iter(stream)
+            while next(events).type != "response.output_text.delta":
+                pass
+            stopping = pool.submit(writing.installation.stop)
+            left = list(events)
+        assert stopping.result() == 0
+    assert [event.type for event in left][-2:] == ["error", "response.failed"]
+    assert "stopping" in str(left[-2])
+    assert "Traceback" not in writing.installation.printed()
+    writing.installation.start()
 
 
 def test_doctor_says_whether_the_writing_model_is_there(writing: Writing) -> None:
