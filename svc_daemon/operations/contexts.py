@@ -1,10 +1,14 @@
 """What every operation and worker is given: the open stores, the clock, the limits, and how to wake the workers."""
 
 import asyncio
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from sqlite3 import Connection
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
@@ -20,7 +24,11 @@ from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Searches at the same time, on a machine with so many cores. Each thread keeps megabytes of the index.
+MOST_SEARCHERS = 4
 
 
 @dataclass(slots=True)
@@ -52,6 +60,11 @@ class Wakes:
         self.embedding.set()
 
 
+def _searchers() -> ThreadPoolExecutor:
+    most = min(max(os.cpu_count() or 1, 2), MOST_SEARCHERS)
+    return ThreadPoolExecutor(most, thread_name_prefix="search")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """The process's parts, put together once by `server`."""
@@ -73,6 +86,7 @@ class Context:
     #: What writes answers; None where no model is set, and they are quoted from the sources.
     llm: Llm | None = None
     embedding: Embedding = field(default_factory=Embedding)
+    searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` as one transaction; returns when it is durable."""
@@ -89,3 +103,8 @@ class Context:
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
         """Run a read that may be long (listings, counts) in a thread, so that the loop goes on."""
         return await asyncio.to_thread(self.database.read, work)
+
+    async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Run a search on threads that do nothing else: nobody's listing keeps it waiting, and they know the index."""
+        work = partial(copy_context().run, call, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

@@ -10,7 +10,6 @@ been replaced in between, and the index was asked before it held the new one: as
 the new one, never neither. When what is gone fills the page, the next one is asked for more.
 """
 
-import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
@@ -120,11 +119,11 @@ async def _ask_until_settled(context: Context, key: Key, request: SearchRequest,
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
     asking = _Asking(context, key, request, agent, deadline_s)
     if not may_embed(context, request):
-        return await asyncio.to_thread(lambda: asking.settle(asking.look(), without_vector(request)))
+        return await context.search_aside(lambda: asking.settle(asking.look(), without_vector(request)))
     # First of all, so that what is refused costs no model its time.
-    scope = await asyncio.to_thread(asking.look)
+    scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
-    return await asyncio.to_thread(asking.settle, scope, matching)
+    return await context.search_aside(asking.settle, scope, matching)
 
 
 @dataclass(frozen=True, slots=True)
