@@ -23,7 +23,7 @@ from svc_daemon.api.guards import FramingFault
 from svc_daemon.api.openai_errors import is_openai_path, openai_error
 from svc_daemon.api.request_ids import Header, request_id_of
 from svc_daemon.core.refusals import refusals
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.wire import headers as named
 from svc_daemon.wire.codes import ErrorCode
 
@@ -119,7 +119,7 @@ class Faults:
                 await self._answer(told, scope, send)
 
     async def _answer(self, told: ServiceError, scope: Scope, send: Send) -> None:
-        if told.code is ErrorCode.NOT_FOUND:
+        if told.code is ErrorCode.NOT_FOUND and told.message == ERRORS[told.code].sentence:
             told = ServiceError(told.code, _nothing_at(scope["path"]))
         if told.code is ErrorCode.METHOD_NOT_ALLOWED:
             told.details.setdefault("allowed_methods", _allowed_methods(scope))

@@ -75,7 +75,7 @@ def test_search_options_reach_the_service(here: RunSvc) -> None:
     assert len(one["data"]) == 1
     assert one["data"][0]["explain"]
     assert here("search", "rule", "-b", "handbook", "--tag", "none", "--json").json["data"] == []
-    assert here("search", "rule", "-b", "handbook", "-k", "51").exit == 3
+    assert here("search", "rule", "-b", "handbook", "-k", "51").exit == 2
     _words(here("search", "zzzunknownword", "-b", "handbook"), "nothing found")
 
 

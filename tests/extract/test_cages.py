@@ -180,7 +180,8 @@ async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: Ma
     extractions = await asyncio.gather(*(read(extractor, path) for path in paths))
     assert [extraction.text for extraction in extractions] == [f"Number {number}." for number in range(20)]
     await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
-    await until(lambda: psutil.Process().num_fds() == descriptors, "the end of all pipes")
+    # What earlier tests left to be collected may go meanwhile.
+    await until(lambda: psutil.Process().num_fds() <= descriptors, "the end of all pipes")
 
 
 async def test_no_more_children_run_at_once_than_the_limit_says(make_extractor: MakeExtractor, endless: Path) -> None:

@@ -127,6 +127,8 @@ def _answer(server: Server, script: Script, connection: socket) -> None:
             return
         headers = dict(_header(raw) for raw in iter(stream.readline, b"\r\n"))
         body = stream.read(int(headers.get("content-length", 0)))
+        if len(body) < int(headers.get("content-length", 0)):
+            return  # cut off: nobody was asked anything
     server.requests.append(Seen(words[0].decode(), words[1].decode(), headers, body))
     script(Exchange(server.requests[-1], connection))
 
