@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -86,6 +87,8 @@ class Context:
     #: What writes answers; None where no model is set, and they are quoted from the sources.
     llm: Llm | None = None
     embedding: Embedding = field(default_factory=Embedding)
+    #: How many changes of its title each source has under way; on the loop alone.
+    retitling: Counter[str] = field(default_factory=Counter)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
     async def write(self, work: Callable[[Connection], T]) -> T:

@@ -1,8 +1,8 @@
 """Source verbs: show, verify, list, describe, attach, retry, and the stored text."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from sqlite3 import Connection
@@ -76,28 +76,39 @@ async def describe_source(context: Context, key: Key, source_id: str, change: di
     Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
-    if not change:
-        return source
-    has_new_title = change.get("title", source.title) != source.title
-    if has_new_title:
+    if change.get("title", source.title) == source.title:
+        return await _describe(context, key, source_id, change) if change else source
+    with _retitling(context, source_id):
         await context.write(lambda connection: create_detachment(connection, key.team_id, source_id))
         await _retitle(context, source, change["title"])
+        changed = await _describe(context, key, source_id, change)
+        # The index may have got the document in between, under its old title.
+        await _retitle(context, source, changed.title)
+    return changed
 
+
+@contextmanager
+def _retitling(context: Context, source_id: str) -> Iterator[None]:
+    """Until the end nobody tells the index the old title, or forgets that it has to be told."""
+    context.retitling[source_id] += 1
+    try:
+        yield
+    finally:
+        context.retitling[source_id] -= 1
+        if not context.retitling[source_id]:
+            del context.retitling[source_id]
+        context.wakes.syncing.set()
+
+
+async def _describe(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
     def work(connection: Connection) -> Source:
         found = get_changeable_source(connection, key, source_id)
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
         touch_buckets_of(connection, source_id)
-        if has_new_title:
-            create_detachment(connection, key.team_id, source_id)
         return changed
 
-    changed = await context.write(work)
-    if has_new_title:
-        # The index may have got the document in between, under its old title.
-        await _retitle(context, source, changed.title)
-        context.wakes.syncing.set()
-    return changed
+    return await context.write(work)
 
 
 async def attach_source(context: Context, key: Key, bucket: str, source_id: str) -> Source:

@@ -125,7 +125,9 @@ async def clean_detachments(context: Context) -> int:
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        told = [(each, words) for each in noted if (words := await _tell_again(context, each)) is not None]
+        # A title that is being changed is in the index before it is in the state: the state's would undo it.
+        free = [each for each in noted if each.source_id not in context.retitling]
+        told = [(each, words) for each in free if (words := await _tell_again(context, each)) is not None]
         if told:
             await _forget_told(context, told)
             return len(told)
@@ -133,8 +135,10 @@ async def clean_detachments(context: Context) -> int:
 
 
 async def _forget_told(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
+    free = [(each, words) for each, words in told if each.source_id not in context.retitling]
+
     def work(connection: Connection) -> None:
-        for detachment, words in told:
+        for detachment, words in free:
             # It may have left another bucket since the index was told, or have another title.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id)

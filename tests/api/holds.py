@@ -41,7 +41,7 @@ class HeldProvider(FailingProvider):
 
     @contextmanager
     def held(self, method: str) -> Iterator[Hold]:
-        """Hold every call of `put_document`, `set_buckets` or `search`; let go at the end of the block."""
+        """Hold every call of `put_document`, `set_buckets`, `set_title` or `search`; let go at the end of the block."""
         hold = self._holds[method] = Hold()
         try:
             yield hold
@@ -56,6 +56,10 @@ class HeldProvider(FailingProvider):
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
         self._wait("set_buckets")
         super().set_buckets(team_id, source_id, generation, bucket_ids)
+
+    def set_title(self, team_id: str, source_id: str, title: str) -> None:
+        self._wait("set_title")
+        super().set_title(team_id, source_id, title)
 
     def search(self, team_id: str, query: SearchQuery) -> SearchPage:
         page = super().search(team_id, query)

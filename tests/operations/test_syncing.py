@@ -9,6 +9,7 @@ from svc_daemon.operations.syncing import Sync
 from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
+from tests.api.holds import PATIENCE_S
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 
@@ -166,6 +167,20 @@ def test_a_new_title_is_noted_before_the_index_hears_it(working: Daemon) -> None
     working.provider.fail("set_title", BUSY)
     details_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}), "search_failed")
     assert working.count("detachments") == 1
+
+
+def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon) -> None:
+    source_id = working.add_ready()
+    working.stop()
+    with working.provider.held("set_title") as hold:
+        patch = working.asking("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"})
+        changing = working.loop.begin(patch())
+        hold.wait_entered()
+        assert (clean(working), working.count("detachments")) == (0, 1)
+    body_of(changing.result(PATIENCE_S))
+    assert working.found("vermilion") == [source_id]
+    assert (clean(working), clean(working), working.count("detachments")) == (1, 0, 0)
+    assert not working.context.retitling
 
 
 def test_a_title_changed_while_the_index_is_told_again_is_told_too(working: Daemon) -> None:
