@@ -5,7 +5,7 @@ _svc() {
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$where ${COMP_WORDS[index]}" in
-            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion")
+            "svc upload" | "svc import" | "svc sync" | "svc diff" | "svc ignore" | "svc ignore check" | "svc ignore list" | "svc watch" | "svc watch run" | "svc watch add" | "svc watch rm" | "svc watch ls" | "svc watch status" | "svc watch flush" | "svc watch log" | "svc status" | "svc wait" | "svc search" | "svc ask" | "svc cite" | "svc cite verify" | "svc eval" | "svc bucket" | "svc bucket ls" | "svc bucket create" | "svc bucket set" | "svc bucket show" | "svc bucket archive" | "svc bucket rm" | "svc source" | "svc source ls" | "svc source show" | "svc source text" | "svc source get" | "svc source retry" | "svc source refresh" | "svc source attach" | "svc source detach" | "svc source rm" | "svc batch" | "svc batch show" | "svc agent" | "svc agent ls" | "svc agent create" | "svc agent show" | "svc agent set" | "svc agent rm" | "svc webhook" | "svc webhook deliveries" | "svc webhook resend" | "svc webhook secret" | "svc webhook verify" | "svc key" | "svc key create" | "svc key ls" | "svc key revoke" | "svc mcp" | "svc daemon" | "svc daemon run" | "svc daemon start" | "svc daemon stop" | "svc daemon restart" | "svc daemon status" | "svc daemon logs" | "svc daemon install" | "svc daemon uninstall" | "svc auth" | "svc auth login" | "svc auth logout" | "svc auth status" | "svc auth token" | "svc config" | "svc config path" | "svc config get" | "svc config set" | "svc config list" | "svc doctor" | "svc completion" | "svc help")
                 where="$where ${COMP_WORDS[index]}" ;;
         esac
     done
@@ -162,6 +162,8 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc status --base-url")
             return ;;
+        "svc wait --bucket" | "svc wait -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc wait --timeout")
             return ;;
         "svc wait --progress")
@@ -268,7 +270,7 @@ _svc() {
             COMPREPLY=($(compgen -W "file page qa" -- "$current")); return ;;
         "svc source ls --tag")
             return ;;
-        "svc source ls -q")
+        "svc source ls --match")
             return ;;
         "svc source ls --title")
             return ;;
@@ -280,18 +282,34 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source ls --base-url")
             return ;;
+        "svc source show --bucket" | "svc source show -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source show --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source show --base-url")
             return ;;
+        "svc source text --bucket" | "svc source text -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source text --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source text --base-url")
             return ;;
+        "svc source get --bucket" | "svc source get -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
+        "svc source get --output" | "svc source get -o")
+            return ;;
+        "svc source get --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc source get --base-url")
+            return ;;
+        "svc source retry --bucket" | "svc source retry -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source retry --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source retry --base-url")
             return ;;
+        "svc source refresh --bucket" | "svc source refresh -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source refresh --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source refresh --base-url")
@@ -308,6 +326,8 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source detach --base-url")
             return ;;
+        "svc source rm --bucket" | "svc source rm -b")
+            COMPREPLY=($(compgen -W "$(svc bucket ls --names --no-autostart 2>/dev/null)" -- "$current")); return ;;
         "svc source rm --progress")
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc source rm --base-url")
@@ -514,86 +534,92 @@ _svc() {
             COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
         "svc completion --base-url")
             return ;;
+        "svc help --progress")
+            COMPREPLY=($(compgen -W "auto bar plain none" -- "$current")); return ;;
+        "svc help --base-url")
+            return ;;
     esac
     case "$where" in
-        "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent webhook key mcp daemon auth config doctor completion" flags="--version --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc diff") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc") commands="upload import sync diff ignore watch status wait search ask cite eval bucket source batch agent webhook key mcp daemon auth config doctor completion help" flags="--version --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc upload") commands="" flags="--bucket --title --tag --meta --replace --as-new --wait --timeout --mode --jobs --no-create --strict --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc import") commands="" flags="--bucket --as --force --refresh --webhook --webhook-meta --title --tag --meta --wait --timeout --no-create --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc sync") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --max-delete --wait --timeout --jobs --no-create --strict --dry-run --exit-code --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc diff") commands="" flags="--bucket --name --prune --include --exclude --follow-links --all --checksum --verify-remote --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc ignore") commands="check list" flags="--help" ;;
-        "svc ignore check") commands="" flags="--root --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc ignore list") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ignore check") commands="" flags="--root --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ignore list") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc watch") commands="run add rm ls status flush log" flags="--help" ;;
-        "svc watch run") commands="" flags="--bucket --name --prune --include --exclude --follow-links --stay --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch add") commands="" flags="--bucket --name --prune --include --exclude --tag --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch rm") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch flush") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc watch log") commands="" flags="--lines --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc status") commands="" flags="--bucket --watch --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc wait") commands="" flags="--timeout --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc search") commands="" flags="--bucket --agent --mode --tag --explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch run") commands="" flags="--bucket --name --prune --include --exclude --follow-links --stay --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch add") commands="" flags="--bucket --name --prune --include --exclude --tag --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch rm") commands="" flags="--dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch flush") commands="" flags="--timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc watch log") commands="" flags="--lines --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc status") commands="" flags="--bucket --watch --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc wait") commands="" flags="--bucket --timeout --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc search") commands="" flags="--bucket --agent --mode --tag --explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc ask") commands="" flags="--bucket --agent --stream --no-stream --strict --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc cite") commands="verify" flags="--help" ;;
-        "svc cite verify") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc eval") commands="" flags="--bucket --agent --k --mode --min-recall --min-mrr --min-ndcg --junit --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc cite verify") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc eval") commands="" flags="--bucket --agent --k --mode --min-recall --min-mrr --min-ndcg --junit --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc bucket") commands="ls create set show archive rm" flags="--help" ;;
-        "svc bucket ls") commands="" flags="--all --names --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket create") commands="" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket set") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source") commands="ls show text retry refresh attach detach rm" flags="--help" ;;
-        "svc source ls") commands="" flags="--bucket --status --type --tag --title --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source show") commands="" flags="--verify --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source text") commands="" flags="--chunks --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source retry") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source refresh") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc source rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket ls") commands="" flags="--all --names --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket create") commands="" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket set") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--name --description --meta --chunk-size --chunk-overlap --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket show") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket archive") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--restore --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc bucket rm") commands="$(svc bucket ls --names --no-autostart 2>/dev/null)" flags="--force --wait --timeout --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source") commands="ls show text get retry refresh attach detach rm" flags="--help" ;;
+        "svc source ls") commands="" flags="--bucket --status --type --tag --match --title --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source show") commands="" flags="--bucket --verify --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source text") commands="" flags="--bucket --chunks --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source get") commands="" flags="--bucket --output --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source retry") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source refresh") commands="" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source attach") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source detach") commands="" flags="--bucket --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc source rm") commands="" flags="--bucket --force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc batch") commands="show" flags="--help" ;;
-        "svc batch show") commands="" flags="--items --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc batch show") commands="" flags="--items --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc agent") commands="ls create show set rm" flags="--help" ;;
-        "svc agent ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent create") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent show") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent set") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc agent rm") commands="" flags="--force --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent create") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent show") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent set") commands="" flags="--name --role --instructions --bucket --source --scope --filters --top-k --threshold --surface --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc agent rm") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc webhook") commands="deliveries resend secret verify" flags="--help" ;;
-        "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc webhook resend") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc webhook secret") commands="" flags="--rotate --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc webhook verify") commands="" flags="--header --secret-file --any-age --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook deliveries") commands="" flags="--status --source --limit --after --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook resend") commands="" flags="--dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook secret") commands="" flags="--rotate --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc webhook verify") commands="" flags="--header --secret-file --any-age --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc key") commands="create ls revoke" flags="--help" ;;
-        "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc key ls") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc key revoke") commands="" flags="--dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc mcp") commands="" flags="--allow --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key create") commands="" flags="--preset --can --bucket --model --expires --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key ls") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc key revoke") commands="" flags="--force --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc mcp") commands="" flags="--allow --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc daemon") commands="run start stop restart status logs install uninstall" flags="--help" ;;
-        "svc daemon run") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon start") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon stop") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon restart") commands="" flags="--listen --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon logs") commands="" flags="--lines --follow --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon install") commands="" flags="--print --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc daemon uninstall") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon run") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon start") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon stop") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon restart") commands="" flags="--listen --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon logs") commands="" flags="--lines --follow --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon install") commands="" flags="--print --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc daemon uninstall") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc auth") commands="login logout status token" flags="--help" ;;
-        "svc auth login") commands="" flags="--key-file --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc auth logout") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc auth status") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc auth token") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth login") commands="" flags="--key-file --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth logout") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth status") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc auth token") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
         "svc config") commands="path get set list" flags="--help" ;;
-        "svc config path") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config get") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config set") commands="" flags="--unset --dry-run --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc config list") commands="" flags="--explain --json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc doctor") commands="" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
-        "svc completion") commands="bash zsh fish powershell" flags="--json --ndjson --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config path") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config get") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config set") commands="" flags="--unset --dry-run --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc config list") commands="" flags="--explain --json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc doctor") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc completion") commands="bash zsh fish powershell" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
+        "svc help") commands="" flags="--json --ndjson --quiet --verbose --progress --base-url --no-autostart --no-input --debug --help" ;;
     esac
     [[ $current == -* ]] && commands="$flags"
     [[ -n $commands ]] && COMPREPLY=($(compgen -W "$commands" -- "$current"))

@@ -9,6 +9,7 @@
     render          tables and lines for people
     console         the two streams: stdout is data, stderr is talk
     settings        flags, environment, svc.toml, the user's file, defaults
+    interrupts      Ctrl-C in two steps
     exits, errors   exit codes and the errors that carry them
 
 Imports go down this list only. From the daemon, only `wire` and `paths` are used.

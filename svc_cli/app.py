@@ -1,52 +1,56 @@
 """Runs one command line: the table of commands, and the one boundary where errors end."""
 
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from io import StringIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import takewhile
-from types import FrameType
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from svc_cli.commands.help_pages import HELP_FLAGS, write_examples
 from svc_cli.commands.options import common_callback, new_app
-from svc_cli.console import Console, Format
+from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
 from svc_cli.exits import Exit
+from svc_daemon.wire.faults import plain
 
 #: Every command: its module in `commands`, and the line that `svc --help` shows without loading it. Daily verbs first.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "upload": ("upload", "Put files, folders or standard input into a bucket and wait until they are ready."),
-    "import": ("imports", "Have files and web pages fetched into a bucket and wait until they are ready."),
-    "sync": ("sync", "Bring a folder into a bucket, only what has changed, and wait until it is searchable."),
-    "diff": ("diff", "Show what a sync would do."),
-    "ignore": ("ignores", "Show what a sync leaves out, and which rule says so."),
-    "watch": ("watch", "Keep buckets equal to their folders while these change."),
-    "status": ("status", "Show buckets, one bucket, one source, or one batch."),
+    "upload": ("upload", "Upload files, folders or standard input into a bucket, and wait until they are searchable."),
+    "import": ("imports", "Import files and web pages from URLs into a bucket, and wait until they are searchable."),
+    "sync": ("sync", "Bring a bucket up to date with a folder, sending only what has changed."),
+    "diff": ("diff", "Show what a sync would change."),
+    "ignore": ("ignores", "Show which files a sync leaves out, and which rule does it."),
+    "watch": ("watch", "Keep buckets up to date with their folders while files change."),
+    "status": ("status", "Show the state of all buckets, or of one bucket, source or batch."),
     "wait": ("wait", "Wait until sources or batches are ready."),
-    "search": ("search", "Search buckets; tells file, page or line of each hit."),
-    "ask": ("ask", "Ask a question; the answer quotes its sources, with page or line."),
-    "cite": ("cite", "Prove the quotes of an answer on the stored bytes."),
-    "eval": ("eval", "Judge searches by what they should find; a gate for builds."),
-    "bucket": ("buckets", "List, create, show, archive and delete buckets."),
-    "source": ("sources", "List, show, read, retry, refresh, attach, detach and delete sources."),
+    "search": ("search", "Search buckets, and show the file with the page or lines of each result."),
+    "ask": ("ask", "Ask a question, and get an answer that quotes its sources with page or lines."),
+    "cite": ("cite", "Check the quotes of an answer against the stored files."),
+    "eval": ("eval", "Measure how well searches find what they should, for example in a build."),
+    "bucket": ("buckets", "List, create, show, change, archive and delete buckets."),
+    "source": ("sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
     "batch": ("batches", "Show a batch of uploads."),
-    "agent": ("agents", "List, make, show, change and delete agents."),
-    "webhook": ("webhooks", "Show and resend webhook calls, show the secret, check a call that was received."),
-    "key": ("keys", "Make, list and revoke API keys."),
-    "mcp": ("mcp", "Lend the service's tools to a program that speaks MCP."),
-    "daemon": ("daemon", "Run, start, stop and look at the local daemon."),
+    "agent": ("agents", "List, create, show, change and delete agents."),
+    "webhook": ("webhooks", "List and resend webhook calls, show their secret, and verify a received call."),
+    "key": ("keys", "Create, list and revoke API keys."),
+    "mcp": ("mcp", "Offer the service's tools to a program that speaks MCP."),
+    "daemon": ("daemon", "Start, stop and inspect the local daemon."),
     "auth": ("auth", "Store and show the API key."),
     "config": ("config", "Show and change settings."),
-    "doctor": ("doctor", "Look at the whole installation and say what is wrong."),
-    "completion": ("completion", "Print the completion script of a shell."),
+    "doctor": ("doctor", "Check the whole installation and report what is wrong."),
+    "completion": ("completion", "Print the completion script for a shell."),
+    "help": ("help", "Show the help of a command."),
 }
+
+
+EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handbook", "svc ask who approves leave")
 
 
 class Commands(TyperGroup):
@@ -71,6 +75,7 @@ class Commands(TyperGroup):
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """The table of commands, without loading one of them."""
+        write_examples(formatter, EXAMPLES)
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -85,31 +90,41 @@ def load(name: str) -> Any:
 
 def build() -> Any:
     """The `svc` command as a whole."""
-    app = new_app("Put files into named buckets, know when they are searchable, and find what they say.")
+    app = new_app("Put files into named buckets, know when they are searchable, and search what they say.")
     app.info.cls = Commands
     app.callback(cls=Commands, invoke_without_command=True)(common_callback)
     return typer.main.get_command(app)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line to its end; the exit code. Nothing is raised, whatever happens."""
+    """Run one command line to its end; the exit code. Raises KeyboardInterrupt only while the last line is written."""
     console = _console(arguments)
-    _two_step_interrupt()
     try:
         code = _guarded(arguments, console)
         console.out.flush()
-        console.err.flush()
-    except BrokenPipeError:
-        # Whoever read us has enough. Python would complain once more when it closes the streams at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return Exit.CLOSED_PIPE
+    except BrokenPipeError:  # nobody reads any further
+        code = Exit.CLOSED_PIPE
+    except OSError as error:
+        console.answered = True  # there is no place for an answer
+        code = _fail(console, refused_by_system(OSError(error.errno, error.strerror, "standard output")))
+    _finish_streams()
     return code
+
+
+def _finish_streams() -> None:
+    """Write out what is left; where that fails, keep Python from trying, and failing, once more at its exit."""
+    for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
     try:
         return _invoke(arguments, console)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputLost):
         raise
     except typer.Exit as ended:
         return ended.exit_code
@@ -141,7 +156,7 @@ def _bug(error: Exception) -> SvcError:
 def _invoke(arguments: Sequence[str], console: Console) -> int:
     # Not Typer's own `main`: that one ends interrupts and closed pipes by itself, with codes of its own.
     root = build()
-    with root.make_context("svc", list(arguments) or ["--help"], obj=console) as context:
+    with root.make_context("svc", list(arguments) or ["--help"], obj=console, **HELP_FLAGS) as context:
         return int(root.invoke(context) or 0)
 
 
@@ -155,7 +170,10 @@ def _fail(console: Console, error: SvcError) -> int:
 def _usage(error: typer.TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "svc"
-    return UsageError(error.format_message(), hint=f"`{path} --help` shows how it is used.")
+    what, colon, why = error.format_message().partition(": ")
+    return UsageError(
+        f"{what}{colon}{plain(why)}" if colon else plain(what), hint=f"`{path} --help` shows how it is used."
+    )
 
 
 def _console(arguments: Sequence[str]) -> Console:
@@ -164,24 +182,11 @@ def _console(arguments: Sequence[str]) -> Console:
         if isinstance(stream, TextIOWrapper):
             # Names of files may hold bytes that no encoding has; showing them must not be what fails.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if sys.stdin is None:  # closed by the shell, as with `<&-`: there is nothing to read
+        sys.stdin = TextIOWrapper(BytesIO())
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
     # A shell can start us with a stream closed (`>&-`); then there is nobody to tell.
     return Console(
         sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
     )
-
-
-def _two_step_interrupt() -> None:
-    """Ctrl-C once stops cleanly, twice at once."""
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        if sys.stderr.isatty():
-            os.write(2, b"\x1b[?25h")  # a bar hides the cursor and has no time to bring it back
-        os._exit(Exit.INTERRUPTED)
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, leave)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupt)

@@ -11,6 +11,7 @@ from svc_cli.credentials import Credential, Destination, find_key, origin_of
 from svc_cli.daemon_probes import Foreign, Health, check_api, probe
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import NotAuthenticated, Unreachable
+from svc_cli.interrupts import shielded
 from svc_cli.settings import Settings
 from svc_daemon.wire.versions import VERSION
 
@@ -66,7 +67,8 @@ def connected(
     credential = find_key(settings.environ, destination)
     _refuse_other_installation(credential, health, destination)
     # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
-    from svc_cli.client.api import Client
+    with shielded():
+        from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:
         if destination.admin_key and not is_new:

@@ -20,6 +20,10 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+class OutputLost(OSError):
+    """Standard output takes no more."""
+
+
 @dataclass(slots=True)
 class Console:
     """Where a command writes. One per run of `svc`."""
@@ -30,6 +34,10 @@ class Console:
     format: Format = "text"
     #: Show tracebacks.
     debug: bool = False
+    #: Results and errors only.
+    is_quiet: bool = False
+    #: Every item of what is grouped otherwise.
+    is_verbose: bool = False
     #: Set once the one JSON value has been written.
     answered: bool = False
 
@@ -49,6 +57,14 @@ class Console:
         self.answered = True
         self._write(self.out, self._dump(value) + "\n")
 
+    def show_page(self, page: dict[str, Any], rows: str, text: Callable[[], str]) -> None:
+        """Write a page of the API; with `--ndjson` each of its rows is a line, and what else the page says the last."""
+        if self.format == "ndjson":
+            for row in page[rows]:
+                self.event(row)
+            page = {name: value for name, value in page.items() if name != rows}
+        self.show(page, text)
+
     def event(self, value: dict[str, Any]) -> None:
         """Write one line of a stream; only `--ndjson` has them."""
         if self.format == "ndjson":
@@ -65,10 +81,18 @@ class Console:
         self._write(self.out, text)
         self.out.flush()
 
+    def write_bytes(self, block: bytes) -> None:
+        """Write bytes of data as they are, behind what was written before."""
+        self.out.flush()
+        binary = getattr(self.out, "buffer", None)
+        if binary is not None:  # a stream that was closed before we started has none
+            binary.write(block)
+
     def say(self, text: str) -> None:
-        """Write a line of talk."""
+        """Write a line of talk, unless results and errors are all that is wanted."""
+        if self.is_quiet:
+            return
         self._write(self.err, clean(text) + "\n")
-        self.err.flush()
 
     def note(self, text: str) -> None:
         """Say something useful that nobody has to know; programs that read JSON don't."""
@@ -76,11 +100,12 @@ class Console:
             self.say(f"note: {text}")
 
     def warn(self, text: str) -> None:
-        self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")
+        if not self.is_quiet:
+            self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")
 
     def next_step(self, command: str) -> None:
         """Name the useful next command; only where a person reads."""
-        if self.is_text and is_terminal(self.err):
+        if self.is_text and not self.is_quiet and is_terminal(self.err):
             self._write(self.err, f"{self.paint('next:', 'dim', self.err)} {clean(command)}\n")
 
     def fail(self, error: SvcError) -> None:
@@ -108,9 +133,16 @@ class Console:
         indent = 2 if self.format == "json" and is_terminal(self.out) else None
         return json.dumps(value, ensure_ascii=False, indent=indent)
 
-    @staticmethod
-    def _write(stream: TextIO, text: str) -> None:
-        stream.write(text)
+    def _write(self, stream: TextIO, text: str) -> None:
+        try:
+            stream.write(text)
+            if stream is self.err:
+                stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if stream is self.out:  # talk that can't be written is no reason to fail; data is
+                raise OutputLost(error.errno, error.strerror) from error
 
 
 def clean(text: str) -> str:

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
 
 from svc_cli.daemon_probes import Foreign, Health, probe
 from svc_cli.errors import Unreachable
@@ -35,6 +36,10 @@ STOP_TIMEOUT_S = 15.0
 #: A start that takes longer than this is worth a word.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
+#: So much must fit on the disk for the words of a daemon that can't start to go there.
+OUTPUT_BYTES = 4096
+#: Elsewhere than on Linux the system's folder for temporary files must do.
+MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
 #: Before another attempt at a directory that is locked.
 LOCKED_PAUSE_S = 0.1
 
@@ -142,7 +147,10 @@ class Installation:
         return _tail(self.files.log, lines)
 
     def _start(self, say: Callable[[str], None], listen: str | None) -> Daemon:
-        output = self._output_file()
+        with self._open_output() as output:
+            return self._start_into(output, say, listen)
+
+    def _start_into(self, output: BinaryIO, say: Callable[[str], None], listen: str | None) -> Daemon:
         process = self._spawn(output, listen)
         began_s, said = time.monotonic(), False
         while time.monotonic() - began_s < START_TIMEOUT_S:
@@ -161,31 +169,37 @@ class Installation:
             time.sleep(0.02)
         raise self._start_failed(process, output)
 
-    def _output_file(self) -> Path:
-        """Where the first words of a daemon go, before its log is open."""
-        output = self.files.log.with_name("start.log")
-        output.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _open_output(self) -> BinaryIO:
+        """Where the first words of a daemon go, before its log is open: a file, or memory where the disk takes none."""
+        path = self.files.log.with_name("start.log")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            output = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0)
+            output.write(b" " * OUTPUT_BYTES)
+            output.truncate(0)
+        except OSError:
+            return TemporaryFile(dir=MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None, buffering=0)
         return output
 
-    def _spawn(self, output: Path, listen: str | None) -> "subprocess.Popen[bytes]":
+    def _spawn(self, output: BinaryIO, listen: str | None) -> "subprocess.Popen[bytes]":
         """Start the daemon in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it."""
-        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as sink:
-            return subprocess.Popen(
-                self.command(listen),
-                # The folder our packages lie in: `-m` looks there first, never where the user happens to stand.
-                cwd=Path(paths.__file__).parent.parent,
-                env=self.child_environ(),
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                start_new_session=True,
-            )
+        output.truncate(0)
+        return subprocess.Popen(
+            self.command(listen),
+            # The folder our packages lie in: `-m` looks there first, never where the user happens to stand.
+            cwd=Path(paths.__file__).parent.parent,
+            env=self.child_environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
 
-    def _start_failed(self, process: "subprocess.Popen[bytes]", output: Path) -> Unreachable:
+    def _start_failed(self, process: "subprocess.Popen[bytes]", output: BinaryIO) -> Unreachable:
         code = process.poll()
         what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
-        tail = _tail(output, LOG_TAIL_LINES) or self.log_tail(LOG_TAIL_LINES)
+        output.seek(0)
+        tail = output.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:] or self.log_tail(LOG_TAIL_LINES)
         words = "".join(f"\n  {line}" for line in tail)
         return Unreachable(
             f"The daemon could not be started: it {what}.{words}",

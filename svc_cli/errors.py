@@ -3,6 +3,9 @@
 SvcError             anything a caller is told, by code, sentence and hint
  ├─ ApiError         the daemon answered with an error envelope
  ├─ UsageError       flags, settings or files of settings are wrong
+ │   └─ SourceAmbiguous  several sources have the name that was given
+ ├─ Declined         the user answered no to a question
+ ├─ FileRefused      one file can't be sent; the others can
  ├─ PathMissing      a local path that was named does not exist
  ├─ Unreachable      nobody answers at the address, or somebody else does
  ├─ NetworkFailed    the connection broke and retries are used up
@@ -17,6 +20,7 @@ SvcError             anything a caller is told, by code, sentence and hint
 """
 
 import errno
+from collections.abc import Mapping
 from typing import Any
 
 from svc_cli.exits import Exit, exit_for_answer
@@ -64,12 +68,19 @@ class SvcError(Exception):
         return {"error": self.body(), "request_id": self.request_id, "exit_code": int(self.exit)}
 
 
+def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
+    """An error inside a summary: with every field, whatever reported it."""
+    missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
+    return {"code": error["code"], "message": error["message"], **missing, **error}
+
+
 class ApiError(SvcError):
     """The daemon refused: `status` is HTTP's, `code` the API's."""
 
     def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
         super().__init__(
-            str(error.get("message") or f"The service answered {status}."),
+            # What a request says with a parameter, a command says with a flag.
+            str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
             details=dict(error.get("details") or {}),
             request_id=request_id,
@@ -87,11 +98,26 @@ class UsageError(SvcError):
     exit = Exit.USAGE
 
 
+class SourceAmbiguous(UsageError):
+    code = "svc_source_ambiguous"
+
+
+class Declined(SvcError):
+    code = "svc_declined"
+    exit = Exit.FAILED
+
+
 def refused_by_system(error: OSError) -> UsageError:
     """What to say where the system refuses a file or a folder, or has no room for one."""
     told = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
     hint = "make room there, then run it again." if error.errno in NO_ROOM else None
     return UsageError(told, code="svc_file_refused", hint=hint)
+
+
+class FileRefused(SvcError):
+    """This file, or folder, can't be sent; the others can."""
+
+    exit = Exit.FAILED
 
 
 class PathMissing(SvcError):

@@ -3,7 +3,9 @@
 `svc --version` is answered before anything is imported; everything else loads when it is needed.
 """
 
+import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from svc_daemon.wire.versions import VERSION
@@ -13,14 +15,31 @@ def main() -> NoReturn:
     """Entry point of the `svc` command; never returns."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
-        sys.stdout.write(f"svc {VERSION}\n")
-        sys.exit(0)
-    try:
-        from svc_cli.app import run
+        with suppress(OSError):  # `run` reports what is wrong with standard output
+            os.write(1, f"svc {VERSION}\n".encode())
+            sys.exit(0)
+    import atexit
+    import signal
 
-        sys.exit(run(arguments))
-    except KeyboardInterrupt:  # so early that nothing has begun
-        sys.exit(130)
+    # Python's own handler would show a traceback of whatever is being imported.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from svc_cli.exits import Exit
+    from svc_cli.interrupts import leave
+
+    # Until the command itself runs, nothing has begun that would have to be stopped.
+    signal.signal(signal.SIGINT, leave)
+    # At its very end Python would let the signal end the process, though the run is over and its exit code is decided.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    from svc_cli.app import run
+
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:  # while the last line was written
+        code = Exit.INTERRUPTED
+    signal.signal(signal.SIGINT, leave)
+    if code == Exit.INTERRUPTED:
+        os._exit(code)  # Python would wait for threads whose requests nobody answers
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from svc_cli.console import Console, is_terminal
+from svc_cli.interrupts import shielded
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -122,12 +123,13 @@ def _plain_pause_s(elapsed_s: float) -> float:
 
 
 class Bar(Silent):
-    """A moving bar on stderr that is gone when the work ends."""
+    """A moving bar on stderr that is gone when the work ends; a thread of its own moves it."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._rich: RichProgress | None = None
 
+    @shielded()
     def __enter__(self) -> Self:
         # Rich costs 40 ms to import; only a terminal pays for it.
         from rich import progress as rich_progress
@@ -147,12 +149,14 @@ class Bar(Silent):
         self._rich.start()
         return self
 
+    @shielded()
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._rich is not None:
             self._rich.stop()
 
+    @shielded()
     def begin(self, label: str, total: int | None) -> None:
         if self._rich is None:
             return
@@ -160,6 +164,7 @@ class Bar(Silent):
             self._rich.remove_task(task)
         self._rich.add_task(label, total=total, note="")
 
+    @shielded()
     def update(self, done: int, note: str = "") -> None:
         if self._rich is not None and self._rich.task_ids:
             self._rich.update(self._rich.task_ids[-1], completed=done, note=note)

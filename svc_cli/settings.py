@@ -132,7 +132,7 @@ def find_project_file(cwd: Path) -> Path | None:
     """The nearest `svc.toml`, from `cwd` upward."""
     for folder in (cwd, *cwd.parents):
         candidate = folder / PROJECT_FILE
-        if candidate.is_file() and os.access(candidate, os.R_OK):
+        if os.access(candidate, os.R_OK) and candidate.is_file():
             return candidate
     return None
 

@@ -10,7 +10,7 @@ and a test holds this table:
 
     command, model_command,          what the operator does: beside the service, or while nothing is served
     operators, offline
-      server, listening              puts the parts together; serves; stops
+      server, listening, serving, allowances  puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
           store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
@@ -66,6 +66,9 @@ Two files, and state alone decides
 `state.db` is small and precious. `index/<team>.db` is large and can be made again from the blobs. They don't commit
 together, so the index is written first and counts for nothing until the state says so, and a delete takes effect in the
 state at once. A kill between the two leaves a document that no search shows; the sweeper removes it.
+
+The state may go backwards, too: an older copy is put back, or its log loses its end. So stored bytes that it doesn't
+name are moved aside at a start, with their documents left in the index, and never deleted before days have passed.
 
 An index that is damaged, or that the operator wants anew, is made again by `workers.rebuilding` while uploads go on:
 the file goes, every active source is read again under its own generation, and until the last one is there searches of

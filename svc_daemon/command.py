@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -24,6 +23,7 @@ from svc_daemon.exits import (
     fail,
     refuse,
     refuse_as,
+    say,
 )
 from svc_daemon.model_command import models
 from svc_daemon.paths import DataFiles, data_dir
@@ -39,7 +39,7 @@ Model = TypeVar("Model", bound="BaseModel")
 
 app = typer.Typer(
     name="svc-daemon",
-    help="The service behind svc: runs on the machine that keeps the data.",
+    help="Run and administer the svc service on the machine that keeps its data.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -48,11 +48,15 @@ app = typer.Typer(
 )
 
 
-teams = typer.Typer(help="Make and list teams, and rebuild their indexes.", no_args_is_help=True, rich_markup_mode=None)
-keys = typer.Typer(help="Make keys of any team.", no_args_is_help=True, rich_markup_mode=None)
+teams = typer.Typer(
+    help="Create and list teams, and rebuild their search indexes.", no_args_is_help=True, rich_markup_mode=None
+)
+keys = typer.Typer(help="Create API keys for any team.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(teams, name="team")
 app.add_typer(keys, name="key")
-search = typer.Typer(help="Turn search off for a while, and on again.", no_args_is_help=True, rich_markup_mode=None)
+search = typer.Typer(
+    help="Switch searches off for maintenance, and on again.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(search, name="search")
 app.add_typer(models, name="model")
 
@@ -66,37 +70,50 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the release.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the release and exit.")
     ] = False,
 ) -> None:
-    """Every setting is an environment variable; docs/settings.md lists them."""
+    """Run and administer the svc service on the machine that keeps its data.
+
+    Every setting is an environment variable; docs/settings.md lists them.
+    """
 
 
 @app.command()
 def serve(
     listen: Annotated[
-        str | None, typer.Option(help="Address and port; anything but loopback is reachable by others.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Listen on this address; any but a loopback address can be reached from other machines.",
+        ),
     ] = None,
 ) -> None:
-    """Run the service until it is told to stop (SIGTERM, Ctrl-C)."""
+    """Run the service until SIGTERM or Ctrl-C."""
     try:
         settings = Settings.from_environ(os.environ, listen)
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
     if not settings.is_loopback:
-        print(
-            f"warning: {settings.host} can be reached from other machines; API keys go there in clear.", file=sys.stderr
-        )
+        say(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
     _run(settings)
 
 
 @app.command()
 def verify(
-    read_data: Annotated[bool, typer.Option("--read-data", help="Read every stored byte and every word, too.")] = False,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended without guessing.")] = False,
+    read_data: Annotated[
+        bool,
+        typer.Option(
+            "--read-data", help="Also read every stored file and every word of the index, which takes longer."
+        ),
+    ] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without guessing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Look for broken promises in the data directory of a service that is stopped: exit 0 whole, 1 problems."""
+    """Check the data directory of a stopped service for damage.
+
+    Exits with code 0 if everything is in order, and 1 if there are problems.
+    """
     from svc_daemon.directories import DirectoryLocked, NoDirectory
     from svc_daemon.offline import verify_directory
     from svc_daemon.provider.errors import ProviderError
@@ -121,9 +138,10 @@ def version(as_json: Json = False) -> None:
 
 @teams.command("create")
 def create_team(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Unique here.")], as_json: Json = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other team of this service has.")],
+    as_json: Json = False,
 ) -> None:
-    """Make a team, and print its first admin key, which is shown this once."""
+    """Create a team, and print its first admin key; the key is not shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operators import Errand
     from svc_daemon.wire.teams import TeamCreate
@@ -151,9 +169,12 @@ def list_teams(as_json: Json = False) -> None:
 
 @teams.command("rebuild")
 def rebuild_team(
-    team: Annotated[str, typer.Argument(metavar="TEAM", help="By id or name.")], as_json: Json = False
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team, by id or name.")], as_json: Json = False
 ) -> None:
-    """Make a team's search index anew from the stored files; where no daemon runs, the next start does."""
+    """Rebuild the search index of a team from its stored files.
+
+    If no daemon is running, the next start does it.
+    """
     from svc_daemon.operations.rebuilding import queue_rebuild
     from svc_daemon.operations.views import view_task
     from svc_daemon.operators import Errand
@@ -170,20 +191,31 @@ def rebuild_team(
         print(json.dumps(task, ensure_ascii=False))
         return
     print(task["id"])
-    print(f"the search index of {team} is made anew; until then its searches are refused", file=sys.stderr)
+    say(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
 
 
 @keys.command("create")
 def create_key(
     team: Annotated[str, typer.Option(metavar="TEAM", help="The team, by id or name.")],
-    preset: Annotated[str | None, typer.Option(help="admin, ingest or read.")] = None,
-    can: Annotated[list[str] | None, typer.Option(metavar="CAPABILITY", help="Instead; may be repeated.")] = None,
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after 12h, 30d; or at a moment.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name for people.")] = None,
-    save: Annotated[bool, typer.Option("--save", help="Keep it as the key of svc on this machine, unprinted.")] = False,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="PRESET", help="Give the key the capabilities of this preset: admin, ingest or read."),
+    ] = None,
+    can: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CAPABILITY", help="Give the key this capability instead of a preset; repeatable."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Give the key a name for people to read.")] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Store the key for svc on this machine instead of printing it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make a key of any team, and print it this once."""
+    """Create an API key for any team, and print it; it is not shown again."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operators import Errand
     from svc_daemon.wire.teams import OperatorKeyCreate
@@ -203,22 +235,24 @@ def create_key(
 
 @search.command("off")
 def search_off(
-    retry_after: Annotated[int, typer.Option(metavar="SECONDS", help="What clients are told to wait.")] = 60,
+    retry_after: Annotated[
+        int, typer.Option(metavar="SECONDS", help="Tell clients to try again after this many seconds.")
+    ] = 60,
     as_json: Json = False,
 ) -> None:
-    """Refuse searches and questions of every team with `search_disabled`, until `search on`."""
+    """Refuse the searches and questions of every team, until `search on`."""
     _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
 
 
 @search.command("on")
 def search_on(as_json: Json = False) -> None:
-    """Let searches and questions through again."""
+    """Accept searches and questions again."""
     _switch_search({"enabled": True}, as_json)
 
 
 @search.command("status")
 def search_status(as_json: Json = False) -> None:
-    """Say whether search is on."""
+    """Show whether searches are on."""
     from svc_daemon.operations.switches import show_search
     from svc_daemon.operators import Errand
 
@@ -248,7 +282,15 @@ def _tell_search(told: dict[str, Any], as_json: bool) -> None:
 
 def _run(settings: Settings) -> None:
     # Loaded here, so that a wrong setting is told at once.
+    from svc_daemon.allowances import TooLittle, take_allowances
     from svc_daemon.directories import DirectoryLocked
+
+    try:
+        take_allowances()
+    except TooLittle as error:
+        fail(str(error), EXIT_FAILED)
+
+    # What follows takes memory.
     from svc_daemon.listening import AddressTaken
     from svc_daemon.server import serve as run
 
@@ -262,6 +304,8 @@ def _run(settings: Settings) -> None:
         fail(str(error), EXIT_USAGE)
     except ServiceError as error:
         fail(error.message, EXIT_FAILED)
+    except OSError as error:
+        fail(f"{error.filename or 'The system refused'}: {error.strerror}.", EXIT_FAILED)
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
@@ -287,7 +331,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
 
 
 def _tell_install(files: DataFiles) -> None:
-    print(f"there was no installation in {files.root}; it is made now, with the team `default`", file=sys.stderr)
+    say(f"there was no installation in {files.root}; it is made now, with the team `default`")
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
@@ -339,7 +383,7 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
         print(f"{told} is in {made['saved_in']}")
         return
     print(key["key"])
-    print(f"{told}; it is not shown again", file=sys.stderr)
+    say(f"{told}; it is not shown again")
 
 
 def main() -> None:

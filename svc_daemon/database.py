@@ -15,14 +15,17 @@ falsely. The owner is told through `on_broken` and restarts the process. What th
 there after the restart: the log may have taken it before its fsync failed.
 """
 
+import os
 import queue
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from svc_daemon.errors import ShuttingDown, StorageError
@@ -117,8 +120,10 @@ class Database:
                 try:
                     return work(reader.connection)
                 finally:
-                    if reader.connection.in_transaction:
-                        reader.connection.execute("COMMIT")
+                    # Nothing was written; what the work raised is the error to report.
+                    with suppress(sqlite3.Error):
+                        if reader.connection.in_transaction:
+                            reader.connection.execute("COMMIT")
 
     def look(self, work: Work[T]) -> T:
         """Run `work`, which must be a single statement, without a transaction around it: that is a snapshot by itself.
@@ -155,7 +160,7 @@ class Database:
         return self._new_reader() if reader is None else reader
 
     def _new_reader(self) -> _Reader:
-        with self._readers_lock:
+        with self._readers_lock, _telling_storage():
             self._check_readable()
             reader = self._local.reader = _Reader(self._open_reader())
             self._readers.append(reader)
@@ -195,9 +200,9 @@ class Database:
             return
         try:
             outcomes = self._apply(group)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
-            self._give_up(group, error)
+            self._give_up(group, _as_sqlite(error))
             return
         self.operations += len(group)
         self.commits += 1
@@ -230,7 +235,7 @@ class Database:
 
     def _roll_back(self) -> None:
         # The error before it is the one to tell; a transaction that stays open never commits.
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
@@ -245,14 +250,14 @@ class Database:
 
     def _bound_log(self) -> None:
         """Start the log over, once it is large."""
-        size_bytes = log_bytes(self.path)
-        if size_bytes < self._log_wait_bytes:
-            return
-        self._may_read.clear()
         try:
+            size_bytes = log_bytes(self.path)
+            if size_bytes < self._log_wait_bytes:
+                return
+            self._may_read.clear()
             refused, *_ = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except sqlite3.Error as error:
-            self._give_up((), error)
+        except (sqlite3.Error, MemoryError, OSError) as error:
+            self._give_up((), _as_sqlite(error))
         else:
             self._log_wait_bytes = size_bytes + LOG_WAIT_STEP_BYTES if refused else LOG_WAIT_BYTES
         finally:
@@ -282,15 +287,22 @@ def open_connection(path: Path) -> sqlite3.Connection:
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that changes nothing, for a file that no process has open; the log of a killed one is read too.
 
-    Without a log the file is taken as it stands: even a reader would make one, and leave it there.
+    Without a log the file is taken as it stands: even a reader would make one, and leave it there. With one, SQLite
+    writes a file beside it; where it can't, both are copied to where it can.
     """
-    mode = "mode=ro" if log_bytes(path) else "immutable=1"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    try:
+    with ExitStack() as stack:
+        mode = "mode=ro" if log_bytes(path) else "immutable=1"
+        if mode == "mode=ro" and not os.access(
+            path.parent, os.W_OK, effective_ids=os.access in os.supports_effective_ids
+        ):
+            folder = Path(stack.enter_context(TemporaryDirectory()))
+            for part in (path, path.with_name(f"{path.name}-wal")):
+                shutil.copyfile(part, folder / part.name)
+            path = folder / path.name
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+        stack.callback(connection.close)
+        connection.row_factory = sqlite3.Row
         yield connection
-    finally:
-        connection.close()
 
 
 def log_bytes(path: Path) -> int:
@@ -342,7 +354,7 @@ def _telling_storage() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        if _is_named(error, "IOERR", "FULL", "CANTOPEN"):
+        if _is_named(error, "IOERR", "FULL", "CANTOPEN", "READONLY_"):
             raise StorageError("The disk failed a read; try again, and look at the log.") from error
         raise
 
@@ -353,8 +365,8 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """The disk failed, or the file is not what was written."""
-    return _is_named(error, "IOERR", "CORRUPT", "NOTADB")
+    """The disk failed, or the file is not what was written; where only something was short, it will be again."""
+    return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 
 def _is_named(error: BaseException, *names: str) -> bool:

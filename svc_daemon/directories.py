@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from svc_daemon.errors import StorageError
@@ -59,13 +60,37 @@ def make_folders(files: DataFiles) -> None:
 
 @contextmanager
 def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Hold the data directory; the kernel lets go of the lock however the process ends."""
-    with files.lock.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DirectoryLocked(files) from error
+    """Hold the data directory; the kernel lets go of the lock however the process ends.
+
+    The lock is on the directory itself, which can't be removed without the data in it. Raises DirectoryLocked, and
+    StorageError where the directory can't be locked at all.
+    """
+    # A daemon of an earlier release, which may still run, holds a file of this name instead.
+    earlier = [path for path in [files.root / "lock"] if path.exists()]
+    with ExitStack() as stack:
+        for path in (files.root, *earlier):
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise DirectoryLocked(files) from error
+            except OSError as error:
+                raise StorageError(f"Can't lock {path}: {error.strerror}.") from error
         yield
+
+
+def has_state(files: DataFiles) -> bool:
+    """Whether there is a state database. SQLite takes an empty file for a new one, and removes the log beside it."""
+    return files.state.is_file() and files.state.stat().st_size > 0
+
+
+def list_own(folder: Path, shape: re.Pattern[str]) -> list[str]:
+    """The names of this shape in a folder; folders, and whatever has another name, are not ours."""
+    with os.scandir(folder) as entries:
+        return [
+            entry.name for entry in entries if shape.fullmatch(entry.name) and not entry.is_dir(follow_symlinks=False)
+        ]
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """How the operator's commands end: exit codes of the command line's table, and errors told as `svc` tells its own."""
 
 import json
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -9,7 +10,7 @@ import typer
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_LOCKED, EXIT_ADDRESS = 7, 11, 12
 
-Json = Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
 
 def refuse(
@@ -30,5 +31,14 @@ def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print one line, and end."""
-    print(f"error: {message}", file=sys.stderr)
+    say(f"error: {message}")
     raise SystemExit(code)
+
+
+def say(line: str) -> None:
+    """Print a line for people; where it can't be written, on a full disk for one, that fails nothing."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        # Python would try once more at its end, and then exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

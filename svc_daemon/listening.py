@@ -1,25 +1,84 @@
 """The address: taken before anything is opened, and told as clients on this machine reach it."""
 
+import asyncio
+import errno
+import logging
+import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
+from svc_daemon.api.crowds import Episodes
 from svc_daemon.settings import Settings
+
+log = logging.getLogger(__name__)
 
 #: Waiting connections before the kernel refuses.
 BACKLOG = 1024
+#: Connections taken in before the event loop looks at them.
+ACCEPTED_AT_ONCE = 16
+_SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 
 class AddressTaken(Exception):
     """Something else listens on the address."""
 
 
+class Listener(socket.socket):
+    """A listening socket that takes in a few connections at a time, and goes on where no descriptor is left for one.
+
+    By itself the event loop takes in all that wait before it looks at any, so that no bound on them could hold; and
+    without a descriptor it pauses for a second, and logs a traceback for each that waits.
+    """
+
+    def __init__(self, family: int) -> None:
+        # The protocol is named because asyncio turns Nagle's delay off only then: it costs 40 ms an answer.
+        super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        #: Holds the descriptor of a connection that is to be closed for want of one.
+        self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - closed with the socket
+        self._accepted = 0
+        self._episodes = Episodes()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """As the event loop calls it: BlockingIOError is "no more for now"."""
+        if self._accepted == ACCEPTED_AT_ONCE:
+            raise BlockingIOError
+        if not self._accepted:
+            asyncio.get_running_loop().call_soon(self._begin_again)
+        self._accepted += 1
+        try:
+            return super().accept()
+        except OSError as error:
+            if error.errno not in _SHORTAGES:
+                raise
+            self._turn_away(error)
+        raise BlockingIOError
+
+    def close(self) -> None:
+        self._spare.close()
+        super().close()
+
+    def _begin_again(self) -> None:
+        self._accepted = 0
+
+    def _turn_away(self, error: OSError) -> None:
+        """Close the connection that waits longest: kept waiting it would wake the event loop without end."""
+        self._spare.close()
+        with suppress(OSError):
+            super().accept()[0].close()
+        with suppress(OSError):
+            self._spare = Path(os.devnull).open("rb")  # noqa: SIM115 - as above
+        if self._episodes.begins():
+            log.warning("new connections are closed: %s", error.strerror)
+
+
 @contextmanager
-def bind(settings: Settings) -> Iterator[socket.socket]:
+def bind(settings: Settings) -> Iterator[Listener]:
     """The listening socket; raises AddressTaken with the address and the way out."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay off only then: it costs 40 ms an answer.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+    with Listener(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((settings.host, settings.port))

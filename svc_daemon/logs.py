@@ -5,10 +5,12 @@ fields; inside a request the id comes by itself, elsewhere `extra={"request_id":
 redaction filter, so that a secret which found its way into a message, a field or a traceback stops there.
 """
 
+import errno
 import json
 import logging
 import os
 import re
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -119,6 +121,9 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 class RotatingFile(logging.Handler):
     """Appends lines to a 0600 file; a full one becomes `.1`, that one `.2`, and the oldest goes.
 
+    A line that can't be written fails nothing and is counted; the next one that can be says how many were lost. Where
+    no new file can be made, the full one is written on.
+
     The standard library's handler formats each record twice and asks the file system four things a line, which would
     cost every request a tenth of its time.
     """
@@ -128,47 +133,85 @@ class RotatingFile(logging.Handler):
         self.path = path
         self.max_bytes = max_bytes
         self.max_files = max_files
+        #: -1 while no file is open.
         self.descriptor = -1
         self.size_bytes = 0
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._open()
+        #: Lines that could not be written since the last one that was.
+        self.lost_lines = 0
+        with suppress(OSError):
+            self._open()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._append(self.format(record).encode() + b"\n")
+            if self.descriptor < 0:
+                self._open()
+            if self.lost_lines:
+                self._append(self._notice(f"the log could not be written; lines lost: {self.lost_lines}"))
+                self.lost_lines = 0
+            self._append(self._line(record))
         except OSError:
-            # A full disk must not fail the request that is being logged.
-            self.handleError(record)
+            self.lost_lines += 1
 
     def close(self) -> None:
         self.acquire()
         try:
-            if self.descriptor >= 0:
-                os.close(self.descriptor)
-            self.descriptor = -1
+            descriptor, self.descriptor = self.descriptor, -1
+            if descriptor >= 0:
+                os.close(descriptor)
         finally:
             self.release()
         super().close()
 
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return self.format(record).encode() + b"\n"
+
+    def _notice(self, message: str) -> bytes:
+        """A line about the log itself."""
+        return self._line(logging.LogRecord(__name__, logging.WARNING, __file__, 0, message, None, None))
+
     def _append(self, line: bytes) -> None:
         if self.size_bytes and self.size_bytes + len(line) > self.max_bytes:
-            self._rotate()
-        self.size_bytes += os.write(self.descriptor, line)
+            try:
+                self._rotate()
+            except OSError as error:
+                # Not tried again at each line: a rename that worked before the failure would be done again.
+                self.size_bytes = 0
+                line = self._notice(f"the log can't go on in a new file: {error.strerror}") + line
+        written_bytes = os.write(self.descriptor, line)
+        if written_bytes < len(line):
+            # The disk is full; half a line would spoil the next one.
+            os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size - written_bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.size_bytes += written_bytes
 
     def _rotate(self) -> None:
-        os.close(self.descriptor)
-        for age in range(self.max_files - 1, 0, -1):
-            younger = self._aged(age - 1)
-            if younger.exists():
-                younger.replace(self._aged(age))
-        self._open()
+        """Go on in a new file. It is opened first, so that a failure leaves the old one in use."""
+        fresh_path = self.path.with_name(f"{self.path.name}.new")
+        fresh = _open_log(fresh_path)
+        try:
+            for age in range(self.max_files - 1, 0, -1):
+                younger = self._aged(age - 1)
+                if younger.exists():
+                    younger.replace(self._aged(age))
+            fresh_path.replace(self.path)
+        except OSError:
+            os.close(fresh)
+            raise
+        old, self.descriptor = self.descriptor, fresh
+        self.size_bytes = 0
+        os.close(old)
 
     def _aged(self, age: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{age}") if age else self.path
 
     def _open(self) -> None:
-        self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.descriptor = _open_log(self.path)
         self.size_bytes = os.fstat(self.descriptor).st_size
+
+
+def _open_log(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def start_logging(path: Path, level: str) -> RotatingFile:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from svc_daemon.exits import (
     EXIT_USAGE,
     Json,
     refuse,
+    say,
 )
 from svc_daemon.paths import DataFiles, data_dir
 
@@ -43,17 +43,22 @@ _EXITS = {
 def install_model(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="FOLDER|FILE", help="Where the model is; the usual small one is downloaded."),
+        typer.Argument(
+            metavar="FOLDER|FILE", help="The folder or file of the model.  [default: download the standard small one]"
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Get a model, check it, make it fast, and have searches go by meaning, too; a running service takes it up."""
+    """Install a model, so that searches also match by meaning.
+
+    The model is checked and optimized for this machine; a running service uses it at once.
+    """
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):
         from svc_daemon.embed.installing import install
         from svc_daemon.embed.models import ModelFolder
 
-        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), _say)
+        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), say)
     told = {**_facts(files, done.model), "installed": done.is_new}
     _print(told, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
     _tell_service(files)
@@ -61,7 +66,7 @@ def install_model(
 
 @models.command("show")
 def show_model(as_json: Json = False) -> None:
-    """Show which model is installed, and whether it is undamaged and all that it needs is there."""
+    """Show which model is installed, after checking that it is undamaged and has what it needs to run."""
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):
         from svc_daemon.embed.failures import RUN_LIBRARIES, require
@@ -77,7 +82,7 @@ def show_model(as_json: Json = False) -> None:
 
 @models.command("remove")
 def remove_model(as_json: Json = False) -> None:
-    """Remove the installed model; searches go by keyword from then on."""
+    """Remove the installed model; searches then match by words only."""
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):
         from svc_daemon.embed.models import ModelFolder
@@ -131,13 +136,9 @@ def _tell_service(files: DataFiles) -> None:
     except (Refused, Unreachable):
         is_told = False
     if is_told:
-        _say("the running service takes it up now; `svc daemon status` shows it")
+        say("the running service takes it up now; `svc daemon status` shows it")
     if os.environ.get("SVC_EMBED_BASE_URL"):
-        _say("warning: SVC_EMBED_BASE_URL names a server, which is used in its place")
-
-
-def _say(step: str) -> None:
-    print(step, file=sys.stderr)
+        say("warning: SVC_EMBED_BASE_URL names a server, which is used in its place")
 
 
 def _print(value: dict[str, Any], text: str, as_json: bool) -> None:

@@ -14,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.core.addresses import AddressPolicy
-from svc_daemon.core.problems import Problem
+from svc_daemon.core.problems import MANY_FILES, Problem
 from svc_daemon.database import log_bytes, open_unchanging
-from svc_daemon.directories import NoDirectory, lock_directory, make_folders
+from svc_daemon.directories import NoDirectory, has_state, lock_directory, make_folders
 from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.operations.mending import mend
 from svc_daemon.operations.verifying import Directory, Findings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.server import open_context
 from svc_daemon.settings import Limits
+from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
 
@@ -46,6 +48,13 @@ class Verdict:
         """One for each problem, then what it comes to."""
         yield from (f"mended {problem.invariant}: {problem.message}" for problem in self.mended or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
+        aside = self.findings.aside
+        yield from (f"set aside: {path} ({path.stat().st_size} bytes)" for path in aside)
+        if len(aside) >= MANY_FILES:
+            yield (
+                f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db put"
+                " back? Copy out what is to be kept: they are deleted after SVC_LIMIT_SET_ASIDE_DAYS."
+            )
         yield f"{self._summary()} ({self._counted()})"
 
     def as_json(self) -> dict[str, Any]:
@@ -53,6 +62,7 @@ class Verdict:
             "whole": self.is_whole,
             "problems": [_as_json(problem) for problem in self.findings.problems],
             **({"mended": [_as_json(problem) for problem in self.mended]} if self.mended is not None else {}),
+            "set_aside": [str(path) for path in self.findings.aside],
             "counts": dict(self.findings.counts),
         }
 
@@ -72,11 +82,12 @@ class Verdict:
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Look at the directory, and mend it where that is asked for.
 
-    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a repair that would give
-    up every source because the folder of their bytes is not there.
+    Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a missing one
+    whose files are there, or a repair that would give up every source because the folder of their bytes is not there.
     """
     files = DataFiles(root)
-    if not files.state.is_file():
+    refuse_lost_state(files)
+    if not has_state(files):
         raise NoDirectory(files)
     with lock_directory(files):
         findings = _look(files, read_data=read_data)
@@ -110,6 +121,7 @@ def _opened(files: DataFiles) -> Iterator[Directory]:
             log_bytes=log_bytes(files.state),
             blobs=blobs,
             parts=Parts(files.parts, blobs),
+            asides=Asides(files.aside),
             inspector=IndexInspector(files.index),
         )
 

@@ -21,8 +21,15 @@ from pydantic import BaseModel
 
 from svc_daemon.core.ids import Ids
 from svc_daemon.database import Database
-from svc_daemon.directories import DirectoryLocked, DirectoryRefused, NoDirectory, lock_directory, make_folders
-from svc_daemon.operations.installations import prepare_installation
+from svc_daemon.directories import (
+    DirectoryLocked,
+    DirectoryRefused,
+    NoDirectory,
+    has_state,
+    lock_directory,
+    make_folders,
+)
+from svc_daemon.operations.installations import prepare_installation, refuse_lost_state
 from svc_daemon.operations.teams import Verb
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.migrations import migrate
@@ -69,8 +76,8 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
     """The verb's answer; raises NoDirectory, Unreachable, Refused, and ServiceError where it is refused offline."""
     if errand.on_install is not None:
         make_folders(files)
-    elif not files.state.is_file() and not files.lock.is_file():
-        # With a lock alone, a daemon may be about to make it. Nothing is left in a folder that was meant for others.
+    elif not files.root.is_dir():
+        # In a directory without an installation, a daemon may be about to make one: it has the lock then.
         raise NoDirectory(files)
     deadline_s = time.monotonic() + patience_s
     while True:
@@ -98,7 +105,8 @@ def tell_daemon(files: DataFiles, path: str) -> bool:
 
 
 def _run_offline(files: DataFiles, errand: Errand) -> dict[str, Any]:
-    if not files.state.is_file():
+    refuse_lost_state(files)
+    if not has_state(files):
         if errand.on_install is None:
             raise NoDirectory(files)
         errand.on_install(files)

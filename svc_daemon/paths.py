@@ -43,11 +43,6 @@ class DataFiles:
     root: Path
 
     @property
-    def lock(self) -> Path:
-        """Held for the life of the one process that owns this directory."""
-        return self.root / "lock"
-
-    @property
     def daemon(self) -> Path:
         """JSON for the command line: pid, base_url, version, log, installation_id, started_at."""
         return self.root / "daemon.json"
@@ -85,8 +80,13 @@ class DataFiles:
         return self.root / "parts"
 
     @property
+    def aside(self) -> Path:
+        """Stored bytes that nothing in the state names, in a folder for each day."""
+        return self.root / "aside"
+
+    @property
     def damaged(self) -> Path:
-        """Stored bytes that turned out wrong, set aside by `svc-daemon verify --repair`."""
+        """Stored bytes that turned out wrong, moved there by `svc-daemon verify --repair`."""
         return self.root / "damaged"
 
     @property

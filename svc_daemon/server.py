@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,9 +22,9 @@ from functools import partial
 from ipaddress import ip_address
 from math import inf
 
-import uvicorn
 from starlette.applications import Starlette
 
+from svc_daemon.allowances import most_connections
 from svc_daemon.api.app import create_app
 from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.deadlines import ClientLimits
@@ -55,15 +54,20 @@ from svc_daemon.operations.installations import (
     prepare_installation,
     prepare_operator_token,
     prepare_secret,
+    refuse_lost_state,
     write_secret,
 )
-from svc_daemon.operations.sweeping import rebuild_lost, remove_orphans
+from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.shortages import Shortages
+from svc_daemon.operations.sweeping import rebuild_lost
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from svc_daemon.serving import Server, run_until_stopped
 from svc_daemon.settings import Limits, LlmSettings, Settings
-from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.asides import Asides
+from svc_daemon.store.blobs import Blobs, clear_away
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
@@ -102,7 +106,7 @@ class Process:
 
 
 def serve(settings: Settings) -> None:
-    """Run the daemon until SIGTERM or SIGINT; raises SettingError, DirectoryLocked, AddressTaken, StorageError."""
+    """Run the daemon until SIGTERM or SIGINT; raises what keeps it from starting."""
     allowed = parse_allowed(settings.fetch_allow)
     os.umask(0o077)
     files = DataFiles(settings.data_dir)
@@ -120,7 +124,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
         app = create_app(_hardening(settings, process.context), settings.limits, _lifespan(process, hear_broken))
-        server = _Server(
+        server = Server(
             server_config(
                 app,
                 _client_limits(settings.limits),
@@ -132,7 +136,7 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
         )
         stack.enter_context(_announced(files, base_url, process.installation_id, process.context.clock))
         log.info("listening on %s", base_url)
-        await _run_until_stopped(server, listener, broken)
+        await run_until_stopped(server, listener, broken)
     log.info("stopped")
     if broken.is_set():
         raise StorageError("The service could not go on; see the log, then start it again.")
@@ -186,6 +190,7 @@ def open_context(
     hear_broken: Callable[[Exception], None],
 ) -> Context:
     """Open state, index and files of a directory whose lock is held; `stack` closes them. Raises StorageError."""
+    refuse_lost_state(files)
     clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
@@ -203,6 +208,7 @@ def open_context(
         database=database,
         blobs=blobs,
         parts=Parts(files.parts, blobs, hear_broken),
+        asides=Asides(files.aside),
         provider=provider,
         fetcher=fetcher,
         clock=clock,
@@ -211,6 +217,7 @@ def open_context(
         gates=Gates(limits, clock.monotonic),
         writers=Writers(),
         wakes=wakes,
+        shortages=Shortages(blobs, limits.free_disk_bytes, clock, wakes.wake_all),
         secret=prepare_secret(files, os.urandom),
     )
 
@@ -227,10 +234,10 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 async def _repair(context: Context) -> None:
     """Nobody else can hold a lease or a staged file of this directory: what is there was left by a kill."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
-    removed = await remove_orphans(context)
+    await sort_leftovers(context)
     await rebuild_lost(context)
-    if released or removed:
-        log.info("after an unclean stop: %d leases released, %d leftover files removed", released, removed)
+    if released:
+        log.info("after an unclean stop: %d leases released", released)
 
 
 def _lifespan(
@@ -262,6 +269,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
         RechunkingWorker(process.context, process.extractor),
         CountingWorker(process.context),
         EmbeddingWorker(process.context, process.choice),
+        process.context.shortages,
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:
@@ -280,46 +288,11 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
     return error if isinstance(error, Exception) else RuntimeError("a worker has ended")
 
 
-async def _run_until_stopped(server: uvicorn.Server, listener: socket.socket, broken: asyncio.Event) -> None:
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    watching = asyncio.create_task(broken.wait())
-    await asyncio.wait((serving, watching), return_when=asyncio.FIRST_COMPLETED)
-    server.should_exit = True
-    watching.cancel()
-    await serving
-
-
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
     """Tell those who wait for something that the stop has begun, and have the models' answers end in time to say so."""
     stopping.set()
     if context.llm is not None:
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn with signals that end in exit code 0: its own would raise them again after the stop."""
-
-    def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
-        """`on_stop` hears how many seconds are left for what is under way."""
-        super().__init__(config)
-        self._on_stop = on_stop
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell that the stop has begun, and see what is under way to its end."""
-        self._on_stop(self.config.timeout_graceful_shutdown or 0)
-        await super().shutdown(sockets)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM)
-        for number in signals:
-            loop.add_signal_handler(number, self.handle_exit, number, None)
-        try:
-            yield
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager
@@ -337,7 +310,7 @@ def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clo
     try:
         yield
     finally:
-        files.daemon.unlink(missing_ok=True)
+        clear_away(files.daemon)
 
 
 def _hardening(settings: Settings, context: Context) -> Hardening:
@@ -355,6 +328,7 @@ def _hardening(settings: Settings, context: Context) -> Hardening:
 def _client_limits(limits: Limits) -> ClientLimits:
     return ClientLimits(
         head_s=limits.header_seconds,
+        max_connections=most_connections(ClientLimits().max_connections),
         body_bytes_per_s=limits.body_bytes_per_second,
         body_total_s=limits.body_seconds,
     )

@@ -66,6 +66,8 @@ class Limits:
     idempotency_days: int = field(default=7, metadata={"unit": "days", "most": 36_500})
     #: How long ended tasks, sessions and batches can be asked for, and calls of deleted sources.
     history_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
+    #: How long stored files are kept that were moved aside because nothing in the state names them.
+    set_aside_days: int = field(default=30, metadata={"unit": "days", "most": 36_500})
     #: A JSON body.
     json_bytes: int = field(default=1024 * 1024, metadata={"unit": "bytes"})
     #: Rows of one page of a list.

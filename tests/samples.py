@@ -264,3 +264,9 @@ def replaced(archive: bytes, name: str, content: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         members = {member: source.read(member) for member in source.namelist()}
     return make_zip({**members, name: content})
+
+
+def member(archive: bytes, name: str) -> bytes:
+    """The content of one of the archive's members."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as source:
+        return source.read(name)

@@ -12,6 +12,8 @@ import pytest
 from svc_daemon.wire.versions import API_RANGE, VERSION
 from tests.acceptance.installations import Installation, environment
 
+#: The name of stored bytes that nothing in the state has.
+STRAY = f"src_{'0' * 26}"
 FAILED, USAGE, NOT_FOUND, LOCKED, ADDRESS = 1, 2, 5, 11, 12
 
 
@@ -128,19 +130,25 @@ def test_a_whole_directory_is_verified_with_exit_0(installation: Installation) -
 
 def test_problems_are_a_line_each_and_exit_1_until_they_are_mended(installation: Installation) -> None:
     installation.stop()
-    (installation.files.blobs / "src_x").touch()
+    (installation.files.blobs / STRAY).touch()
     ended = installation.verify()
-    assert (ended.exit, ended.stdout.splitlines()[0]) == (1, "I4: blob src_x has no source")
+    assert (ended.exit, ended.stdout.splitlines()[0]) == (
+        1,
+        f"I4: blob {STRAY} has no source, and no search index knows its bucket",
+    )
     assert "1 problems in" in ended.stdout.splitlines()[1]
     (told,) = installation.verify("--json").json["problems"]
     assert told == {
         "invariant": "I4",
-        "message": "blob src_x has no source",
-        "mend": "remove_file",
-        "blob": "src_x",
+        "message": f"blob {STRAY} has no source, and no search index knows its bucket",
+        "mend": "set_aside",
+        "blob": STRAY,
     }
     mended = installation.verify("--repair")
-    assert (mended.exit, mended.stdout.splitlines()[0]) == (0, "mended I4: blob src_x has no source")
+    assert (mended.exit, mended.stdout.splitlines()[0]) == (
+        0,
+        f"mended I4: blob {STRAY} has no source, and no search index knows its bucket",
+    )
     assert installation.verify().exit == 0
 
 

@@ -1,5 +1,6 @@
 """The writer on a disk that is full, fails, or holds something else than was written."""
 
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -145,3 +146,42 @@ def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path
         Database(path, prepare=prepare)
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         opened[0].execute("SELECT 1")
+
+
+#: Runs where SQLite gets no more memory.
+_NO_MEMORY = """
+    import sqlite3, sys
+    from contextlib import suppress
+    from pathlib import Path
+    from svc_daemon.database import Database
+    from svc_daemon.errors import StorageError
+
+    told = []
+    database = Database(Path(sys.argv[1]), prepare=lambda connection: None, on_broken=told.append)
+    with suppress(MemoryError):  # the limit holds for its own answer
+        sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 1")
+    for _ in range(2):
+        failure = database.submit(lambda connection: None).exception(30)
+        assert isinstance(failure, StorageError), failure
+    assert told == [], told
+    database.close()
+"""
+
+
+def test_a_lack_of_memory_is_answered_and_the_writer_goes_on(path: Path) -> None:
+    program = [sys.executable, "-c", textwrap.dedent(_NO_MEMORY), str(path)]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_reader_that_gets_no_descriptor_is_a_storage_error(path: Path) -> None:
+    database = Database(path, prepare=prepare)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(StorageError):
+            database.read(ids)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert database.read(ids) == []
+    database.close()

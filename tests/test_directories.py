@@ -1,5 +1,7 @@
 """The data directory: one owner at a time, and nobody else's business."""
 
+import fcntl
+import shutil
 import stat
 from pathlib import Path
 
@@ -14,6 +16,26 @@ def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
     make_folders(files)
     with lock_directory(files), pytest.raises(DirectoryLocked, match="svc daemon stop"), lock_directory(files):
         pass
+    with lock_directory(files):
+        pass
+
+
+def test_no_file_that_is_removed_lets_a_second_owner_in(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path / "data")
+    make_folders(files)
+    with lock_directory(files):
+        for path in files.root.iterdir():
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+        with pytest.raises(DirectoryLocked), lock_directory(files):
+            pass
+
+
+def test_a_daemon_of_an_earlier_release_keeps_the_directory(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(DirectoryLocked), lock_directory(files):
+            pass
     with lock_directory(files):
         pass
 

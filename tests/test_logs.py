@@ -2,7 +2,9 @@
 
 import json
 import logging
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,64 @@ def test_a_new_start_goes_on_in_the_same_file(tmp_path: Path) -> None:
         handler.emit(logging.makeLogRecord({"msg": f"start {number}"}))
         handler.close()
     assert (tmp_path / "daemon.log").read_text() == "start 0\nstart 1\n"
+
+
+@contextmanager
+def limited(kind: int, most: int) -> Iterator[None]:
+    """Have the kernel refuse this process more."""
+    soft, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, (soft, hard))
+
+
+def emit(handler: RotatingFile, *messages: str) -> None:
+    for message in messages:
+        handler.emit(logging.makeLogRecord({"msg": message}))
+
+
+def test_a_rotation_that_fails_closes_nothing_and_loses_nothing(tmp_path: Path) -> None:
+    handler = RotatingFile(tmp_path / "daemon.log", max_bytes=200)
+    emit(handler, "a" * 150)
+    with limited(resource.RLIMIT_NOFILE, 0):
+        emit(handler, "b" * 60)
+    with (tmp_path / "stranger").open("w") as stranger:
+        emit(handler, "c" * 20)
+        stranger.write("mine")
+    assert (tmp_path / "stranger").read_text() == "mine"
+    kept = (tmp_path / "daemon.log").read_text().splitlines()
+    assert kept == [
+        "a" * 150,
+        "the log can't go on in a new file: Too many open files",
+        "b" * 60,
+        "c" * 20,
+    ]
+    emit(handler, "d" * 80)
+    handler.close()
+    assert (tmp_path / "daemon.log").read_text() == "d" * 80 + "\n"
+    assert (tmp_path / "daemon.log.1").read_text().splitlines() == kept
+
+
+def test_lines_that_no_disk_takes_are_counted_and_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handler = RotatingFile(tmp_path / "daemon.log")
+    emit(handler, "before")
+    with limited(resource.RLIMIT_FSIZE, len("before\nhalf")):
+        emit(handler, "half a line", "another", "a third")
+    emit(handler, "after", "and on")
+    handler.close()
+    kept = (tmp_path / "daemon.log").read_text().splitlines()
+    assert kept == ["before", "the log could not be written; lines lost: 3", "after", "and on"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_that_cannot_be_opened_is_opened_when_it_can(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    folder.write_text("in the way")
+    handler = RotatingFile(folder / "daemon.log")
+    emit(handler, "lost")
+    folder.unlink()
+    emit(handler, "kept")
+    handler.close()
+    assert (folder / "daemon.log").read_text().splitlines() == ["the log could not be written; lines lost: 1", "kept"]

@@ -123,7 +123,7 @@ def test_without_the_extra_the_line_that_brings_it_is_told(tmp_path: Path) -> No
     variables = hiding(tmp_path, "onnxruntime")
     failed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
     assert failed.returncode == USAGE
-    hint = "pip install 'svc[semantic]' brings it, in the environment in which svc is installed."
+    hint = "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
     assert failed.stderr == f"error: The library onnxruntime is not installed. {hint}\n"
 
 

@@ -229,7 +229,7 @@ def test_a_damaged_secret_stops_the_daemon_with_one_line(make_installation: Make
 def test_a_command_waits_for_a_daemon_that_is_just_starting(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     process = fresh.spawn_daemon()
-    wait_until(fresh.files.lock.exists, "the daemon's lock")
+    wait_until(fresh.files.log.exists, "the daemon's lock, which it has before it writes its log")
     assert [team["name"] for team in made(fresh, "team", "ls")["teams"]] == ["default"]
     process.terminate()
     process.wait(20)

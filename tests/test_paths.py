@@ -51,5 +51,5 @@ def test_every_file_lies_inside_the_data_directory_and_no_two_are_one(tmp_path: 
 def test_what_is_emptied_at_start_holds_nothing_else(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     for emptied in (files.staging, files.scratch):
-        for kept in (files.state, files.blobs, files.index, files.admin_key, files.secret, files.log, files.lock):
+        for kept in (files.state, files.blobs, files.index, files.admin_key, files.secret, files.log):
             assert not kept.is_relative_to(emptied)

@@ -60,8 +60,8 @@ def test_a_start_repairs_what_a_kill_left(make_installation: MakeInstallation) -
         make_bucket(client, "inbox")
         made = [upload(client, "inbox", f"{n}.md", b"The umber quay.\n" * 200).json()["id"] for n in range(20)]
     killed.kill()
-    (killed.files.staging / "half").write_bytes(b"x")
-    (killed.files.blobs / "src_orphan").write_bytes(b"x")
+    (killed.files.staging / ("0" * 32)).write_bytes(b"x")
+    (killed.files.blobs / f"src_{'0' * 26}").write_bytes(b"x")
     killed.start()
     with killed.client() as client:
         for source_id in made:
@@ -95,7 +95,7 @@ def test_stored_files_of_a_lost_database_are_kept(installation: Installation) ->
     for _ in range(2):
         refused = installation.spawn_daemon()
         assert refused.wait(30) == 1
-        assert "restore the database" in installation.printed()
+        assert "Put a copy of state.db back" in installation.printed()
         assert (installation.files.blobs / source_id).exists()
     kept.replace(installation.files.state)
     installation.start()

@@ -97,5 +97,5 @@ async def see_the_whole_job(client: Client) -> None:
     assert (answer["grounded"], cited["source_id"], cited["page"]) == (True, source_id, PAGE)
     assert cited["quote"] in PAGES[PAGE - 1]
     assert f"[1] harbour.pdf, page {PAGE} " in text_of(asked)
-    (bucket,) = told(await call("svc-list-buckets", {}))["buckets"]
-    assert (bucket["slug"], bucket["retrievable"]) == ("harbour", 1)
+    buckets = told(await call("svc-list-buckets", {}))["buckets"]
+    assert [bucket["retrievable"] for bucket in buckets if bucket["slug"] == "harbour"] == [1]

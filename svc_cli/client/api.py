@@ -16,9 +16,12 @@ from svc_cli.client.transport import Answer, Request, Transport
 from svc_cli.client.uploads import Upload
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
+from svc_cli.interrupts import shielded
 
 #: Rows of one page of a long list; the most that the API gives.
 PAGE_ROWS = 1000
+#: How a view of buckets is asked for, with the ids of their members and without.
+_MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
 class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
@@ -43,6 +46,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         self._transport.close()
         self._storage.close()
 
+    @shielded()
     def stop(self) -> None:
         """Turn away creates that wait for their turn, and end what is being sent to storage addresses, in every
         thread; they raise `pacing.Stopped`."""
@@ -64,13 +68,14 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     # Buckets
 
-    def buckets(self, *, include_archived: bool = False) -> Json:
-        """`{team_id, buckets: [...], request_id}`."""
-        return self._get("/v1/buckets", {"include_archived": "true"} if include_archived else None)
+    def buckets(self, *, include_archived: bool = False, members: bool = True) -> Json:
+        """`{team_id, buckets: [...], request_id}`; with `members` the ids of each one's sources in `knowledgeIds`."""
+        archived = {"include_archived": "true"} if include_archived else {}
+        return self._get("/v1/buckets", archived | _MEMBERS[members])
 
-    def bucket(self, bucket: str) -> Json:
-        """One bucket, by id or slug."""
-        return self._get(f"/v1/buckets/{part(bucket)}")
+    def bucket(self, bucket: str, *, members: bool = True) -> Json:
+        """One bucket, by id or slug; with `members` the ids of its sources in `knowledgeIds`."""
+        return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
         """Make the bucket unless it exists; `created` tells which. `fields` count only when it is made."""
@@ -117,6 +122,10 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     def source_text(self, source_id: str) -> Json:
         """The extracted text and its chunks with their places."""
         return self._get(f"/v1/sources/{part(source_id)}/text")
+
+    def source_content(self, source_id: str) -> Iterator[bytes]:
+        """The stored bytes, in blocks."""
+        return self._transport.blocks(Request(method="GET", path=f"/v1/sources/{part(source_id)}/content"))
 
     def update_source(self, source_id: str, changes: Mapping[str, Any]) -> Json:
         """Change title, filename, tags or metadata."""

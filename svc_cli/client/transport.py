@@ -1,6 +1,7 @@
 """One HTTP exchange with the daemon: headers, retries, and every failure as one of our errors."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -23,6 +24,8 @@ CONNECT_S = 5.0
 POOL = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=2.0)
 #: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
 UNKNOWN_TYPE = "application/octet-stream"
+#: What no header can carry, or may be stripped from one; in its place goes what the service refuses in a key.
+_UNSENDABLE = re.compile(rb"[^!-~]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,8 @@ class Transport:
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
+        #: A request was interrupted, and may have kept a lock of the connections.
+        self._was_interrupted = False
         # Proxies of the environment are not for a daemon on this machine, and a key must not pass one by accident.
         self._http = httpx.Client(
             base_url=self.base_url,
@@ -88,7 +93,8 @@ class Transport:
         )
 
     def close(self) -> None:
-        self._http.close()
+        if not self._was_interrupted:
+            self._http.close()
 
     def send(self, request: Request) -> Answer:
         """Send until it is answered for good.
@@ -108,6 +114,15 @@ class Transport:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
                 yield from read_events(response)
+            except httpx.TransportError as error:
+                raise self._network_failed(request, error) from error
+
+    def blocks(self, request: Request) -> Iterator[bytes]:
+        """The bytes of the answer as they come. Sent again only while none has come; raises as `send` does."""
+        with ExitStack() as stack:
+            response = self._settle(request, partial(self._try_to_open, stack))
+            try:
+                yield from response.iter_bytes()
             except httpx.TransportError as error:
                 raise self._network_failed(request, error) from error
 
@@ -141,11 +156,14 @@ class Transport:
                 json=request.json,
                 data=request.form,
                 files={"file": (*request.file, UNKNOWN_TYPE)} if request.file else None,
-                headers={headers.IDEMPOTENCY_KEY: request.idempotency_key} if request.idempotency_key else None,
+                headers=_key_header(request.idempotency_key),
                 timeout=_timeout(request),
             )
         except httpx.TransportError as error:
             return self._network_failed(request, error)
+        except KeyboardInterrupt:
+            self._was_interrupted = True
+            raise
         return read_answer(response)
 
     def _try_to_open(self, stack: ExitStack, request: Request) -> "httpx.Response | SvcError":
@@ -207,6 +225,10 @@ def read_events(response: httpx.Response) -> Iterator[dict[str, Any]]:
                 yield json.loads(line.removeprefix("data: "))
             except ValueError:
                 raise _no_answer(response) from None
+
+
+def _key_header(key: str | None) -> dict[bytes, bytes] | None:
+    return None if key is None else {headers.IDEMPOTENCY_KEY.encode(): _UNSENDABLE.sub(b"\xff", key.encode())}
 
 
 def _no_answer(response: httpx.Response) -> BadAnswer:

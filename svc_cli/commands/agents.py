@@ -5,61 +5,94 @@ import math
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from svc_cli.commands.names import find_source
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
 
-app = new_app("List, make, show, change and delete agents.")
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+app = new_app(
+    "List, create, show, change and delete agents.",
+    "svc agent create hr --bucket handbook --role 'the HR assistant'",
+    "svc ask --agent hr how long is parental leave",
+)
 
 Json = dict[str, Any]
 #: The value of an option that takes away what the agent has.
 NONE = "none"
-AgentArgument = Annotated[str, typer.Argument(metavar="AGENT", help="Its id; `default` is the default one.")]
+AgentArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="AGENT", help="The id of the agent; `default` is the one that answers unless another is named."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What an agent is to be."""
 
-    agent: Annotated[str, typer.Argument(metavar="ID", help="What stands behind the colon of its model id.")]
-    name: Annotated[str | None, typer.Option(help="Name for people.")] = None
-    role: Annotated[str | None, typer.Option(help="Who it is, in a few words.")] = None
-    instructions: Annotated[str | None, typer.Option(help="How it answers.")] = None
+    agent: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="The id of the agent, which is the part of its model id after the colon."),
+    ]
+    name: Annotated[str | None, typer.Option(help="Give the agent a name for people to read.")] = None
+    role: Annotated[str | None, typer.Option(help="Describe in a few words who the agent is.")] = None
+    instructions: Annotated[str | None, typer.Option(help="Tell the model how to answer.")] = None
     bucket: Annotated[
         list[str] | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Search this bucket; may be repeated; '*' is every one."),
+        typer.Option(
+            "--bucket",
+            "-b",
+            metavar="BUCKET",
+            help="Let the agent search this bucket, or every bucket with '*'; repeatable.",
+        ),
     ] = None
     source: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE", help="Search this source instead; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="SOURCE", help="Let the agent search this source instead of buckets; repeatable."),
     ] = None
     scope: Annotated[
         Literal["buckets", "sources", "team"] | None,
-        typer.Option(help="What it goes by; team: all there is, questions and answers too."),
+        typer.Option(help="Let the agent search its buckets, its sources, or everything the team has."),
     ] = None
-    filters: Annotated[str | None, typer.Option(metavar="JSON", help="Only sources that pass; {} is all.")] = None
+    filters: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Let the agent search only sources that match this filter; {} removes it."),
+    ] = None
     top_k: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Passages where the caller doesn't say, 1 to 50; 'none' takes it away."),
+        typer.Option(
+            metavar="N",
+            help="Use N passages unless a request asks for another number, 1 to 50; none removes this setting.",
+        ),
     ] = None
     threshold: Annotated[
-        str | None, typer.Option(metavar="SCORE", help="Least score of a passage, 0 to 1; 'none' takes it away.")
+        str | None,
+        typer.Option(metavar="SCORE", help="Ignore passages that score below this, 0 to 1; none removes this setting."),
     ] = None
     surface: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where people meet it: in the way of its deletion; '' is none.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Record where the agent is in use, such as a website, which protects it from deletion; '' removes it.",
+        ),
     ] = None
     dry_run: DryRunOption = False
 
-    def sent(self) -> Json:
-        """The fields that were given. Raises UsageError."""
+    def sent(self, client: "Client") -> Json:
+        """The fields that were given, with ids for the names of sources. Raises UsageError."""
         policy = {
             "scope": self.scope,
             "bucket_ids": self.bucket or None,
-            "source_ids": self.source or None,
+            "source_ids": [find_source(client, source) for source in self.source or ()] or None,
             "filters": _parsed(self.filters),
         }
         policy = {name: value for name, value in policy.items() if value is not None}
@@ -102,18 +135,27 @@ def _parsed(filters: str | None) -> Any:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List the agents that the key may use."""
+    """List the agents that the key in use may use."""
     with call.client() as client:
         answer = client.agents()
-    rows = [(agent["id"], agent["name"], _reach(agent), agent["bound_surface"] or "") for agent in answer["agents"]]
-    call.console.show(answer, lambda: table(call.console, ("ID", "NAME", "SEARCHES", "BOUND TO"), rows))
+    rows = [(agent["id"], _reach(agent), agent["bound_surface"] or "", agent["name"]) for agent in answer["agents"]]
+    heads = ("agent", "searches", "in use at", "name")
+    call.console.show_page(answer, "agents", lambda: table(call.console, heads, rows))
 
 
-@command(app, "create")
+@command(
+    app,
+    "create",
+    "svc agent create hr --bucket handbook --role 'the HR assistant'",
+    "svc agent create everything --scope team --top-k 12",
+)
 def create(call: Invocation, options: Options) -> None:
-    """Make an agent; without buckets, sources or scope it searches all that the key reaches."""
-    wanted = {"agent_id": options.agent, **options.sent()}
+    """Create an agent.
+
+    Without --bucket, --source or --scope it searches everything that the key may read.
+    """
     with call.client() as client:
+        wanted = {"agent_id": options.agent, **options.sent(client)}
         # A request that was cut off is sent again, under the same key.
         answer = client.create_agent(
             wanted, None if options.dry_run else secrets.token_hex(16), dry_run=options.dry_run
@@ -127,19 +169,19 @@ def create(call: Invocation, options: Options) -> None:
 
 @command(app, "show")
 def show(call: Invocation, agent: AgentArgument) -> None:
-    """Show one agent."""
+    """Show everything about one agent."""
     with call.client() as client:
         answer = client.agent(agent)
     call.console.show(answer, lambda: _render(call.console, answer))
 
 
-@command(app, "set")
+@command(app, "set", "svc agent set hr --bucket handbook --bucket policies", "svc agent set hr --threshold none")
 def change(call: Invocation, options: Options) -> None:
-    """Change what is given of an agent; the rest stays."""
-    changes = options.sent()
-    if not changes:
-        raise UsageError("Say what to change.", hint="--name, --role, --bucket and such; --help lists them.")
+    """Change what the options name of an agent, and leave the rest as it is."""
     with call.client() as client:
+        changes = options.sent(client)
+        if not changes:
+            raise UsageError("There is nothing to change.", hint="`svc agent set --help` lists what can be changed.")
         if options.dry_run:
             answer = {**client.agent(options.agent), "dry_run": True, "changes": changes}
         else:
@@ -153,11 +195,15 @@ def change(call: Invocation, options: Options) -> None:
 def rm(
     call: Invocation,
     agent: AgentArgument,
-    force: Annotated[bool, typer.Option("--force", help="Even if it is bound to a surface.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete without asking, even if the agent is in use somewhere.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete an agent; whoever calls its model id is refused from then on."""
+    """Delete an agent; requests that name its model id are refused from then on."""
     with call.client() as client:
+        if not force and not dry_run:
+            call.confirm(f"delete the agent {client.agent(agent)['id']}?")
         answer = {**client.agent(agent), "dry_run": True} if dry_run else client.delete_agent(agent, force=force)
     said = "would delete" if dry_run else "deleted"
     call.console.show(answer, lambda: f"{said} {answer['id']}")
@@ -195,7 +241,7 @@ def _render(console: Console, agent: Json) -> str:
             ("filters", json.dumps(policy["filters"]) if policy["filters"] else None),
             ("passages", policy["top_k"]),
             ("threshold", policy["score_threshold"]),
-            ("bound to", agent["bound_surface"]),
+            ("in use at", agent["bound_surface"]),
             ("created", agent["created_at"]),
             ("updated", agent["updated_at"]),
         ],

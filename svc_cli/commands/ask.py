@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
-from svc_cli.commands.search import warn_of_emptiness
+from svc_cli.commands.options import AgentOption, BucketsOption, Invocation, command, model_id, new_app
+from svc_cli.commands.search import head_of, warn_of_emptiness
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
@@ -31,19 +31,33 @@ NOTHING = "the answer rests on no source."
 class AskFlags:
     """What is asked, and of whom."""
 
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question in plain words.")]
-    bucket: Annotated[
-        list[str] | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Only from here; may be repeated.  [SVC_BUCKET]"),
-    ] = None
+    words: Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question, in plain words.")]
+    bucket: BucketsOption = None
     agent: AgentOption = None
-    stream: Annotated[bool, typer.Option("--stream/--no-stream", help="Print the answer as it is told.")] = True
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 3 where no source supports the answer.")] = False
+    stream: Annotated[
+        bool, typer.Option("--stream/--no-stream", help="Print the answer word by word, or when it is complete.")
+    ] = True
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 3 unless sources support the whole answer.")
+    ] = False
+
+    @property
+    def question(self) -> str:
+        return " ".join(self.words)
 
 
-@command(app, "ask")
+@command(
+    app,
+    "ask",
+    "svc ask how long is parental leave",
+    "svc ask who approves leave -b handbook --strict",
+    "svc ask who approves leave --json > answer.json && svc cite verify answer.json",
+)
 def ask(call: Invocation, flags: AskFlags) -> Exit:
-    """Ask a question; the answer rests on numbered quotes, each with its page or lines."""
+    """Ask a question, and get an answer with numbered quotes, each with its page or lines.
+
+    The question needs no quotes. Options may come before or after it; what follows `--` is question, even with a dash.
+    """
     if not flags.question.strip():
         raise UsageError("The question is empty.")
     with call.client() as client:
@@ -109,8 +123,7 @@ def render_sources(console: Console, sources: list[Json]) -> str:
 
 
 def _source(console: Console, source: Json, columns: int) -> str:
-    title = console.paint(clean(source["title"] or source["filename"]), "bold")
-    place = place_of(source["location"])
-    head = f"[{source['number']}] {title}{f', {place}' if place else ''}"
+    title = clean(source["title"] or source["filename"])
+    head = head_of(console, f"[{source['number']}]", title, place_of(source["location"]), source["source_id"])
     quote = " ".join(clean(source["quote"]).split())
-    return f"{head}  {console.paint(source['source_id'], 'dim')}\n    {cut(f'“{quote}”', columns)}"
+    return f"{head}\n    {cut(f'“{quote}”', columns)}"

@@ -12,25 +12,26 @@ from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import reach
 from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, origin_of
 from svc_cli.daemon_probes import Health
-from svc_cli.errors import SvcError, UsageError
+from svc_cli.errors import Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
 
 app = new_app("Store and show the API key.")
 
 
-@command(app, "login")
+@command(app, "login", "svc auth login", "svc auth login --key-file - < key.txt")
 def login(
     call: Invocation,
     key_file: Annotated[
-        str | None, typer.Option("--key-file", metavar="PATH", help="Read the key from a file, or - for stdin.")
+        str | None,
+        typer.Option("--key-file", metavar="PATH", help="Read the key from this file, or from standard input with -."),
     ] = None,
 ) -> None:
-    """Store a key for the service in force, after asking the service whether it is good."""
+    """Store an API key for the service in use, after checking with the service that it is valid."""
     destination, health = _reach(call)
     key = _read(call, key_file, destination.origin)
     with Client(destination.base_url, key) as client:
-        team = client.buckets().get("team_id")
+        team = client.buckets(members=False).get("team_id")
     stored = CredentialFile(call.settings.environ)
     stored.store(destination.origin, key, health.installation_id)
     value = {"origin": destination.origin, "team_id": team, "stored_in": str(stored.path)}
@@ -39,7 +40,7 @@ def login(
 
 @command(app, "logout")
 def logout(call: Invocation) -> Exit:
-    """Forget the stored key of the service in force."""
+    """Delete the stored key of the service in use."""
     url = call.settings.get("base_url", call.flags.base_url) or _reach(call)[0].base_url
     origin = origin_of(url)
     removed = CredentialFile(call.settings.environ).forget(origin)
@@ -50,7 +51,7 @@ def logout(call: Invocation) -> Exit:
 
 @command(app, "status")
 def status(call: Invocation) -> Exit:
-    """Show which service and key are in force, and whether the service takes the key."""
+    """Show which service and key are in use, and whether the service accepts the key."""
     with call.connected() as (client, connection):
         facts: dict[str, Any] = {
             "base_url": connection.destination.base_url,
@@ -59,7 +60,7 @@ def status(call: Invocation) -> Exit:
             "key_source": connection.credential.source,
         }
         try:
-            facts |= {"accepted": True, "team_id": client.buckets().get("team_id")}
+            facts |= {"accepted": True, "team_id": client.buckets(members=False).get("team_id")}
         except SvcError as error:
             facts |= {"accepted": False, **error.envelope()}
             call.console.show(facts, lambda: _text(call, facts))
@@ -81,9 +82,9 @@ def _text(call: Invocation, facts: dict[str, Any]) -> str:
     )
 
 
-@command(app, "token")
+@command(app, "token", 'curl -H "Authorization: Bearer $(svc auth token)" http://127.0.0.1:7820/v1/buckets')
 def token(call: Invocation) -> None:
-    """Print the key in use, for scripts: curl -H "Authorization: Bearer $(svc auth token)" …"""
+    """Print the key in use, for scripts."""
     destination, _ = _reach(call)
     credential = find_key(call.settings.environ, destination)
     value = {"token": credential.key, "source": credential.source, "base_url": destination.base_url}
@@ -109,4 +110,7 @@ def _read(call: Invocation, key_file: str | None, origin: str) -> str:
         raise UsageError(
             "Nobody can be asked for the key here.", hint="give --key-file PATH, or --key-file - for stdin."
         )
-    return check_key(getpass.getpass(f"API key for {origin}: "), "the answer")
+    try:
+        return check_key(getpass.getpass(f"API key for {origin}: "), "the answer")
+    except EOFError:  # Ctrl-D
+        raise Declined("Nothing was stored.") from None

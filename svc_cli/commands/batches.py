@@ -21,13 +21,13 @@ def group() -> None:
     # With one command alone Typer would make no group.
 
 
-@command(app, "show")
+@command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")
 def show(
     call: Invocation,
-    batch: Annotated[str, typer.Argument(metavar="BATCH", help="The batch's id.")],
-    items: Annotated[bool, typer.Option("--items", help="Each of its files too.")] = False,
+    batch: Annotated[str, typer.Argument(metavar="BATCH", help="The id of the batch.")],
+    items: Annotated[bool, typer.Option("--items", help="List each of its files too.")] = False,
 ) -> None:
-    """Show how far a batch is."""
+    """Show how many files of a batch are ready, pending or failed."""
     with call.client() as client:
         answer = client.batch(batch, items=items)
     call.console.show(answer, lambda: render_batch(call.console, answer))

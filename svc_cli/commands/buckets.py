@@ -1,6 +1,7 @@
 """`svc bucket …`: named collections of sources."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,49 +15,66 @@ from svc_cli.commands.options import (
     parse_duration,
     parse_metadata,
 )
-from svc_cli.commands.status import BUCKET_HEADS, bucket_row
+from svc_cli.commands.status import render_buckets
 from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import fields, table
+from svc_cli.render import fields
 
-app = new_app("List, create, show, archive and delete buckets.")
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+app = new_app(
+    "List, create, show, change, archive and delete buckets.",
+    "svc bucket ls",
+    "svc bucket create handbook --name 'Staff handbook'",
+    "svc bucket rm drafts old-drafts",
+)
 
 Json = dict[str, Any]
-NameOption = Annotated[str | None, typer.Option(help="Name for people.")]
-DescriptionOption = Annotated[str | None, typer.Option(help="What it holds.")]
-MetaOption = Annotated[list[str] | None, typer.Option(metavar="K=V", help="Metadata; may be repeated.")]
+NameOption = Annotated[str | None, typer.Option(help="Give the bucket a name for people to read.")]
+DescriptionOption = Annotated[str | None, typer.Option(help="Describe what the bucket holds.")]
+MetaOption = Annotated[
+    list[str] | None, typer.Option(metavar="K=V", help="Attach a metadata field to the bucket; repeatable.")
+]
 ChunkSizeOption = Annotated[
     int | None,
-    typer.Option(min=125, max=7272, metavar="N", help="Characters of the pieces that documents are cut into."),
+    typer.Option(
+        min=125, max=7272, metavar="N", help="Cut documents into passages of about N characters, 125 to 7272."
+    ),
 ]
 ChunkOverlapOption = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Characters that a piece repeats of the one before.")
+    int | None,
+    typer.Option(min=0, metavar="N", help="Repeat the last N characters of each passage at the start of the next."),
 ]
-BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="Slug or id.")]
+BucketArgument = Annotated[str, typer.Argument(metavar="BUCKET", help="The bucket, by slug or id.")]
 
 
-@command(app, "ls")
+@command(app, "ls", "svc bucket ls", "svc bucket ls --all --json")
 def ls(
     call: Invocation,
-    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
-    names: Annotated[bool, typer.Option("--names", help="Only their slugs, one a line.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List archived buckets too.")] = False,
+    names: Annotated[bool, typer.Option("--names", help="Print only the slugs, one per line.")] = False,
 ) -> None:
-    """List buckets."""
+    """List buckets, those with failed sources first."""
     with call.client() as client:
-        answer = client.buckets(include_archived=everything)
-    rows = [bucket_row(bucket) for bucket in answer["buckets"]]
+        answer = client.buckets(include_archived=everything, members=False)
     if names and call.console.is_text:
         call.console.print("\n".join(bucket["slug"] for bucket in answer["buckets"]))
         return
-    empty = "no buckets yet: `svc bucket create SLUG` makes one."
-    call.console.show(answer, lambda: table(call.console, BUCKET_HEADS, rows) if rows else empty)
+    empty = "no buckets yet: `svc bucket create SLUG` creates one."
+    call.console.show_page(answer, "buckets", lambda: render_buckets(call.console, answer["buckets"]) or empty)
 
 
-@command(app, "create")
+@command(
+    app, "create", "svc bucket create handbook", "svc bucket create handbook --name 'Staff handbook' --meta team=hr"
+)
 def create(
     call: Invocation,
-    slug: Annotated[str, typer.Argument(metavar="SLUG", help="Lower case letters, digits and hyphens.")],
+    slug: Annotated[
+        str,
+        typer.Argument(metavar="SLUG", help="The short name of the bucket: lower-case letters, digits and hyphens."),
+    ],
     name: NameOption = None,
     description: DescriptionOption = None,
     meta: MetaOption = None,
@@ -64,7 +82,7 @@ def create(
     chunk_overlap: ChunkOverlapOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Make a bucket; one that exists is left as it is."""
+    """Create a bucket; one that exists already is left as it is."""
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     with call.client() as client:
         answer = client.ensure_bucket(slug, given, dry_run=dry_run)
@@ -74,11 +92,11 @@ def create(
 
 def _created(answer: Json, slug: str) -> str:
     if answer.get("dry_run"):
-        return f"would create {slug}, unless it exists"
+        return f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be made"
     return f"created {slug} ({answer['id']})" if answer["created"] else f"{slug} exists ({answer['id']})"
 
 
-@command(app, "set")
+@command(app, "set", "svc bucket set handbook --name 'Staff handbook'", "svc bucket set handbook --chunk-size 1200")
 def set_fields(
     call: Invocation,
     bucket: BucketArgument,
@@ -89,13 +107,13 @@ def set_fields(
     chunk_overlap: ChunkOverlapOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Change what is said of a bucket, or how its documents are cut.
+    """Change a bucket's name, description or metadata, or how its documents are cut into passages.
 
-    They are cut anew in the background; the old pieces answer until the new ones are there.
+    Documents are cut again in the background; searches use the old passages until the new ones are ready.
     """
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     if not given:
-        raise UsageError("There is nothing to change.", hint="`svc bucket set --help` shows what can be.")
+        raise UsageError("There is nothing to change.", hint="`svc bucket set --help` lists what can be changed.")
     with call.client() as client:
         answer = client.bucket(bucket) | {"dry_run": True} if dry_run else client.update_bucket(bucket, given)
     said = f"would change {answer['slug']}" if dry_run else f"changed {answer['slug']}"
@@ -127,14 +145,14 @@ def _left(bucket: Json) -> int:
 
 
 def _to_cut(bucket: Json) -> str:
-    return f"; {_left(bucket)} sources are cut anew" if _left(bucket) else ""
+    return f"; {_left(bucket)} sources are being cut again" if _left(bucket) else ""
 
 
-@command(app, "show")
+@command(app, "show", "svc bucket show handbook")
 def show(call: Invocation, bucket: BucketArgument) -> None:
-    """Show one bucket."""
+    """Show everything about one bucket."""
     with call.client() as client:
-        answer = client.bucket(bucket)
+        answer = client.bucket(bucket, members=not call.console.is_text)
     call.console.show(answer, lambda: _render(call.console, answer))
 
 
@@ -153,9 +171,10 @@ def _render(console: Console, bucket: Json) -> str:
                 "sources",
                 f"{counts['total']} ({counts['file']} files, {counts['website']} pages, {counts['qa']} q and a)",
             ),
+            ("failed", store.get("failed_member_count") or None),
             ("ready", counts["retrievable"]),
             ("pending", store["pending_member_count"]),
-            ("to be cut anew", _left(bucket) or None),
+            ("to be cut again", _left(bucket) or None),
             ("chunk size", (bucket["chunking"] or {}).get("target")),
             ("metadata", "  ".join(f"{key}={value}" for key, value in (bucket.get("metadata") or {}).items())),
             ("revision", bucket.get("revision")),
@@ -164,14 +183,14 @@ def _render(console: Console, bucket: Json) -> str:
     )
 
 
-@command(app, "archive")
+@command(app, "archive", "svc bucket archive handbook", "svc bucket archive --restore handbook")
 def archive(
     call: Invocation,
     bucket: BucketArgument,
-    restore: Annotated[bool, typer.Option("--restore", help="Make an archived bucket active again.")] = False,
+    restore: Annotated[bool, typer.Option("--restore", help="Make an archived bucket active again instead.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Take a bucket out of uploads and searches; nothing in it is lost."""
+    """Take a bucket out of uploads and searches, and keep everything in it."""
     status = "active" if restore else "archived"
     with call.client() as client:
         answer = client.bucket(bucket) if dry_run else client.update_bucket(bucket, {"status": status})
@@ -181,51 +200,65 @@ def archive(
         call.console.next_step(f"svc bucket archive --restore {answer['slug']}")
 
 
-@command(app, "rm")
-def rm(
-    call: Invocation,
-    bucket: BucketArgument,
-    force: Annotated[
-        bool, typer.Option("--force", help="Really delete it, and the sources that have no other bucket.")
-    ] = False,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFlags:
+    """What stands on the command line of `bucket rm`."""
+
+    buckets: Annotated[list[str], typer.Argument(metavar="BUCKET", help="The buckets, by slug or id.")]
+    force: Annotated[bool, typer.Option("--force", help="Delete without asking.")] = False
     wait: Annotated[
-        bool, typer.Option("--wait", help="Return when it is gone. Exit 3 when some of it is left.")
-    ] = False,
-    timeout: TimeoutOption = None,
-    dry_run: DryRunOption = False,
-) -> Exit:
-    """Delete a bucket and every source that is in no other one."""
-    timeout_s = parse_duration(timeout)
-    with call.client() as client, call.progress() as progress:
-        if dry_run:
-            return _would_delete(call.console, client.bucket(bucket))
-        answer = client.delete_bucket(bucket, force=force)
-        if wait:
-            progress.begin("deleting", answer["deletion"]["total"])
-            answer |= _outcome(wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update))
-    call.console.show(answer, lambda: _deleted(answer))
-    if answer["status"] == "deleting":
-        call.console.next_step(f"svc bucket show {answer['slug']}")
-    return Exit.FAILED if answer.get("error") else Exit.DONE
+        bool, typer.Option("--wait", help="Return when the buckets are gone; exit with code 3 if something is left.")
+    ] = False
+    timeout: TimeoutOption = None
+    dry_run: DryRunOption = False
 
 
-def _would_delete(console: Console, bucket: Json) -> Exit:
-    total = bucket["counts"]["total"]
-    console.show({**bucket, "dry_run": True}, lambda: f"would delete {bucket['slug']} and up to {total} sources")
-    return Exit.DONE
+@command(app, "rm", "svc bucket rm drafts", "svc bucket rm drafts old-drafts --force --wait")
+def rm(call: Invocation, flags: RemoveFlags) -> Exit:
+    """Delete buckets, and every source that is in no other bucket."""
+    timeout_s = parse_duration(flags.timeout)
+    with call.client() as client:
+        named_once = {each["id"]: each for each in (client.bucket(name, members=False) for name in flags.buckets)}
+        found = list(named_once.values())
+        if flags.dry_run:
+            return _show_deletions(call, [bucket | {"dry_run": True} for bucket in found])
+        if not flags.force:
+            named = ", ".join(f"{bucket['slug']} ({bucket['counts']['total']} sources)" for bucket in found)
+            call.confirm(f"delete {named}, with every source that is in no other bucket?")
+        answers = [client.delete_bucket(bucket["id"], force=True) for bucket in found]
+        if flags.wait:
+            answers = [_wait_for_deletion(call, client, answer, timeout_s) for answer in answers]
+    code = _show_deletions(call, answers)
+    for answer in answers:
+        if answer["status"] == "deleting":
+            call.console.next_step(f"svc bucket show {answer['slug']}")
+    return code
 
 
-def _outcome(task: Json) -> Json:
-    """What the end of the task changes in the answer of the deletion."""
+def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout_s: float | None) -> Json:
+    """The answer of the deletion with what the end of its task changes."""
+    with call.progress() as progress:
+        progress.begin("deleting", answer["deletion"]["total"])
+        task = wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update)
     if task["status"] == "failed":
-        return {"status": "active", "deletion": task["deletion"], "error": task["error"]}
-    return {"status": "deleted", "deletion": task["deletion"]}
+        return {**answer, "status": "active", "deletion": task["deletion"], "error": task["error"]}
+    return {**answer, "status": "deleted", "deletion": task["deletion"]}
+
+
+def _show_deletions(call: Invocation, answers: list[Json]) -> Exit:
+    code = Exit.FAILED if any(answer.get("error") for answer in answers) else Exit.DONE
+    value = {"v": 1, "type": "bucket.deletions", "items": answers, "exit_code": int(code)}
+    text = "\n".join(_deleted(answer) for answer in answers)
+    call.console.show(answers[0] if len(answers) == 1 else value, lambda: text)
+    return code
 
 
 def _deleted(answer: Json) -> str:
+    if answer.get("dry_run"):
+        return f"would delete {answer['slug']} and up to {answer['counts']['total']} sources"
     deletion = answer["deletion"]
     if answer["status"] == "deleting":
-        return f"deleting {answer['slug']}: {deletion['total']} sources; no search finds them any more"
+        return f"deleting {answer['slug']}: {deletion['total']} sources; searches no longer find them"
     if answer["status"] == "active":
         return f"{answer['slug']} is back: {answer['error']['message']}"
     return f"deleted {answer['slug']}: {deletion['deleted']} sources, {deletion['detached']} stay in other buckets"

@@ -17,7 +17,7 @@ from svc_cli.render import place_of, table
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
-app = new_app("Prove the quotes of an answer.")
+app = new_app("Check the quotes of an answer against the stored files.")
 
 Json = dict[str, Any]
 
@@ -51,18 +51,25 @@ class Proof:
 
 @app.callback()
 def group() -> None:
-    """Prove the quotes of an answer."""
+    """Check the quotes of an answer against the stored files."""
     # With one command alone Typer would make no group.
 
 
-@command(app, "verify")
+@command(
+    app,
+    "verify",
+    "svc ask who approves leave --json > answer.json && svc cite verify answer.json",
+    "svc search parental leave --json | svc cite verify -",
+)
 def verify(
     call: Invocation,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="An answer or a page of results as JSON; - is stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The JSON of an answer or of search results, or - for standard input.")
+    ],
 ) -> Exit:
-    """Open the stored bytes of each source again, read them anew, and look for each quote at its place.
+    """Read the stored file behind each quote again, and check that the quote is where the answer says it is.
 
-    Exit 3 where a quote does not stand there.
+    Exits with code 3 if one is not.
     """
     quotes = read_quotes(_read(file), file)
     with call.client() as client:

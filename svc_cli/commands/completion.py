@@ -11,15 +11,17 @@ from svc_cli.commands.options import Invocation, command, new_app
 app = new_app()
 
 
-@command(app, "completion")
+@command(
+    app, "completion", 'eval "$(svc completion bash)"', "svc completion fish > ~/.config/fish/completions/svc.fish"
+)
 def completion(
     call: Invocation,
     shell: Annotated[
         Literal["bash", "zsh", "fish", "powershell"],
-        typer.Argument(metavar="SHELL", help="bash, zsh, fish, powershell."),
+        typer.Argument(metavar="SHELL", help="The shell: bash, zsh, fish or powershell."),
     ],
 ) -> None:
-    """Print the completion script of a shell.
+    """Print the script that completes svc commands in a shell.
 
     bash: eval "$(svc completion bash)" in ~/.bashrc. zsh: the same in ~/.zshrc, after compinit. fish: svc completion
     fish > ~/.config/fish/completions/svc.fish. PowerShell: svc completion powershell | Out-String | Invoke-Expression.

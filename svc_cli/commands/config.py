@@ -17,12 +17,12 @@ from svc_daemon import paths
 
 app = new_app("Show and change settings.")
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A setting, such as bucket or upload.jobs.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The setting, such as bucket or upload.jobs.")]
 
 
 @command(app, "path")
 def path(call: Invocation) -> None:
-    """Show the files and folders in use."""
+    """Show which files and folders svc uses."""
     environ = call.settings.environ
     project = find_project_file(Path.cwd())
     value = {
@@ -37,20 +37,20 @@ def path(call: Invocation) -> None:
 
 @command(app, "get")
 def get(call: Invocation, name: NameArgument) -> None:
-    """Print one setting's value."""
+    """Print the value of one setting."""
     found = call.settings.find(_known(name))
     call.console.show(_as_json(found), lambda: "" if found.value is None else _shown(found.value))
 
 
-@command(app, "set")
+@command(app, "set", "svc config set bucket handbook", "svc config set upload.jobs 8", "svc config set bucket --unset")
 def set_(
     call: Invocation,
     name: NameArgument,
-    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="Left out with --unset.")] = None,
-    unset: Annotated[bool, typer.Option("--unset", help="Remove it from the user's file.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")] = False,
+    value: Annotated[str | None, typer.Argument(metavar="VALUE", help="The new value.")] = None,
+    unset: Annotated[bool, typer.Option("--unset", help="Remove the setting from the user's file instead.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")] = False,
 ) -> None:
-    """Change a setting in the user's own file."""
+    """Change a setting in the user's configuration file."""
     if unset == (value is not None):
         raise UsageError("Give a value, or --unset.")
     file = user_file(call.settings.environ)
@@ -66,12 +66,12 @@ def set_(
     call.console.show({"name": name, "value": values.get(name), "file": str(file), "dry_run": dry_run}, lambda: said)
 
 
-@command(app, "list")
+@command(app, "list", "svc config list --explain")
 def list_(
     call: Invocation,
-    explain: Annotated[bool, typer.Option("--explain", help="Say where each value comes from.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show where each value comes from.")] = False,
 ) -> None:
-    """List every setting."""
+    """List every setting with its value."""
     found = [*call.settings.all(), *_folders(call), _key(call)]
     heads = ("setting", "value", "from") if explain else ("setting", "value")
     rows = [(each.name, _shown(each.value), each.source)[: len(heads)] for each in found]

@@ -9,22 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from svc_cli.commands.options import Invocation, command, new_app
-from svc_cli.console import clean
+from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon_process import Daemon, Installation
 from svc_cli.errors import SvcError, Unreachable
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
 from svc_cli.services import Unit, manager_for, services_of
 
-app = new_app("Run, start, stop and look at the local daemon.")
+app = new_app("Start, stop and inspect the local daemon.")
 
-ListenOption = Annotated[str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen there.  [SVC_LISTEN]")]
+ListenOption = Annotated[
+    str | None, typer.Option("--listen", metavar="HOST:PORT", help="Listen on this address and port.  [SVC_LISTEN]")
+]
 FOLLOW_INTERVAL_S = 0.25
+_LEVEL_COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
 @command(app, "run")
 def run(call: Invocation, listen: ListenOption = None) -> None:
-    """Run the daemon in the foreground, until Ctrl-C."""
+    """Run the daemon in the foreground until Ctrl-C."""
     installation = Installation(call.settings.environ)
     _say_exposure(call, listen)
     call.console.out.flush()
@@ -33,9 +36,9 @@ def run(call: Invocation, listen: ListenOption = None) -> None:
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
 
-@command(app, "start")
+@command(app, "start", "svc daemon start", "svc daemon start --listen 127.0.0.1:7830")
 def start(call: Invocation, listen: ListenOption = None) -> None:
-    """Start the daemon in the background, unless it runs."""
+    """Start the daemon in the background, if it is not running."""
     _say_exposure(call, listen)
     daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.say, listen)
     _show(call, daemon, "started" if is_new else "runs already")
@@ -43,7 +46,7 @@ def start(call: Invocation, listen: ListenOption = None) -> None:
 
 @command(app, "stop")
 def stop(call: Invocation) -> None:
-    """Stop the daemon; what is in flight is finished or parked."""
+    """Stop the daemon; unfinished work continues at the next start."""
     pid = Installation(call.settings.environ).stop()
     value = {"running": False, "stopped": pid is not None, "pid": pid}
     call.console.show(value, lambda: f"stopped (process {pid})" if pid else "no daemon was running.")
@@ -51,7 +54,7 @@ def stop(call: Invocation) -> None:
 
 @command(app, "restart")
 def restart(call: Invocation, listen: ListenOption = None) -> None:
-    """Stop the daemon and start it with this environment's settings."""
+    """Stop the daemon, and start it again with the settings of this environment."""
     installation = Installation(call.settings.environ)
     installation.stop()
     daemon, _ = installation.ensure_running(call.console.say, listen)
@@ -60,7 +63,10 @@ def restart(call: Invocation, listen: ListenOption = None) -> None:
 
 @command(app, "status")
 def status(call: Invocation) -> Exit:
-    """Show the daemon's address, process, queue and uptime. Exit 12 when none runs."""
+    """Show the daemon's address, process, queue and uptime.
+
+    Exits with code 12 if no daemon is running.
+    """
     installation = Installation(call.settings.environ)
     daemon = installation.find()
     if daemon is not None:
@@ -73,13 +79,17 @@ def status(call: Invocation) -> Exit:
     return error.exit
 
 
-@command(app, "logs")
+@command(
+    app, "logs", "svc daemon logs -n 100", "svc daemon logs -f", "svc daemon logs | jq 'select(.level == \"error\")'"
+)
 def logs(
     call: Invocation,
-    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="So many of the last ones.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Stay and show what comes.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Stay, and show new lines as they are written.")
+    ] = False,
 ) -> None:
-    """Show the daemon's log."""
+    """Show the daemon's log: readable on a terminal, as JSON lines elsewhere."""
     installation = Installation(call.settings.environ)
     last = installation.log_tail(lines) if lines else []
     if follow:
@@ -88,17 +98,18 @@ def logs(
     for line in last:
         call.console.event({"type": "log", "line": _parsed(line)})
     value = {"object": "logs", "path": str(installation.files.log), "lines": [_parsed(line) for line in last]}
-    call.console.show(value, lambda: "\n".join(clean(line) for line in last))
+    call.console.show(value, lambda: "\n".join(_readable(call.console, line) for line in last))
 
 
 @command(app, "install")
 def install(
     call: Invocation,
-    show: Annotated[bool, typer.Option("--print", help="Show what would be written; change nothing.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Show the service files and change nothing.")] = False,
 ) -> None:
-    """Have the daemon and the watcher of all added folders run from each login on, by systemd or launchd.
+    """Install the daemon and the watcher of all added folders as services that start at each login.
 
-    They get this environment's SVC_ variables, but no key.
+    They are user services of systemd, or launchd agents on macOS, and get the SVC_ variables of this environment, but
+    no key.
     """
     environ = call.settings.environ
     manager = manager_for(environ)
@@ -118,7 +129,7 @@ def install(
 
 @command(app, "uninstall")
 def uninstall(call: Invocation) -> None:
-    """Stop the services that `install` made, and remove them."""
+    """Stop and remove the services that `svc daemon install` installed."""
     environ = call.settings.environ
     manager = manager_for(environ)
     units = [unit for service in services_of(environ) if (unit := manager.unit(service)).path.exists()]
@@ -147,7 +158,7 @@ def _show_units(call: Invocation, units: list[Unit], *, installed: bool, said: s
 def _follow(call: Invocation, installation: Installation, last: list[str]) -> None:
     def tell(line: str) -> None:
         if call.console.is_text:
-            call.console.print(clean(line))
+            call.console.print(_readable(call.console, line))
             call.console.out.flush()
         call.console.event({"type": "log", "line": _parsed(line)})
 
@@ -189,6 +200,7 @@ def daemon_facts(call: Invocation, daemon: Daemon) -> dict[str, Any]:
         "log": str(Installation(call.settings.environ).files.log),
         "status": answer.get("status"),
         "queue": answer.get("queue"),
+        "shortage": answer.get("shortage"),
         "embedding": answer.get("embedding"),
         "writer": answer.get("writer"),
         "uptime_seconds": answer.get("uptime_seconds"),
@@ -206,6 +218,7 @@ def _show(call: Invocation, daemon: Daemon, said: str = "") -> None:
         ("data", facts["data_dir"]),
         ("log", facts["log"]),
         ("queue", ", ".join(f"{count} {name}" for name, count in queue.items())),
+        ("short of", (facts["shortage"] or {}).get("message")),
         ("model", model_line(facts["embedding"])),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]
@@ -228,6 +241,22 @@ def _say_exposure(call: Invocation, listen: str | None) -> None:
             f"{address} can be reached from other machines: whoever has a key reads and writes, unencrypted. "
             "Put a proxy with TLS before it."
         )
+
+
+def _readable(console: Console, line: str) -> str:
+    """A line of the log as a terminal shows it: when, how bad, what; elsewhere it stays JSON."""
+    parsed = _parsed(line)
+    if not is_terminal(console.out) or not isinstance(parsed, dict):
+        return clean(line)
+    level = str(parsed.get("level", ""))
+    facts = {**(parsed.get("fields") or {}), "request_id": parsed.get("request_id")}
+    told = "  ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+    at = console.paint(clean(str(parsed.get("ts", ""))[:19].replace("T", " ")), "dim")
+    named = clean(level.ljust(7))
+    words = [at, console.paint(named, _LEVEL_COLOURS[level]) if level in _LEVEL_COLOURS else named]
+    words += [clean(str(parsed.get("message", ""))), *([console.paint(clean(told), "dim")] if told else [])]
+    trace = clean(str(parsed.get("error") or "")).splitlines()
+    return "\n    ".join(["  ".join(words), *trace])
 
 
 def _parsed(line: str) -> Any:

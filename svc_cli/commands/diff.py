@@ -7,8 +7,11 @@ from svc_cli.exits import Exit
 app = new_app()
 
 
-@command(app, "diff")
+@command(app, "diff", "svc diff docs -b handbook", "svc diff --all", "svc diff docs -b handbook --prune delete")
 def diff(call: Invocation, flags: DiffFlags) -> Exit:
-    """Show what `svc sync` would do; exit 10 when there is something to do. Nothing is changed."""
+    """Show what `svc sync` would do, without changing anything.
+
+    Exits with code 10 if there is something to do.
+    """
     shared = {name: getattr(flags, name) for name in DiffFlags.__dataclass_fields__}
     return run(call, SyncFlags(**shared, dry_run=True, exit_code=True))

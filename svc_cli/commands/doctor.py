@@ -41,7 +41,10 @@ class Finding:
 
 @command(app, "doctor")
 def doctor(call: Invocation) -> Exit:
-    """Look at the whole installation and say what is wrong. Exit 3 when something is."""
+    """Check the whole installation, and report what is wrong and how to fix it.
+
+    Exits with code 3 if something is wrong.
+    """
     findings = [finding for look in LOOKS for finding in _looked(look, call)]
     code = Exit.FAILED if any(finding.state == "failed" for finding in findings) else Exit.DONE
     value = {"v": 1, "type": "doctor", "checks": [asdict(finding) for finding in findings], "exit_code": int(code)}
@@ -100,7 +103,14 @@ def _daemon(call: Invocation) -> Iterator[Finding]:
         yield Finding("daemon", "warning", "none runs", "it starts with the first command, or by `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
+        if shortage := daemon.health.answer.get("shortage"):
+            hint = "what was accepted waits and goes on by itself once there is enough again."
+            yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
         yield from _model(daemon.health.answer.get("embedding") or {})
+        if lost := (daemon.health.answer.get("set_aside") or {}).get("message"):
+            yield Finding(
+                "stored files", "warning", lost, '"When the state went backwards" in docs/commands.md explains it.'
+            )
 
 
 def _model(embedding: dict[str, Any]) -> Iterator[Finding]:
@@ -119,7 +129,7 @@ def _service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
         return  # the daemon's own line has said so; a look must not start one
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
-        buckets = client.buckets()["buckets"]
+        buckets = client.buckets(members=False)["buckets"]
         formats = client.limits()["formats"]
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
@@ -172,4 +182,4 @@ LOOKS = (_program, _settings, _folders, _daemon, _service)
 def _report(call: Invocation, findings: list[Finding]) -> str:
     rows = [(finding.check, finding.state, finding.text) for finding in findings]
     hints = [f"hint: {finding.check}: {finding.hint}" for finding in findings if finding.hint]
-    return "\n".join([table(call.console, ("", "", ""), rows).lstrip("\n"), *hints])
+    return "\n".join([table(call.console, ("", "", ""), rows, fold=True).lstrip("\n"), *hints])

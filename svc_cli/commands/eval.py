@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
+from svc_cli.commands.options import AgentOption, BucketsOption, Invocation, ModeOption, command, model_id, new_app
 from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
@@ -26,7 +26,7 @@ DEFAULT_K = 10
 
 def _least(metric: str) -> Any:
     return typer.Option(
-        f"--min-{metric}", metavar="X", min=0.0, max=1.0, help=f"Exit 3 where the mean {metric} is less."
+        f"--min-{metric}", metavar="X", min=0.0, max=1.0, help=f"Exit with code 3 if the mean {metric} is below X."
     )
 
 
@@ -35,28 +35,28 @@ class EvalFlags:
     """What stands on the command line."""
 
     golden: Annotated[
-        str, typer.Argument(metavar="FILE", help="What is asked, and what has to be found: YAML or JSON.")
+        str, typer.Argument(metavar="FILE", help="A YAML or JSON file of queries, and of what each must find.")
     ]
-    bucket: Annotated[
-        list[str] | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Only here; may be repeated.  [SVC_BUCKET]"),
-    ] = None
+    bucket: BucketsOption = None
     agent: AgentOption = None
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", min=1, max=50, help="How many results count.")] = DEFAULT_K
-    mode: Annotated[
-        Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
-    ] = None
+    k: Annotated[
+        int, typer.Option("-k", "--k", metavar="N", min=1, max=50, help="Judge the first N results, 1 to 50.")
+    ] = DEFAULT_K
+    mode: ModeOption = None
     min_recall: Annotated[float | None, _least("recall")] = None
     min_mrr: Annotated[float | None, _least("mrr")] = None
     min_ndcg: Annotated[float | None, _least("ndcg")] = None
-    junit: Annotated[str | None, typer.Option(metavar="FILE", help="Also write a report in JUnit's XML here.")] = None
+    junit: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also write a report as JUnit XML to this file.")
+    ] = None
 
 
-@command(app, "eval")
+@command(app, "eval", "svc eval golden.yaml -b handbook", "svc eval golden.yaml --min-recall 0.9 --junit report.xml")
 def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
-    """Ask what a file asks, judge what is found, and say why each miss missed.
+    """Run the queries of a file, compare the results with what should be found, and explain each miss.
 
-    Exit 3 where a mean is below --min-recall, --min-mrr or --min-ndcg; without these, where anything is missed.
+    Exits with code 3 if a mean is below --min-recall, --min-mrr or --min-ndcg; without these options, if anything is
+    missed.
     """
     from svc_cli.evals.gates import Gates
     from svc_cli.evals.golden import read_golden

@@ -14,34 +14,45 @@ from svc_cli.exits import Exit
 from svc_cli.render import table
 from svc_cli.sync.ignoring import Verdict, explain
 from svc_cli.sync.snapshots import Filters, Snapshot
+from svc_cli.uploads.skips import code_of
 
-app = new_app("Show what a sync leaves out, and which rule says so.")
+app = new_app("Show which files a sync leaves out, and which rule does it.")
 
-PathArguments = Annotated[list[str], typer.Argument(metavar="PATH…", help="Files or folders; they need not exist.")]
-RootOption = Annotated[str, typer.Option("--root", metavar="DIR", help="The folder that is synced.")]
+PathArguments = Annotated[
+    list[str], typer.Argument(metavar="PATH", help="The files or folders to check; they need not exist.")
+]
+RootOption = Annotated[
+    str, typer.Option("--root", metavar="DIR", help="The folder that is synced.  [default: the current one]")
+]
 
 
-@command(app, "check")
+@command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
-    """Tell of each path whether a sync takes it or leaves it out, and by which rule of which file."""
+    """Show for each path whether a sync takes it, or which rule in which file leaves it out."""
     exclude = _exclude(call, Path(root))
     verdicts = [explain(Path(root), path, exclude) for path in paths]
     call.console.show({"items": [asdict(each) for each in verdicts]}, lambda: _render(call, verdicts))
     return Exit.DONE
 
 
-@command(app, "list")
+@command(app, "list", "svc ignore list docs")
 def list_ignored(
-    call: Invocation, folder: Annotated[str, typer.Argument(metavar="[DIR]", help="The folder.")] = "."
+    call: Invocation,
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="The folder that is synced.  [default: the current one]")
+    ] = ".",
 ) -> Exit:
-    """List what a sync of a folder leaves out, with the reason. Sizes and types are judged by `svc diff`."""
+    """List the files that a sync of a folder leaves out because of their names, with the reason.
+
+    `svc diff` also shows those that are left out because of their size or type.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise PathMissing(f"{folder}: there is no such folder.", details={"path": folder})
     filters = Filters(exclude=_exclude(call, root), max_bytes=sys.maxsize, max_path_characters=sys.maxsize)
     snapshot = Snapshot(root, filters)
     taken = sum(1 for _ in snapshot)
-    items = [{"path": skip.path, "reason": skip.reason} for skip in snapshot.skips]
+    items = [{"path": skip.path, "reason": skip.reason, "reason_code": code_of(skip.reason)} for skip in snapshot.skips]
     rows = [(item["path"], item["reason"]) for item in items]
     call.console.show({"items": items, "taken": taken}, lambda: table(call.console, ("path", "left out"), rows))
     return Exit.DONE

@@ -13,7 +13,9 @@ from svc_cli.commands.options import (
     BucketOption,
     DryRunOption,
     Invocation,
+    NoCreateOption,
     TimeoutOption,
+    WaitOption,
     command,
     new_app,
     parse_duration,
@@ -25,7 +27,7 @@ from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.uploads.deliveries import Wishes
 from svc_cli.uploads.imports import ImportWishes, Kind, sources_by_url, take_in
-from svc_cli.uploads.runs import Run, elapsed_ms, look_at_all
+from svc_cli.uploads.runs import Run, elapsed_ms, look_at_all, resumable
 from svc_cli.uploads.summaries import Item, Summary
 
 app = new_app()
@@ -38,21 +40,38 @@ JOBS = 4
 class ImportFlags:
     """What stands on the command line."""
 
-    urls: Annotated[list[str], typer.Argument(metavar="URL", help="Addresses, http or https.")]
+    urls: Annotated[list[str], typer.Argument(metavar="URL", help="The addresses to fetch, http or https.")]
     bucket: BucketOption = None
     kind: Annotated[
-        Literal["auto", "file", "page"] | None, typer.Option("--as", help="What it shall be.  [default: auto]")
+        Literal["auto", "file", "page"] | None,
+        typer.Option(
+            "--as",
+            help="Import a file (file), the article of a web page (page), or what the URL has (auto).  [default: auto]",
+        ),
     ] = None
-    force: Annotated[bool, typer.Option("--force", help="With --as: take it whatever it turns out to be.")] = False
-    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch again what the bucket has from there.")] = False
-    webhook: Annotated[str | None, typer.Option(metavar="URL", help="Called when each is ready or failed.")] = None
-    webhook_meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Told back in the call.")] = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Title of a single URL.")] = None
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag each; may be repeated.")] = None
-    meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Metadata of each; may be repeated.")] = None
-    wait: Annotated[Literal["ready", "accepted"] | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    force: Annotated[
+        bool, typer.Option("--force", help="With --as: import the content even if it is of the other kind.")
+    ] = False
+    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch URLs again that the bucket has already.")] = False
+    webhook: Annotated[
+        str | None, typer.Option(metavar="URL", help="Call this address when a source is ready or has failed.")
+    ] = None
+    webhook_meta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="K=V", help="Send this metadata field with each webhook call; repeatable."),
+    ] = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Give the source of a single URL this title.")] = (
+        None
+    )
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Put this tag on each source; repeatable.")] = (
+        None
+    )
+    meta: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="Attach this metadata field to each source; repeatable.")
+    ] = None
+    wait: WaitOption = None
     timeout: TimeoutOption = None
-    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
+    no_create: NoCreateOption = False
     dry_run: DryRunOption = False
 
 
@@ -72,12 +91,20 @@ class Asked:
     is_dry: bool
 
 
-@command(app, "import")
+@command(
+    app,
+    "import",
+    "svc import https://example.com/guide.pdf -b handbook",
+    "svc import --as page https://example.com/blog/post -b handbook",
+    "svc import --refresh https://example.com/prices -b handbook",
+)
+@resumable
 def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
-    """Have the service fetch files and web pages, and wait until a search finds them.
+    """Import files and web pages from URLs into a bucket, and wait until a search finds them.
 
-    What stands at a URL decides whether it is a file or a page, unless --as says so. A URL that the bucket has is
-    unchanged: --refresh fetches it again. The daemon fetches, so its own rules say which addresses it may.
+    The content decides whether a URL is imported as a file or as a web page, unless --as does. A URL that the bucket
+    has already is not fetched again without --refresh. The daemon does the fetching, so its settings say which
+    addresses are allowed.
     """
     began_s = time.monotonic()
     asked = _asked(call, flags)

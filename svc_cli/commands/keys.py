@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from svc_cli.commands.names import whole_id
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import ApiError, KeyNotShown, UsageError
 from svc_cli.render import table
 
-app = new_app("Make, list and revoke API keys.")
+app = new_app("Create, list and revoke API keys.")
 
 Json = dict[str, Any]
 #: A key that has no list of its own reaches all.
@@ -26,21 +27,28 @@ _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 class Options:
     """What a new key is to be."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name for people.")]
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people to read.")]
     preset: Annotated[
-        Literal["admin", "ingest", "read"] | None, typer.Option(help="What it may do: admin, ingest or read.")
+        Literal["admin", "ingest", "read"] | None,
+        typer.Option(help="Give the key all capabilities (admin), those to add and read (ingest), or to read (read)."),
     ] = None
     can: Annotated[
-        list[str] | None, typer.Option("--can", metavar="CAPABILITY", help="Instead of a preset; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--can", metavar="CAPABILITY", help="Give the key this capability instead of a preset; repeatable."
+        ),
     ] = None
     bucket: Annotated[
         list[str] | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Reach only this bucket; may be repeated."),
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Limit the key to this bucket; repeatable."),
     ] = None
     model: Annotated[
-        list[str] | None, typer.Option("--model", metavar="MODEL", help="Use only this model; may be repeated.")
+        list[str] | None, typer.Option("--model", metavar="MODEL", help="Limit the key to this model; repeatable.")
     ] = None
-    expires: Annotated[str | None, typer.Option(metavar="TIME", help="End after 12h, 30d; or at a moment.")] = None
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
+    ] = None
     dry_run: DryRunOption = False
 
     def fields(self, now: datetime) -> Json:
@@ -81,9 +89,14 @@ def _moment(text: str, now: datetime) -> datetime:
     return now + timedelta(seconds=int(span["number"]) * _UNITS_S[span["unit"]])
 
 
-@command(app, "create")
+@command(
+    app, "create", "svc key create website --preset read -b handbook", "svc key create ci --preset ingest --expires 30d"
+)
 def create(call: Invocation, options: Options) -> None:
-    """Make a key and print it, this once. It can have no more than the key that asks."""
+    """Create an API key and print it; it is not shown again.
+
+    The new key can't have more capabilities than the key in use.
+    """
     fields = options.fields(datetime.now(UTC))
     with call.client() as client:
         if options.dry_run:
@@ -108,12 +121,13 @@ def _told(key: Json) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List the keys that the key in use could have made, and itself; revoked ones too."""
+    """List the keys that the key in use could have created, including revoked ones, and itself."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()
     rows = [_row(key, now) for key in answer["keys"]]
-    call.console.show(answer, lambda: table(call.console, ("ID", "NAME", "STATE", "BUCKETS", "MODELS", "CAN"), rows))
+    heads = ("key", "name", "state", "buckets", "models", "can")
+    call.console.show_page(answer, "keys", lambda: table(call.console, heads, rows))
 
 
 def _row(key: Json, now: str) -> tuple[str, ...]:
@@ -129,15 +143,20 @@ def _state(key: Json, now: str) -> str:
     return "expired" if key["expires_at"] <= now else f"until {key['expires_at'][:10]}"
 
 
-@command(app, "revoke")
+@command(app, "revoke", "svc key revoke key_01k3zq8q4y7x")
 def revoke(
     call: Invocation,
-    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Its id.")],
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="The key: its id, or the start of its id.")],
+    force: Annotated[bool, typer.Option("--force", help="Revoke without asking.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """End a key: the next request with it is refused."""
+    """Revoke a key: every further request with it is refused."""
     with call.client() as client:
-        answer = _find(client.keys()["keys"], key_id) if dry_run else client.revoke_key(key_id)
+        keys = client.keys()["keys"]
+        key_id = whole_id(key_id, (key["id"] for key in keys))
+        if not force and not dry_run:
+            call.confirm(f"revoke the key {_find(keys, key_id)['name']} ({key_id}) for good?")
+        answer = _find(keys, key_id) if dry_run else client.revoke_key(key_id)
     said = "would revoke" if dry_run else "revoked"
     call.console.show(
         {**answer, "dry_run": True} if dry_run else answer, lambda: f"{said} {answer['id']} ({answer['name']})"

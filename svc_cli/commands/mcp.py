@@ -13,22 +13,23 @@ import typer
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import is_terminal
 from svc_cli.errors import UsageError
+from svc_daemon.wire.versions import install_command
 
 app = new_app()
 
 
-@command(app, "mcp")
+@command(app, "mcp", "svc mcp", "svc mcp --allow ~/Documents")
 def mcp(
     call: Invocation,
     allow: Annotated[
         list[Path] | None,
-        typer.Option("--allow", metavar="DIR", help="Let uploads name files under this folder; may be repeated."),
+        typer.Option("--allow", metavar="DIR", help="Let upload tools read files in this folder; repeatable."),
     ] = None,
 ) -> None:
     """Serve MCP on standard input and output, for a program that starts this command.
 
-    It lends the service's tools with this user's key: upload a file or several, see whether they are ready, list
-    buckets, search, ask. Without --allow no file of this machine can be named: uploads carry their bytes.
+    The program gets the service's tools, with this user's key: upload a file or several, see whether they are ready,
+    list buckets, search, ask. Without --allow it can't name files on this machine; uploads then carry their content.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
@@ -59,7 +60,7 @@ def _library() -> ModuleType:
         raise UsageError(
             "svc was installed without its extra for MCP.",
             code="svc_extra_not_installed",
-            hint="`pip install 'svc[mcp]'` installs it, in the environment in which svc is installed.",
+            hint=f"Run {install_command('mcp')} in the environment in which svc is installed.",
             details={"extra": "mcp"},
         ) from error
     return servers

@@ -8,16 +8,20 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import is_dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from svc_cli.console import Console, is_terminal
-from svc_cli.errors import UsageError
+from svc_cli import interrupts
+from svc_cli.commands.flags import Flags, ProgressStyle
+from svc_cli.commands.help_pages import HelpfulCommand, HelpfulGroup
+from svc_cli.console import Console, clean, is_terminal
+from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import Settings
 from svc_daemon.wire.versions import API_RANGE, VERSION
@@ -27,53 +31,48 @@ if TYPE_CHECKING:
     from svc_cli.connections import Connection
     from svc_cli.progress import Progress
 
-ProgressStyle = Literal["auto", "bar", "plain", "none"]
 BucketOption = Annotated[
-    str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="Bucket, by slug or id.  [SVC_BUCKET]")
+    str | None, typer.Option("--bucket", "-b", metavar="BUCKET", help="The bucket, by slug or id.  [SVC_BUCKET]")
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
+BucketsOption = Annotated[
+    list[str] | None,
+    typer.Option("--bucket", "-b", metavar="BUCKET", help="Search only this bucket; repeatable.  [SVC_BUCKET]"),
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")]
 AgentOption = Annotated[
-    str | None, typer.Option("--agent", metavar="AGENT", help="By this agent's policy; its id or model id.")
+    str | None,
+    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, named by its id or model id."),
 ]
-TimeoutOption = Annotated[str | None, typer.Option("--timeout", metavar="TIME", help="Longest wait: 90, 90s, 5m, 1h.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """The flags that every command takes."""
-
-    #: Exactly one JSON value on stdout.
-    json: bool = False
-    #: One JSON value per line, as things happen.
-    ndjson: bool = False
-    progress: ProgressStyle | None = None
-    base_url: str | None = None
-    no_autostart: bool = False
-    no_input: bool = False
-    debug: bool = False
-
-    def over(self, other: "Flags | None") -> "Flags":
-        """These flags, and those of `other` (given before the command) where these say nothing."""
-        if other is None:
-            return self
-        return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})
-
-
-def _common(
-    json: Annotated[bool, typer.Option("--json", help="Print exactly one JSON value.")] = False,
-    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print one JSON value per line as things happen.")] = False,
-    progress: Annotated[ProgressStyle | None, typer.Option(help="How progress is shown.  [SVC_PROGRESS]")] = None,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Another service.  [SVC_BASE_URL]")] = None,
-    no_autostart: Annotated[bool, typer.Option("--no-autostart", help="Don't start the daemon.")] = False,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
-) -> None:
-    """Carry the declarations of the common flags; never called."""
+TimeoutOption = Annotated[
+    str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this long: 90, 90s, 5m or 1h.")
+]
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="The source: its id, the start of its id, its title or its file name.")
+]
+SourceBucketOption = Annotated[
+    str | None,
+    typer.Option("--bucket", "-b", metavar="BUCKET", help="Look for SOURCE in this bucket only.  [SVC_BUCKET]"),
+]
+ModeOption = Annotated[
+    Literal["hybrid", "keyword", "semantic"] | None,
+    typer.Option(help="Match by words (keyword), by meaning (semantic), or by both.  [default: hybrid]"),
+]
+WaitOption = Annotated[
+    Literal["ready", "accepted"] | None,
+    typer.Option(help="Return when everything is searchable (ready) or only stored (accepted).  [default: ready]"),
+]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", "-j", metavar="N", help="Send up to N files at the same time.  [default: 4]")
+]
+NoCreateOption = Annotated[
+    bool, typer.Option("--no-create", help="Fail if the bucket does not exist, instead of creating it.")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with code 3 if any file was skipped.")]
 
 
 _COMMON = {
     name: parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-    for name, parameter in inspect.signature(_common).parameters.items()
+    for name, parameter in inspect.signature(Flags, eval_str=True).parameters.items()
 }
 
 
@@ -87,6 +86,8 @@ class Invocation:
         self.root = root
         console.format = "ndjson" if flags.ndjson else "json" if flags.json else "text"
         console.debug = flags.debug
+        console.is_quiet = flags.quiet
+        console.is_verbose = flags.verbose
 
     @cached_property
     def settings(self) -> Settings:
@@ -96,11 +97,16 @@ class Invocation:
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
         """A client for the service in force, closed at the end."""
-        from svc_cli.connections import connected
+        with interrupts.shielded():  # Python's importer may swallow an interrupt
+            from svc_cli.connections import connected
 
         autostart = not self.flags.no_autostart
         with connected(self.settings, self.console, base_url=self.flags.base_url, autostart=autostart) as both:
-            yield both
+            try:
+                yield both
+            except ApiError as error:
+                suggest_bucket(both[0], error)
+                raise
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
@@ -112,7 +118,8 @@ class Invocation:
         """Progress in the style in force."""
         from svc_cli.progress import progress_for
 
-        return progress_for(self.console, self.settings.get("progress", self.flags.progress))
+        style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
+        return progress_for(self.console, style)
 
     def bucket(self, flag: str | None) -> str:
         """The bucket meant. Raises UsageError where none is named anywhere."""
@@ -125,11 +132,26 @@ class Invocation:
         """Whether somebody sits at the terminal and wants to be asked."""
         return is_terminal(sys.stdin) and not self.flags.no_input and not self.settings.is_on("SVC_NO_INPUT")
 
+    def confirm(self, question: str) -> None:
+        """Ask on the terminal before something is destroyed, where `--force` was not given.
 
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Exit | None]], Callable[..., Exit | None]]:
+        Raises UsageError where nobody can be asked, Declined for any answer but yes.
+        """
+        if not self.may_ask() or not is_terminal(self.console.err):
+            raise UsageError(f"This needs a confirmation: {question}", hint="add --force; nobody can be asked here.")
+        self.console.err.write(f"{clean(question)} [y/N] ")
+        self.console.err.flush()
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            raise Declined("Nothing was changed.")
+
+
+def command(
+    app: typer.Typer, name: str, *examples: str
+) -> Callable[[Callable[..., Exit | None]], Callable[..., Exit | None]]:
     """Register a function as a command of `app`, with the common flags added to its own options.
 
-    Few options stand as parameters of the function; many are one dataclass, whose fields are the options.
+    Few options stand as parameters of the function; many are one dataclass, whose fields are the options. The help
+    ends with the examples.
     """
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:
@@ -141,11 +163,17 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., Exit | None]
             given = Flags(**{each: options.pop(each) for each in _COMMON})
             console, before = ctx.obj
             call = Invocation(console, given.over(before), ctx.find_root().command)
+            interrupts.listen()
             return function(call, record(**options)) if record else function(call, **options)
 
         context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-        return _register(app, name, function, wrapper, [context, *keywords, *_COMMON.values()])
+        parameters = [context, *keywords, *_COMMON.values()]
+        wrapper.__doc__ = function.__doc__
+        wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        app.command(name, cls=HelpfulCommand, epilog="\n".join(examples) or None)(wrapper)
+        return function
 
     return register
 
@@ -154,21 +182,6 @@ def _record(parameters: list[inspect.Parameter]) -> Callable[..., Any] | None:
     """The dataclass that holds a command's options, where it has one."""
     kind: Any = parameters[0].annotation if len(parameters) == 1 else None
     return kind if is_dataclass(kind) and callable(kind) else None
-
-
-def _register(
-    app: typer.Typer,
-    name: str,
-    function: Callable[..., Exit | None],
-    wrapper: Callable[..., Exit | None],
-    parameters: list[inspect.Parameter],
-) -> Callable[..., Exit | None]:
-    """Give `wrapper` the signature that Typer shall read, and register it."""
-    wrapper.__doc__ = function.__doc__
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    app.command(name)(wrapper)
-    return function
 
 
 def common_callback(ctx: typer.Context, **options: Any) -> None:
@@ -192,7 +205,7 @@ _VERSION = inspect.Parameter(
     "version",
     inspect.Parameter.KEYWORD_ONLY,
     default=False,
-    annotation=Annotated[bool, typer.Option("--version", "-V", help="Show the version.")],
+    annotation=Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")],
 )
 _CALLBACK_PARAMETERS = [
     inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
@@ -203,9 +216,27 @@ common_callback.__annotations__ = {parameter.name: parameter.annotation for para
 common_callback.__signature__ = inspect.Signature(_CALLBACK_PARAMETERS)  # type: ignore[attr-defined]
 
 
-def new_app(help_text: str | None = None) -> typer.Typer:
+def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
     """A Typer app in the house's style: plain help, no completion options of its own."""
-    return typer.Typer(help=help_text, rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        help=help_text,
+        epilog="\n".join(examples) or None,
+        cls=HelpfulGroup,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+
+def suggest_bucket(client: "Client", error: ApiError) -> None:
+    """Put the bucket that was probably meant into the hint of an error about one that does not exist."""
+    missing = error.details.get("bucket")
+    if error.code != "bucket_not_found" or not isinstance(missing, str):
+        return
+    with suppress(SvcError):  # the error says what it is without a suggestion
+        slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
+        if close := get_close_matches(missing, slugs, n=1):
+            error.hint = f"did you mean {close[0]!r}? {error.hint or ''}".rstrip()
 
 
 def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:

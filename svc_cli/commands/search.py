@@ -3,15 +3,23 @@
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from svc_cli.commands.options import AgentOption, Invocation, command, model_id, new_app
+from svc_cli.commands.options import (
+    AgentOption,
+    BucketsOption,
+    Invocation,
+    ModeOption,
+    command,
+    model_id,
+    new_app,
+)
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import cut, place_of, table
+from svc_cli.render import cut, place_of, table, width
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -24,30 +32,41 @@ PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
 
 
-@command(app, "search")
+@command(
+    app,
+    "search",
+    "svc search parental leave -b handbook",
+    "svc search --mode keyword -k 3 exit code 141",
+    "svc search parental leave --ndjson | jq -r .title",
+)
 def search(
     call: Invocation,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words or a question.")],
-    bucket: Annotated[
-        list[str] | None,
-        typer.Option("--bucket", "-b", metavar="BUCKET", help="Only here; may be repeated.  [SVC_BUCKET]"),
-    ] = None,
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="The words or the question to search for.")],
+    bucket: BucketsOption = None,
     agent: AgentOption = None,
     k: Annotated[
         int | None,
         typer.Option(
-            "-k", metavar="N", min=1, max=MOST_RESULTS, help="Most results, 1 to 50.  [default: the agent's, or 10]"
+            "-k",
+            metavar="N",
+            min=1,
+            max=MOST_RESULTS,
+            help="Show at most N results, 1 to 50.  [default: the agent's number, or 10]",
         ),
     ] = None,
-    mode: Annotated[
-        Literal["hybrid", "keyword", "semantic"] | None, typer.Option(help="How to match.  [default: hybrid]")
-    ] = None,
+    mode: ModeOption = None,
     tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Only sources with this tag; may be repeated.")
+        list[str] | None, typer.Option(metavar="TAG", help="Search only sources with this tag; repeatable.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say how each result was found and scored.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how each result was found and how its score came about.")
+    ] = False,
 ) -> Exit:
-    """Search the buckets that are named, else all that the agent searches."""
+    """Search the named buckets, or all buckets that the agent or the key may search.
+
+    The query needs no quotes. Options may come before or after it; what follows `--` is query, even with a dash.
+    """
+    query = " ".join(words)
     if not query.strip():
         raise UsageError("The query is empty.")
     # An agent has buckets of its own; the one of the settings would cut it down unasked.
@@ -70,14 +89,14 @@ def search(
         empty = [] if page["data"] else warn_of_emptiness(client)
     for warning in [*(page.get("warnings") or []), *empty]:
         call.console.warn(str(warning))
-    call.console.show(page, lambda: render_page(call.console, page))
+    call.console.show_page(page, "data", lambda: render_page(call.console, page))
     return Exit.DONE
 
 
 def warn_of_emptiness(client: "Client") -> list[str]:
     """What is told beside a search that found nothing, where there is nothing at all."""
     try:
-        buckets = client.buckets()["buckets"]
+        buckets = client.buckets(members=False)["buckets"]
     except SvcError:
         return []  # the search has its answer; a key or a service that tells no more than that spoils nothing
     if any(bucket["counts"]["total"] for bucket in buckets):
@@ -99,13 +118,22 @@ def _block(console: Console, number: int, result: dict[str, Any], stems: set[str
     title = clean(result["title"] or result["filename"])
     place = place_of(result["location"])
     headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
-    head = f"{number}. {console.paint(title, 'bold')}{f', {place}' if place else ''}"
-    facts = console.paint(f"  {result['score']:.2f}  {result['source_id']}", "dim")
-    lines = [head + facts, *([f"   {console.paint(headings, 'cyan')}"] if headings else [])]
+    facts = f"{result['score']:.2f}  {result['source_id']}"
+    lines = [head_of(console, f"{number}.", title, place, facts)]
+    lines += [f"   {console.paint(headings, 'cyan')}"] if headings else []
     lines += [f"   {line}" for line in _passage(console, result["text"], stems)]
     if result.get("explain"):
         lines += [f"   {line}" for line in explanation(console, result["explain"]).splitlines()]
     return "\n".join(lines)
+
+
+def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
+    """The line above a passage; where the terminal has no room for all of it, the facts are on the next one."""
+    behind = f", {place}" if place else ""
+    room = console.width()
+    is_long = room is not None and width(f"{number} {title}{behind}  {facts}") > room
+    gap = "\n" + " " * (len(number) + 1) if is_long else "  "
+    return f"{number} {console.paint(title, 'bold')}{behind}{gap}{console.paint(facts, 'dim')}"
 
 
 def _passage(console: Console, text: str, stems: set[str]) -> list[str]:

@@ -4,33 +4,43 @@ from collections.abc import Sequence
 from typing import Any
 
 from svc_cli.console import Console, clean
-from svc_cli.render import fields, size, state_of
+from svc_cli.render import fields, size, state_of, table
 
 Json = dict[str, Any]
+#: Columns of a terminal that has room for the whole table.
+WIDE = 80
 
 
-def source_rows(sources: Sequence[Json]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Heads and rows of a table of sources; the column of reasons only where something failed."""
-    heads: tuple[str, ...] = ("source", "state", "type", "size", "title")
-    rows = [(each["id"], state_of(each), each["type"], size(each.get("size_bytes")), each["title"]) for each in sources]
-    if not any(each.get("error") for each in sources):
-        return heads, rows
-    reasons = [each["error"]["code"] if each.get("error") else "" for each in sources]
-    return (*heads[:-1], "why", "title"), [
-        (*row[:-1], reason, row[-1]) for row, reason in zip(rows, reasons, strict=True)
-    ]
+def render_sources(console: Console, sources: Sequence[Json]) -> str:
+    """A table of sources, failed ones first; reasons only where something failed, kind and size only where there is
+    room for them."""
+    ordered = sorted(sources, key=lambda source: source.get("status") != "failed")
+    has_room = (console.width() or WIDE) >= WIDE
+    columns: dict[str, list[Any]] = {
+        "source": [source["id"] for source in ordered],
+        "state": [state_of(source) for source in ordered],
+    }
+    if has_room:
+        columns["type"] = [source["type"] for source in ordered]
+        columns["size"] = [size(source.get("size_bytes")) for source in ordered]
+    if any(source.get("error") for source in ordered):
+        columns["why"] = [(source.get("error") or {}).get("code") for source in ordered]
+    columns["title"] = [source["title"] for source in ordered]
+    return table(console, tuple(columns), list(zip(*columns.values(), strict=True))) if sources else ""
 
 
 def render_source(console: Console, source: Json) -> str:
     """One source in full; what it doesn't have is left out."""
     extraction = source.get("extraction") or {}
     error = source.get("error") or {}
+    shortage = source.get("waits_for") or {}
     text = fields(
         console,
         [
             ("source", source["id"]),
             ("state", state_of(source)),
             ("error", f"{error['code']}: {error['message']}" if error else None),
+            ("waits for", f"{shortage['message']} It goes on by itself." if shortage else None),
             ("title", source["title"]),
             ("file", source["filename"]),
             ("type", f"{source['type']}, {source['content_type']}"),

@@ -5,15 +5,30 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from svc_cli.commands.options import BucketOption, DryRunOption, Invocation, command, new_app
-from svc_cli.commands.source_views import render_source, source_rows
+from svc_cli.commands.names import find_source, resolve_source
+from svc_cli.commands.options import (
+    BucketOption,
+    DryRunOption,
+    Invocation,
+    SourceArgument,
+    SourceBucketOption,
+    command,
+    new_app,
+)
+from svc_cli.commands.source_contents import save_content, send_content
+from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.console import clean
-from svc_cli.render import place_of, state_of, table
+from svc_cli.errors import SvcError, UsageError
+from svc_cli.render import place_of, state_of
 
-app = new_app("List, show, read, retry, refresh, attach, detach and delete sources.")
+app = new_app(
+    "List, show, download, retry, refresh, attach, detach and delete sources.",
+    "svc source ls -b handbook",
+    "svc source show docs/leave.md -b handbook",
+    "svc source get plan.pdf -b handbook -o plan.pdf",
+)
 
 Json = dict[str, Any]
-SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="The source's id.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,57 +37,118 @@ class ListFlags:
 
     bucket: BucketOption = None
     status: Annotated[
-        Literal["ready", "all", "queued", "indexing", "failed"], typer.Option(help="Which ones.  [default: all]")
+        Literal["ready", "all", "queued", "indexing", "failed"],
+        typer.Option(help="List only sources in this state."),
     ] = "all"
-    type: Annotated[Literal["file", "page", "qa"] | None, typer.Option("--type", help="Only this kind.")] = None
-    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only with this tag.")] = None
-    q: Annotated[str | None, typer.Option("-q", metavar="TEXT", help="Only where title or file name hold this.")] = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Only with exactly this title.")] = None
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = None
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Only those after this id.")] = None
+    type: Annotated[
+        Literal["file", "page", "qa"] | None,
+        typer.Option("--type", help="List only files, web pages, or questions with their answers."),
+    ] = None
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="List only sources with this tag.")] = None
+    match: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="List only sources whose title or file name contains TEXT.")
+    ] = None
+    title: Annotated[str | None, typer.Option(metavar="TITLE", help="List only sources with exactly this title.")] = (
+        None
+    )
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N sources, 1 to 1000.")
+    ] = None
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="List only sources after this id, to get the next page.")
+    ] = None
 
     def filters(self) -> dict[str, str | int]:
         """The query that asks the API for them; ready ones are what it lists unasked."""
         status = None if self.status == "ready" else self.status
-        wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.q, "title": self.title}
+        wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}
         return {name: value for name, value in {**wanted, **paging}.items() if value is not None}
 
 
-@command(app, "ls")
+@command(
+    app,
+    "ls",
+    "svc source ls -b handbook",
+    "svc source ls -b handbook --status failed",
+    "svc source ls -b handbook --ndjson | jq -r .title",
+)
 def ls(call: Invocation, flags: ListFlags) -> None:
     """List the sources of a bucket."""
     bucket = call.bucket(flags.bucket)
     with call.client() as client:
         answer = client.sources_page(bucket, flags.filters())
-    heads, rows = source_rows(answer["sources"])
-    call.console.show(answer, lambda: table(call.console, heads, rows) if rows else "no sources.")
+    call.console.show_page(answer, "sources", lambda: render_sources(call.console, answer["sources"]) or "no sources.")
     if answer.get("has_more"):
         call.console.note(f"there is more: --after {answer['last_id']}")
 
 
-@command(app, "show")
+@command(app, "show", "svc source show docs/leave.md -b handbook", "svc source show src_01k3")
 def show(
     call: Invocation,
     source: SourceArgument,
-    verify: Annotated[bool, typer.Option("--verify", help="Ask the search index too.")] = False,
+    bucket: SourceBucketOption = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Also check that the search index holds the source.")
+    ] = False,
 ) -> None:
-    """Show one source in full."""
+    """Show everything about one source."""
     with call.client() as client:
-        answer = client.source(source, verify=verify)
+        answer = client.source(resolve_source(call, client, source, bucket), verify=verify)
     call.console.show(answer, lambda: render_source(call.console, answer))
 
 
-@command(app, "text")
+@command(app, "text", "svc source text docs/leave.md -b handbook", "svc source text src_01k3 --chunks")
 def text(
     call: Invocation,
     source: SourceArgument,
-    chunks: Annotated[bool, typer.Option("--chunks", help="Piece by piece, each with its place.")] = False,
+    bucket: SourceBucketOption = None,
+    chunks: Annotated[
+        bool, typer.Option("--chunks", help="Print the text passage by passage, each with its page or lines.")
+    ] = False,
 ) -> None:
-    """Print the text that was read from a source."""
+    """Print the text that was extracted from a source."""
     with call.client() as client:
-        answer = client.source_text(source)
+        answer = client.source_text(resolve_source(call, client, source, bucket))
     call.console.show(answer, lambda: _chunks(answer) if chunks else _cleaned(answer["text"]))
+
+
+@command(
+    app,
+    "get",
+    "svc source get plan.pdf -b handbook -o plan.pdf",
+    "svc source get notes.md -b handbook",
+    "svc source get data.csv -b handbook | head",
+)
+def get(
+    call: Invocation,
+    source: SourceArgument,
+    bucket: SourceBucketOption = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the bytes to this file, replacing it if it exists, or to standard output with -.",
+        ),
+    ] = None,
+) -> None:
+    """Get the stored bytes of a source, as they were uploaded.
+
+    They go to standard output, or to the file given with -o. A terminal is shown text only.
+    """
+    output = None if output == "-" else output
+    if output is None and not call.console.is_text:
+        raise UsageError("Standard output can't hold both the bytes and JSON.", hint="add -o FILE.")
+    with call.client() as client:
+        found = client.source(resolve_source(call, client, source, bucket))
+        blocks = client.source_content(found["id"])
+        if output is None:
+            send_content(call.console, found, blocks)
+            return
+        save_content(output, found, blocks)
+    call.console.show({**found, "path": output}, lambda: f"wrote {clean(output)}")
 
 
 def _cleaned(text: str) -> str:
@@ -88,73 +164,96 @@ def _chunks(answer: Json) -> str:
     return "\n\n".join(blocks)
 
 
-@command(app, "retry")
-def retry(call: Invocation, source: SourceArgument, dry_run: DryRunOption = False) -> None:
-    """Queue a failed source again, from the bytes that are stored."""
+@command(app, "retry", "svc source retry scan.pdf -b handbook")
+def retry(
+    call: Invocation, source: SourceArgument, bucket: SourceBucketOption = None, dry_run: DryRunOption = False
+) -> None:
+    """Index a failed source again, from its stored bytes."""
     with call.client() as client:
-        answer = client.source(source) if dry_run else client.retry_source(source)
+        source_id = resolve_source(call, client, source, bucket)
+        answer = client.source(source_id) if dry_run else client.retry_source(source_id)
     said = "would be queued again" if dry_run else state_of(answer)
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
     if not dry_run:
         call.console.next_step(f"svc wait {answer['id']}")
 
 
-@command(app, "refresh")
+@command(app, "refresh", "svc source refresh src_01k3")
 def refresh(
     call: Invocation,
     source: SourceArgument,
+    bucket: SourceBucketOption = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also when a page has become a file, or a file a page.")
+        bool, typer.Option("--force", help="Continue even if a web page has become a file, or a file a web page.")
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Fetch a source's URL again; it is indexed anew only where its content has changed."""
+    """Fetch a source's URL again, and index it again if its content has changed."""
     with call.client() as client:
-        answer = client.source(source) if dry_run else client.refresh_source(source, force=force)
+        source_id = resolve_source(call, client, source, bucket)
+        answer = client.source(source_id) if dry_run else client.refresh_source(source_id, force=force)
     said = "would be fetched again" if dry_run else "changed" if answer["changed"] else "unchanged"
     call.console.show(_marked(answer, dry_run), lambda: f"{answer['id']}  {said}  {clean(answer['title'])}")
     if answer.get("changed"):
         call.console.next_step(f"svc wait {answer['id']}")
 
 
-@command(app, "attach")
+@command(app, "attach", "svc source attach docs/leave.md -b onboarding")
 def attach(
     call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
 ) -> None:
-    """Put a source into one more bucket."""
+    """Put a source into one more bucket, named with -b."""
     target = call.bucket(bucket)
     with call.client() as client:
-        answer = client.source(source) if dry_run else client.attach_source(target, source)
+        source_id = find_source(client, source)
+        answer = client.source(source_id) if dry_run else client.attach_source(target, source_id)
     verb = "would be attached to" if dry_run else "is in"
-    call.console.show(_marked(answer, dry_run), lambda: f"{source} {verb} {target}")
+    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {target}")
 
 
-@command(app, "detach")
+@command(app, "detach", "svc source detach docs/leave.md -b onboarding")
 def detach(
     call: Invocation, source: SourceArgument, bucket: BucketOption = None, dry_run: DryRunOption = False
 ) -> None:
-    """Take a source out of one bucket; it stays, and so do its other buckets."""
+    """Take a source out of the bucket named with -b; it stays in its other buckets."""
     target = call.bucket(bucket)
     with call.client() as client:
-        answer = client.source(source) if dry_run else client.detach_source(target, source)
+        source_id = find_source(client, source, [target])
+        answer = client.source(source_id) if dry_run else client.detach_source(target, source_id)
     verb = "would be taken out of" if dry_run else "is no longer in"
-    call.console.show(_marked(answer, dry_run), lambda: f"{source} {verb} {target}")
+    call.console.show(_marked(answer, dry_run), lambda: f"{source_id} {verb} {target}")
 
 
-@command(app, "rm")
+@command(app, "rm", "svc source rm docs/old.md -b handbook", "svc source rm src_01k3 src_01k4 --force")
 def rm(
     call: Invocation,
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE", help="Ids of sources.")],
-    force: Annotated[bool, typer.Option("--force", help="Even if something depends on it.")] = False,
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE", help="The sources: ids, starts of ids, titles or file names."),
+    ],
+    bucket: SourceBucketOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete without asking, even if an agent names one of them.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Delete sources everywhere: stored bytes, index, every bucket."""
-    answers = []
+    """Delete sources from every bucket, with their stored bytes."""
     with call.client() as client:
-        for source in sources:
-            answer = client.source(source) if dry_run else client.delete_source(source, force=force)
-            answers.append(_marked(answer, dry_run))
-            call.console.event({"type": "source.deleted", **answer})
+        ids = list(dict.fromkeys(resolve_source(call, client, source, bucket) for source in sources))
+        if not force and not dry_run:
+            named = [f"{clean(client.source(each)['title'])} ({each})" for each in ids]
+            call.confirm(f"delete {', '.join(named)} from every bucket?")
+        answers = []
+        try:
+            for source_id in ids:
+                answer = client.source(source_id) if dry_run else client.delete_source(source_id, force=force)
+                answers.append(_marked(answer, dry_run))
+                call.console.event({"type": "source.deleted", **answer})
+        except SvcError as error:
+            deleted = [] if dry_run else [answer["id"] for answer in answers]
+            error.details["deleted"] = deleted
+            error.message += f" Deleted before: {', '.join(deleted)}." if deleted else ""
+            raise
     verb = "would delete" if dry_run else "deleted"
     value = answers[0] if len(answers) == 1 else {"v": 1, "type": "source.deletions", "items": answers, "exit_code": 0}
     call.console.show(value, lambda: "\n".join(f"{verb} {answer['id']}" for answer in answers))

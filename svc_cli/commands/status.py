@@ -2,16 +2,17 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from svc_cli.commands.batches import BATCH_PREFIX, render_batch
-from svc_cli.commands.options import BucketOption, Invocation, command, new_app
-from svc_cli.commands.source_views import render_source, source_rows
+from svc_cli.commands.names import resolve_source
+from svc_cli.commands.options import Invocation, command, new_app
+from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.commands.status_screens import Screen
-from svc_cli.errors import UsageError
+from svc_cli.console import Console
 from svc_cli.exits import Exit
 from svc_cli.render import table
 
@@ -28,22 +29,36 @@ WATCH_INTERVAL_S = 1.0
 MOST_ROWS = 30
 
 
-@command(app, "status")
+@command(
+    app,
+    "status",
+    "svc status",
+    "svc status -b handbook --watch",
+    "svc status docs/leave.md -b handbook",
+)
 def status(
     call: Invocation,
-    source: Annotated[str | None, typer.Argument(metavar="SOURCE|BATCH", help="A source's or a batch's id.")] = None,
-    bucket: BucketOption = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay and update until nothing is pending.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE|BATCH", help="A source (id, start of an id, title or file name), or the id of a batch."
+        ),
+    ] = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option("--bucket", "-b", metavar="BUCKET", help="Show this bucket, or SOURCE in it."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Stay and update the display until nothing is pending.")
+    ] = False,
 ) -> Exit:
-    """Show all buckets, one bucket with what is pending or failed in it, one source, or one batch."""
-    if source and bucket:
-        raise UsageError("Give a source or -b BUCKET, not both.")
+    """Show the state of all buckets, of one bucket with what failed or is pending in it, of one source or one batch."""
     with call.client() as client:
         view: _View
         if source and source.startswith(BATCH_PREFIX):
             view = _BatchView(call, client, source)
         elif source:
-            view = _SourceView(call, client, source)
+            view = _SourceView(call, client, resolve_source(call, client, source, bucket))
         elif bucket:
             view = _BucketView(call, client, bucket)
         else:
@@ -101,21 +116,21 @@ class _BucketView(_View):
     def look(self) -> Json:
         unready: list[Json] = []
         page: Json = {}
-        for state in ("queued", "indexing", "failed"):
+        for state in ("failed", "indexing", "queued"):
             for page in self.client.source_pages(self.name, {"status": state}):
                 unready += page["sources"]
         answer = {key: value for key, value in page.items() if key not in {"has_more", "last_id"}}
-        return {**answer, "sources": unready, "bucket": self.client.bucket(self.name)}
+        return {**answer, "sources": unready, "bucket": self.client.bucket(self.name, members=False)}
 
     def text(self, answer: Json) -> str:
-        heads, rows = source_rows(answer["sources"][:MOST_ROWS])
-        failed = sum(source["status"] == "failed" for source in answer["sources"])
-        top = table(self.call.console, (*BUCKET_HEADS, "failed"), [(*bucket_row(answer["bucket"]), failed)])
+        most = len(answer["sources"]) if self.call.console.is_verbose else MOST_ROWS
+        rows = render_sources(self.call.console, answer["sources"][:most])
+        top = render_buckets(self.call.console, [answer["bucket"]])
         if not rows:
             return top
-        more = len(answer["sources"]) - len(rows)
-        last = f"\nand {more} more" if more else ""
-        return f"{top}\n\n{table(self.call.console, heads, rows)}{last}"
+        more = len(answer["sources"]) - most
+        last = f"\nand {more} more" if more > 0 else ""
+        return f"{top}\n\n{rows}{last}"
 
     def is_settled(self, answer: Json) -> bool:
         return not any(source["status"] != "failed" for source in answer["sources"]) and not _pending(answer["bucket"])
@@ -125,29 +140,37 @@ class _AllView(_View):
     """Every bucket of the team."""
 
     def look(self) -> Json:
-        return self.client.buckets()
+        return self.client.buckets(members=False)
 
     def text(self, answer: Json) -> str:
-        rows = [bucket_row(each) for each in answer["buckets"]]
-        empty = "no buckets yet: `svc upload FILE -b BUCKET` makes the first."
-        return table(self.call.console, BUCKET_HEADS, rows) if rows else empty
+        empty = "no buckets yet: `svc upload FILE -b BUCKET` creates the first."
+        return render_buckets(self.call.console, answer["buckets"]) or empty
 
     def is_settled(self, answer: Json) -> bool:
         return not any(_pending(each) for each in answer["buckets"])
 
 
-BUCKET_HEADS = ("bucket", "state", "ready", "pending", "name")
+def render_buckets(console: Console, buckets: Sequence[Json]) -> str:
+    """The table of buckets, those with failed sources first; empty without any."""
+    heads = ("failed", "bucket", "state", "ready", "pending", "name")
+    ordered = sorted(buckets, key=lambda bucket: not _failed(bucket))
+    rows = [
+        (
+            _failed(bucket),
+            bucket["slug"],
+            bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
+            bucket["counts"]["retrievable"],
+            _pending(bucket),
+            bucket["name"] if bucket["name"] != bucket["slug"] else "",
+        )
+        for bucket in ordered
+    ]
+    return table(console, heads, rows) if rows else ""
 
 
-def bucket_row(bucket: Json) -> tuple[Any, ...]:
-    """A bucket as a row under BUCKET_HEADS."""
-    return (
-        bucket["slug"],
-        bucket["status"] if bucket["status"] != "active" else bucket["bucketStore"]["status"],
-        bucket["counts"]["retrievable"],
-        _pending(bucket),
-        bucket["name"] if bucket["name"] != bucket["slug"] else "",
-    )
+def _failed(bucket: Json) -> int:
+    # A daemon of an earlier release does not count them.
+    return int(bucket["bucketStore"].get("failed_member_count", 0))
 
 
 def _pending(bucket: Json) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,11 @@ from svc_cli.commands.options import (
     BucketOption,
     DryRunOption,
     Invocation,
+    JobsOption,
+    NoCreateOption,
+    StrictOption,
     TimeoutOption,
+    WaitOption,
     command,
     new_app,
     parse_duration,
@@ -28,6 +32,7 @@ from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.scenes import Options
 from svc_cli.sync.snapshots import Filters
 from svc_cli.uploads.deliveries import stops_everything
+from svc_cli.uploads.runs import resumable
 from svc_cli.uploads.summaries import Item, worst
 from svc_daemon import paths
 
@@ -35,15 +40,38 @@ app = new_app()
 
 #: Files at a time.
 MOST_JOBS = 64
-FolderArgument = Annotated[str | None, typer.Argument(metavar="[DIR]", help="The folder.  [default: this one]")]
-AllOption = Annotated[bool, typer.Option("--all", help="Every mapping of svc.toml.")]
-NameOption = Annotated[str | None, typer.Option("--name", metavar="NAME", help="The mapping's name, not its path.")]
-IncludeOption = Annotated[list[str] | None, typer.Option("--include", metavar="GLOB", help="Only these; repeatable.")]
-ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", metavar="GLOB", help="Not these; repeatable.")]
-LinksOption = Annotated[bool, typer.Option("--follow-links", help="Follow links that stay below the folder.")]
-ChecksumOption = Annotated[bool, typer.Option("--checksum", help="Read every file, whatever its times say.")]
-RemoteOption = Annotated[bool, typer.Option("--verify-remote", help="List the bucket, whatever is remembered.")]
-PruneOption = Annotated[Prune | None, typer.Option(help="What happens to files that are gone here.  [default: none]")]
+FolderArgument = Annotated[
+    str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")
+]
+AllOption = Annotated[bool, typer.Option("--all", help="Take every mapping in svc.toml.")]
+NameOption = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Use this name for the mapping instead of its path.")
+]
+IncludeOption = Annotated[
+    list[str] | None,
+    typer.Option("--include", metavar="GLOB", help="Take only files that match this pattern; repeatable."),
+]
+ExcludeOption = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="GLOB", help="Leave out files that match this pattern; repeatable."),
+]
+LinksOption = Annotated[
+    bool, typer.Option("--follow-links", help="Follow symbolic links that lead to places inside the folder.")
+]
+ChecksumOption = Annotated[
+    bool,
+    typer.Option("--checksum", help="Compare the content of every file, even if its size and times are unchanged."),
+]
+RemoteOption = Annotated[
+    bool,
+    typer.Option("--verify-remote", help="List the bucket again instead of relying on what the last run recorded."),
+]
+PruneOption = Annotated[
+    Prune | None,
+    typer.Option(
+        help="Keep deleted files in the bucket (none), detach them from it (detach), or delete them.  [default: none]"
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,24 +101,36 @@ class SyncFlags(DiffFlags):
     """What stands on the command line of `sync`."""
 
     max_delete: Annotated[
-        str | None, typer.Option(metavar="N|P%", help="Most files that one run may remove.  [default: 25%]")
+        str | None,
+        typer.Option(
+            metavar="N|P%", help="Stop if more than N files, or P percent of them, would be removed.  [default: 25%]"
+        ),
     ] = None
-    wait: Annotated[Literal["ready", "accepted"] | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    wait: WaitOption = None
     timeout: TimeoutOption = None
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
-    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
-    strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
+    jobs: JobsOption = None
+    no_create: NoCreateOption = False
+    strict: StrictOption = False
     dry_run: DryRunOption = False
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="With --dry-run: exit 10 when there is work.")] = False
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="With --dry-run: exit with code 10 if there is something to do.")
+    ] = False
 
 
-@command(app, "sync")
+@command(
+    app,
+    "sync",
+    "svc sync docs -b handbook",
+    "svc sync docs -b handbook --prune detach --dry-run",
+    "svc sync --all",
+)
+@resumable
 def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
-    """Bring a folder into a bucket and wait until all of it is searchable.
+    """Bring a bucket up to date with a folder, and wait until all of it is searchable.
 
-    Only what has changed is sent; a file that moved is renamed there without being sent; a changed file takes the old
-    one's place when it is ready. Files that are gone here stay in the bucket unless --prune says otherwise, and what
-    sync did not put there is never touched. Killed anywhere, the same command goes on where it was.
+    Only changed files are sent. A file that moved is renamed in the bucket without being sent again, and a changed file
+    replaces the old one once it is ready. Deleted files stay in the bucket unless --prune says otherwise, and sources
+    that sync did not create are never touched. If a sync is interrupted, the same command continues it.
     """
     return run(call, flags)
 
@@ -199,7 +239,10 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
         with call.progress() as progress:
-            return sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
+            report = sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
+    for withheld in report.withheld:
+        call.console.event({"type": "sync.withheld", "mapping": mapping.name, **withheld.as_json()})
+    return report
 
 
 def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:

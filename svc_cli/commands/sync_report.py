@@ -1,11 +1,12 @@
 """How the end of a sync reads: counts first, then what needs attention, then the next command."""
 
+from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
 from svc_cli.exits import Exit
 from svc_cli.render import size, table
 from svc_cli.sync.reports import ACTIONS, CHANGES, Report
 
-#: Files of a kind are named up to this number; the rest is counted. `--json` names all.
+#: Planned changes are named up to this number and counted beyond it. `--json` and `-v` name all.
 MOST_NAMES = 12
 #: What these are called when nothing was done.
 DRY_WORDS = {
@@ -20,9 +21,10 @@ DRY_WORDS = {
 
 def render_report(console: Console, report: Report) -> str:
     """The whole report of one mapping."""
-    parts = [_counts(console, report), _changes(console, report), _troubles(console, report), _skips(console, report)]
+    items = report.items.values()
+    lists = (render_troubles(console, items), render_skips(console, items))
     notes = "\n".join(f"note: {clean(note)}" for note in report.notes)
-    return "\n\n".join(part for part in (*parts, notes) if part)
+    return "\n\n".join(part for part in (_counts(console, report), _changes(console, report), *lists, notes) if part)
 
 
 def say_next(console: Console, report: Report) -> None:
@@ -45,7 +47,7 @@ def _counts(console: Console, report: Report) -> str:
     head = f"{total} files, {clean(report.mapping)} to bucket {clean(report.bucket)}, {report.duration_ms / 1000:.1f} s"
     rows = [
         (_word(action, is_dry=report.is_dry), counts[action], _bytes_of(report, action))
-        for action in ACTIONS
+        for action in sorted(ACTIONS, key=lambda action: action != "failed")
         if counts[action]
     ]
     if counts["pending"] and not report.is_dry:
@@ -64,24 +66,8 @@ def _changes(console: Console, report: Report) -> str:
     if not report.is_dry:
         return ""
     planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]
-    rows = [(_word(item.action, is_dry=True), item.path) for item in planned[:MOST_NAMES]]
-    if len(planned) > MOST_NAMES:
-        rows.append(("", f"and {len(planned) - MOST_NAMES} more"))
+    most = len(planned) if console.is_verbose else MOST_NAMES
+    rows = [(_word(item.action, is_dry=True), item.path) for item in planned[:most]]
+    if len(planned) > most:
+        rows.append(("", f"and {len(planned) - most} more"))
     return table(console, ("", "file"), rows) if rows else ""
-
-
-def _troubles(console: Console, report: Report) -> str:
-    troubled = [item for item in report.items.values() if item.error]
-    rows = [(item.action, item.path, item.error["code"], item.error["message"]) for item in troubled if item.error]
-    hints = sorted({item.error["hint"] for item in troubled if item.error and item.error.get("hint")})
-    if not rows:
-        return ""
-    return "\n".join([table(console, ("", "file", "why", ""), rows), *(f"hint: {clean(hint)}" for hint in hints)])
-
-
-def _skips(console: Console, report: Report) -> str:
-    skipped = [item for item in report.items.values() if item.action == "skipped"]
-    rows = [("skipped", item.path, item.reason) for item in skipped[:MOST_NAMES]]
-    if len(skipped) > MOST_NAMES:
-        rows.append(("skipped", f"and {len(skipped) - MOST_NAMES} more", "--json names all"))
-    return table(console, ("", "left out", "why"), rows) if rows else ""

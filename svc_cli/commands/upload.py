@@ -12,7 +12,11 @@ from svc_cli.commands.options import (
     BucketOption,
     DryRunOption,
     Invocation,
+    JobsOption,
+    NoCreateOption,
+    StrictOption,
     TimeoutOption,
+    WaitOption,
     command,
     new_app,
     parse_duration,
@@ -22,8 +26,8 @@ from svc_cli.commands.upload_report import render_summary, say_next
 from svc_cli.errors import ApiError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.uploads.decisions import OnConflict
-from svc_cli.uploads.deliveries import Holdings, Wishes
-from svc_cli.uploads.runs import Run, elapsed_ms, look
+from svc_cli.uploads.deliveries import Holdings, Wishes, item_of_skip
+from svc_cli.uploads.runs import Run, elapsed_ms, look, resumable
 from svc_cli.uploads.selections import FolderPolicy, Selection, expand, select
 from svc_cli.uploads.shipments import Mode
 from svc_cli.uploads.summaries import Item, Summary
@@ -38,23 +42,34 @@ MOST_JOBS = 64
 class UploadFlags:
     """What stands on the command line; None leaves it to the settings."""
 
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders, patterns, or - for stdin.")]
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")
+    ]
     bucket: BucketOption = None
-    title: Annotated[str | None, typer.Option(metavar="TITLE", help="Title of a single file, not its path.")] = None
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Tag each file; may be repeated.")] = None
-    meta: Annotated[list[str] | None, typer.Option(metavar="K=V", help="Metadata of each file; may be repeated.")] = (
-        None
-    )
-    replace: Annotated[bool, typer.Option("--replace", help="Swap what changed, when the new one is ready.")] = False
-    as_new: Annotated[bool, typer.Option("--as-new", help="Put what changed beside the old one.")] = False
-    wait: Annotated[WaitChoice | None, typer.Option(help="How far to wait.  [default: ready]")] = None
+    title: Annotated[
+        str | None, typer.Option(metavar="TITLE", help="Give a single file this title instead of its path.")
+    ] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Put this tag on each file; repeatable.")] = None
+    meta: Annotated[
+        list[str] | None, typer.Option(metavar="K=V", help="Attach this metadata field to each file; repeatable.")
+    ] = None
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a changed file in the bucket once the new version is ready.")
+    ] = False
+    as_new: Annotated[
+        bool, typer.Option("--as-new", help="Keep the old version of a changed file, and add the new one beside it.")
+    ] = False
+    wait: WaitOption = None
     timeout: TimeoutOption = None
     mode: Annotated[
-        Literal["auto", "one", "session", "batch"] | None, typer.Option(help="By which door.  [default: auto]")
+        Literal["auto", "one", "session", "batch"] | None,
+        typer.Option(
+            help="Send each file alone (one), resumably (session), or many together (batch).  [default: auto]"
+        ),
     ] = None
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", metavar="N", help="Files at a time.  [default: 4]")] = None
-    no_create: Annotated[bool, typer.Option("--no-create", help="Don't make a bucket that does not exist.")] = False
-    strict: Annotated[bool, typer.Option("--strict", help="Skipped files are a failure.")] = False
+    jobs: JobsOption = None
+    no_create: NoCreateOption = False
+    strict: StrictOption = False
     dry_run: DryRunOption = False
 
 
@@ -77,13 +92,20 @@ class UploadOptions:
     is_dry: bool
 
 
-@command(app, "upload")
+@command(
+    app,
+    "upload",
+    "svc upload docs -b handbook",
+    "svc upload report.pdf -b handbook --title 'Report 2026' --replace",
+    "pandoc notes.odt -t plain | svc upload - -b handbook --title notes.txt",
+)
+@resumable
 def upload(call: Invocation, flags: UploadFlags) -> Exit:
-    """Put files into a bucket and wait until a search finds them.
+    """Upload files into a bucket, and wait until a search finds them.
 
-    Running the same command again sends nothing twice. A title that has other bytes in the bucket is a conflict, unless
-    --replace or --as-new says what to do. In folders, dotfiles, ignored files (.gitignore, .svcignore) and types that
-    can't be read are left out and listed.
+    Running the same command again sends nothing twice. A file whose content differs from the bucket's is a conflict,
+    unless --replace or --as-new says what to do with it. In folders, hidden files, ignored files (.gitignore,
+    .svcignore) and files of types that can't be read are skipped and listed.
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
@@ -151,6 +173,7 @@ def _policy(limits: dict[str, Any]) -> FolderPolicy:
             f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]
         ),
         max_bytes=limits["limits"]["file_bytes"]["value"],
+        max_path_characters=limits["limits"]["title_characters"]["value"],
     )
 
 
@@ -180,7 +203,11 @@ def provision(
     if holdings.bucket_id is not None:
         return holdings
     if no_create or "_" in bucket:  # an id is not made, only a slug
-        missing = {"code": "bucket_not_found", "message": f"There is no bucket {bucket}."}
+        missing = {
+            "code": "bucket_not_found",
+            "message": f"There is no bucket {bucket!r}.",
+            "details": {"bucket": bucket},
+        }
         raise ApiError(404, missing)
     if is_dry:
         call.console.note(f"the bucket {bucket} would be created.")
@@ -199,5 +226,4 @@ def _in_order(selection: Selection, items: dict[str, Item]) -> list[Item]:
     """Delivered items in the order of the command line, then what was skipped."""
 
     delivered = [items[candidate.title] for candidate in selection.candidates if candidate.title in items]
-    skipped = [Item(path=skip.title, action="skipped", reason=skip.reason) for skip in selection.skips]
-    return delivered + skipped
+    return delivered + [item_of_skip(skip) for skip in selection.skips]

@@ -2,13 +2,11 @@
 
 from collections import Counter
 
+from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
 from svc_cli.exits import Exit
 from svc_cli.render import size, table
 from svc_cli.uploads.summaries import DRY_ACTIONS, Item, Summary
-
-#: Skipped files are named up to this number; the rest is counted. `--json` names all.
-MOST_NAMES = 12
 
 _COLOURS = {"ready": "green", "failed": "red", "conflict": "yellow"}
 
@@ -17,7 +15,9 @@ def render_summary(console: Console, summary: Summary) -> str:
     """The whole report."""
     if len(summary.items) == 1 and not summary.stopped_by:
         return _one(console, summary)
-    parts = [_counts(console, summary), _troubles(console, summary), _skips(console, summary), _warnings(summary)]
+    items = summary.items
+    warnings = "\n".join(f"warning: {clean(item.path)}: {clean(text)}" for item in items for text in item.warnings)
+    parts = [_counts(console, summary), render_troubles(console, items), render_skips(console, items), warnings]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -66,7 +66,7 @@ def _counts(console: Console, summary: Summary) -> str:
     bytes_by_state: Counter[str] = Counter()
     for item in summary.items:
         bytes_by_state[_state(item, is_dry=summary.is_dry)] += item.size_bytes or 0
-    order = ["ready", "accepted", *DRY_ACTIONS.values(), "unchanged", "conflict", "skipped", "failed"]
+    order = ["failed", "conflict", "ready", "accepted", *DRY_ACTIONS.values(), "unchanged", "skipped"]
     names = [name.replace("_", " ") for name in order]
     rows = [
         (name, total[name], size(bytes_by_state[name]) if bytes_by_state[name] else "") for name in names if total[name]
@@ -77,30 +77,3 @@ def _counts(console: Console, summary: Summary) -> str:
     if summary.remaining:
         rows.append(("not sent", summary.remaining, ""))
     return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
-
-
-def _troubles(console: Console, summary: Summary) -> str:
-    rows = [(item.action, item.path, item.error["code"], item.error["message"]) for item in summary.items if item.error]
-    hints = sorted({item.error["hint"] for item in summary.items if item.error and item.error.get("hint")})
-    if not rows:
-        return ""
-    return "\n".join(
-        [
-            table(console, ("", "URL" if summary.kind == "import" else "file", "why", ""), rows),
-            *(f"hint: {clean(hint)}" for hint in hints),
-        ]
-    )
-
-
-def _skips(console: Console, summary: Summary) -> str:
-    skipped = [item for item in summary.items if item.action == "skipped"]
-    rows = [("skipped", item.path, item.reason) for item in skipped[:MOST_NAMES]]
-    if len(skipped) > MOST_NAMES:
-        reasons = Counter(item.reason for item in skipped[MOST_NAMES:])
-        more = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-        rows.append(("skipped", f"and {len(skipped) - MOST_NAMES} more", more))
-    return table(console, ("", "left out", "why"), rows) if rows else ""
-
-
-def _warnings(summary: Summary) -> str:
-    return "\n".join(f"warning: {clean(item.path)}: {clean(text)}" for item in summary.items for text in item.warnings)

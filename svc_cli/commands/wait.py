@@ -8,7 +8,15 @@ import typer
 
 from svc_cli.client.waiting import Watch, wait_for_batches, wait_until_settled
 from svc_cli.commands.batches import BATCH_PREFIX
-from svc_cli.commands.options import Invocation, TimeoutOption, command, new_app, parse_duration
+from svc_cli.commands.names import resolve_source
+from svc_cli.commands.options import (
+    Invocation,
+    SourceBucketOption,
+    TimeoutOption,
+    command,
+    new_app,
+    parse_duration,
+)
 from svc_cli.errors import WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
@@ -40,20 +48,27 @@ class _Waited:
         return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
 
 
-@command(app, "wait")
+@command(app, "wait", "svc wait docs/leave.md -b handbook", "svc wait src_01k3 bat_01k3zq8q4y7x --timeout 5m")
 def wait(
     call: Invocation,
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE|BATCH", help="Ids of sources and batches.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE|BATCH", help="Sources (ids, starts of ids, titles or file names) and ids of batches."
+        ),
+    ],
+    bucket: SourceBucketOption = None,
     timeout: TimeoutOption = None,
 ) -> Exit:
-    """Wait until each source or batch is ready or has failed. Exit 3 when one failed, 8 when the time was up."""
+    """Wait until each source or batch is ready or has failed.
+
+    Exits with code 3 if one has failed, and 8 if the --timeout was reached.
+    """
     timeout_s = parse_duration(timeout)
-    ids = dict.fromkeys(sources)
-    waited = _Waited(
-        Watch([each for each in ids if not each.startswith(BATCH_PREFIX)]),
-        {each: {} for each in ids if each.startswith(BATCH_PREFIX)},
-    )
     with call.client() as client, call.progress() as progress:
+        batches = [name for name in sources if name.startswith(BATCH_PREFIX)]
+        ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
+        waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
         _look_once(client, waited)
         progress.begin("waiting", waited.total)
         try:

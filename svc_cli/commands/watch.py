@@ -42,11 +42,20 @@ from svc_cli.sync.watch.lists import Added
 from svc_cli.sync.watch.records import Record
 from svc_daemon import paths
 
-app = new_app("Keep buckets equal to their folders while these change.")
+app = new_app(
+    "Keep buckets up to date with their folders while files change.",
+    "svc watch run docs -b handbook",
+    "svc watch add docs -b handbook",
+    "svc watch status",
+)
 
 Json = dict[str, Any]
-FolderArgument = Annotated[str | None, typer.Argument(metavar="[DIR]", help="The folder.  [default: all mappings]")]
-NamesArgument = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The mapping.  [default: all]")]
+FolderArgument = Annotated[
+    str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: every mapping]")
+]
+NamesArgument = Annotated[
+    str | None, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.  [default: every one]")
+]
 #: Between two looks at a watcher's state.
 LOOK_S = 0.05
 FLUSH_TIMEOUT_S = 600.0
@@ -57,29 +66,31 @@ class RunFlags(FolderFlags):
     """What stands on the command line of `watch run`."""
 
     folder: FolderArgument = None
-    stay: Annotated[bool, typer.Option("--stay", help="Wait for mappings where there are none yet.")] = False
+    stay: Annotated[bool, typer.Option("--stay", help="Wait for a mapping to be added if there is none yet.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFlags:
     """What stands on the command line of `watch add`."""
 
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder.")]
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to watch.")]
     bucket: BucketOption = None
     name: NameOption = None
     prune: PruneOption = None
     include: IncludeOption = None
     exclude: ExcludeOption = None
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="On each source; repeatable.")] = None
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Put this tag on each source; repeatable.")
+    ] = None
     dry_run: DryRunOption = False
 
 
-@command(app, "run")
+@command(app, "run", "svc watch run docs -b handbook", "svc watch run", "svc watch run docs -b handbook --prune detach")
 def run(call: Invocation, flags: RunFlags) -> Exit:
-    """Sync a folder, or all mappings, and go on with each change until Ctrl-C.
+    """Sync a folder, or every mapping, and then sync each change until Ctrl-C.
 
-    A saved file is searchable a moment later. Files that are gone here stay in the bucket unless --prune says
-    otherwise; then they have 5 seconds to come back.
+    A saved file is searchable a moment later. Deleted files stay in the bucket unless --prune says otherwise; then they
+    are removed after 5 seconds, if they have not come back.
     """
     from svc_cli.sync.watch.engines import Engine
 
@@ -107,7 +118,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     engine.session()  # what keeps us from beginning ends the command
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
-    telling = Telling(display.tell_item, display.tell_word, lambda: display.show(watchers))
+    telling = Telling(display.tell_item, display.tell_word, display.tell_withheld, lambda: display.show(watchers))
     watchers += [Watcher(each, engine, _record(call, each), telling, bell) for each in mappings]
     loops.run(watchers, bell, lambda: flags.folder is None and added.stamp() != stamp)
 
@@ -122,9 +133,9 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
         yield Session(client, lambda mapping: options_for(call, mapping, options, flags))
 
 
-@command(app, "add")
+@command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Have a folder watched by every `svc watch run` from now on, a running one included."""
+    """Add a folder to what `svc watch run` watches; a watcher that is running takes it up at once."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -151,13 +162,13 @@ def add(call: Invocation, flags: AddFlags) -> None:
     call.console.next_step("svc watch run")
 
 
-@command(app, "rm")
+@command(app, "rm", "svc watch rm docs")
 def remove(
     call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Have a folder watched no more; folder and bucket stay as they are."""
+    """Stop watching a folder that was added; the folder and the bucket stay as they are."""
     added = Added.of(paths.config_dir(call.settings.environ))
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
@@ -172,23 +183,23 @@ def remove(
     call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: said)
 
 
-@command(app, "ls")
+@command(app, "ls", "svc watch ls")
 def list_(call: Invocation) -> None:
-    """List the mappings that `svc watch run` takes here."""
+    """List the mappings that `svc watch run` watches in this folder."""
     found = [_as_json(mapping, source) for mapping, source in _known(call)]
     call.console.show({"mappings": found}, lambda: render_mappings(call.console, found))
 
 
-@command(app, "status")
+@command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, what is on the way, and how often each had to look at everything."""
+    """Show which mappings are watched, what is on its way, and how often each folder was scanned as a whole."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 
 
-@command(app, "flush")
+@command(app, "flush", "svc watch flush docs --timeout 5m")
 def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption = None) -> Exit:
-    """Have the running watcher sync its whole folder now, and wait until it has."""
+    """Make the running watcher sync its whole folder now, and wait until it is done."""
     held = [(record, mapping) for record, mapping in _watched(call, name) if record.is_held]
     if not held:
         raise PathMissing(
@@ -205,13 +216,13 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
     return Exit.FAILED if any(state.get("error") for state in states) else Exit.DONE
 
 
-@command(app, "log")
+@command(app, "log", "svc watch log docs -n 20")
 def log(
     call: Invocation,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
-    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="So many of the last ones.")] = 50,
+    lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
 ) -> None:
-    """Show what the watcher of a mapping did."""
+    """Show what the watcher of a mapping has done."""
     found = _watched(call, name)[0][0].read_log(lines)
     for line in found:
         call.console.event(line)

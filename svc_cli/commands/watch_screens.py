@@ -8,7 +8,8 @@ from typing import Any, Self
 
 from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console, clean, is_terminal
-from svc_cli.render import fields, table
+from svc_cli.render import cut, fields, table
+from svc_cli.sync.doubts import Withheld
 from svc_cli.sync.mappings import Mapping
 from svc_cli.uploads.summaries import Item
 
@@ -17,6 +18,7 @@ Json = dict[str, Any]
 LAST_LINES = 10
 #: Many files that are told at a time are not drawn one by one.
 DRAW_S = 0.1
+NOTHING_WITHHELD = "nothing that is gone is left in the bucket any more."
 
 
 class Display:
@@ -29,6 +31,8 @@ class Display:
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._drawn_s = 0.0
         self._said: dict[str, str] = {}
+        #: Paths that were skipped, by mapping: the live screen counts them, to leave room for the rest.
+        self._skipped: dict[str, set[str]] = {}
         #: The last state of each mapping.
         self.states: list[Json] = []
 
@@ -46,11 +50,26 @@ class Display:
     def tell_item(self, mapping: Mapping, item: Item) -> None:
         """What became of a file."""
         self._console.event({"type": "watch.item", "mapping": mapping.name, **item.as_json()})
+        if self._is_live and item.action == "skipped" and not self._console.is_verbose:
+            self._skipped.setdefault(mapping.name, set()).add(item.path)
+            return
         self._tell(f"{mapping.name}: {_item_line(item.as_json())}")
 
     def tell_word(self, mapping: Mapping, text: str, is_warning: bool) -> None:
         """Something worth a line."""
         self._console.event({"type": "watch.note", "mapping": mapping.name, "message": text, "warning": is_warning})
+        self._say(mapping, text, is_warning=is_warning)
+
+    def tell_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
+        """What is gone and stays in the bucket from now on, and why."""
+        causes = [each.as_json() for each in withheld]
+        self._console.event({"type": "watch.withheld", "mapping": mapping.name, "withheld": causes})
+        for each in withheld:
+            self._say(mapping, str(each), is_warning=True)
+        if not withheld:
+            self._say(mapping, NOTHING_WITHHELD, is_warning=False)
+
+    def _say(self, mapping: Mapping, text: str, *, is_warning: bool) -> None:
         if is_warning and not self._is_live:
             self._console.warn(f"{mapping.name}: {text}")
             self._console.err.flush()
@@ -74,7 +93,13 @@ class Display:
     def _draw(self) -> None:
         if self._is_live:
             self._drawn_s = time.monotonic()
-            self._screen.update("\n".join([render_states(self._console, self.states), "", *self._lines]))
+            room = self._console.width()
+            lines = [line if room is None else cut(line, room) for line in self._lines]
+            skips = [
+                f"{name}: {len(paths)} skipped; `svc watch log {name}` lists them"
+                for name, paths in self._skipped.items()
+            ]
+            self._screen.update("\n".join([render_states(self._console, self.states), *skips, "", *lines]))
 
     def _tell(self, line: str) -> None:
         if self._is_live:
@@ -94,7 +119,7 @@ def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
 
 def render_states(console: Console, states: Sequence[Json]) -> str:
     """The table of `watch status`, and what needs a sentence."""
-    heads = ("mapping", "bucket", "state", "on the way", "last", "folder")
+    heads = ("mapping", "bucket", "state", "pending", "last", "folder")
     rows = [
         (each["mapping"], each["bucket"], each["state"], each.get("pending") or "", _last(each), each["dir"])
         for each in states
@@ -110,6 +135,8 @@ def render_line(line: Json) -> str:
     if line["type"] == "watch.sync":
         counts = ", ".join(f"{count} {action}" for action, count in line["counts"].items())
         return f"{at}  synced ({line['reason']}, {line['duration_ms']} ms): {counts or 'nothing'}"
+    if line["type"] == "watch.withheld":
+        return "\n".join(f"{at}  {clean(text)}" for text in _withheld(line) or [NOTHING_WITHHELD])
     return f"{at}  {clean(str(line.get('error', {}).get('message', line['type'])))}"
 
 
@@ -118,9 +145,17 @@ def _item_line(item: Json) -> str:
     return f"{item['action']} {item['path']}{f' ({why})' if why else ''}"
 
 
+def _withheld(value: Json) -> list[str]:
+    return [each["message"] for each in value.get("withheld") or []]
+
+
 def _last(state: Json) -> str:
     last = state.get("last")
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(last["at"])) if last else ""
+    if not last:
+        return ""
+    at = time.localtime(last["at"])
+    is_today = at[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d", at)
 
 
 def _sentences(console: Console, states: Sequence[Json]) -> list[str]:
@@ -131,6 +166,7 @@ def _sentences(console: Console, states: Sequence[Json]) -> list[str]:
             ("busy", state.get("busy")),
             ("whole syncs", syncs),
             ("polling", state.get("polling")),
+            ("withheld", " ".join(_withheld(state))),
             ("trouble", (state.get("error") or {}).get("message")),
         ]
         if any(value for _, value in pairs):

@@ -4,16 +4,20 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from svc_cli.commands.names import find_source, whole_id
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields, table
 
-app = new_app("Show and resend webhook calls, show the secret, check a call that was received.")
+if TYPE_CHECKING:
+    from svc_cli.client.api import Client
+
+app = new_app("List and resend webhook calls, show their secret, and verify a received call.")
 
 Json = dict[str, Any]
 
@@ -31,25 +35,32 @@ class SignatureRefused(SvcError):
 class ListFlags:
     """Which calls are listed."""
 
-    status: Annotated[Literal["pending", "delivered", "failed"] | None, typer.Option(help="Only these.")] = None
-    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Only those about this source.")] = None
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = None
-    after: Annotated[str | None, typer.Option(metavar="ID", help="Only those after this id.")] = None
+    status: Annotated[
+        Literal["pending", "delivered", "failed"] | None, typer.Option(help="List only calls in this state.")
+    ] = None
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="List only calls about this source.")] = None
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1000, help="List at most N calls, 1 to 1000.")
+    ] = None
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="List only calls after this id, to get the next page.")
+    ] = None
 
-    def filters(self) -> dict[str, str | int]:
+    def filters(self, client: "Client") -> dict[str, str | int]:
         """The query that asks the API for them."""
-        wanted = {"status": self.status, "source_id": self.source, "limit": self.limit, "after": self.after}
+        source_id = find_source(client, self.source) if self.source else None
+        wanted = {"status": self.status, "source_id": source_id, "limit": self.limit, "after": self.after}
         return {name: value for name, value in wanted.items() if value is not None}
 
 
-@command(app, "deliveries")
+@command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
 def deliveries(call: Invocation, flags: ListFlags) -> None:
-    """List events with the calls that were made for them."""
+    """List events, with the calls that were made for them."""
     with call.client() as client:
-        answer = client.deliveries(flags.filters())
+        answer = client.deliveries(flags.filters(client))
     rows = [_row(each) for each in answer["deliveries"]]
     heads = ("event", "kind", "state", "calls", "last answer", "address")
-    call.console.show(answer, lambda: table(call.console, heads, rows) if rows else "no calls.")
+    call.console.show_page(answer, "deliveries", lambda: table(call.console, heads, rows) if rows else "no calls.")
     if answer.get("has_more"):
         call.console.note(f"there is more: --after {answer['last_id']}")
 
@@ -64,15 +75,19 @@ def _row(delivery: Json) -> tuple[Any, ...]:
 @command(app, "resend")
 def resend(
     call: Invocation,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="The event's id, `evt_…`.")],
+    event: Annotated[
+        str, typer.Argument(metavar="EVENT", help="The event: its id, which starts with evt_, or the start of its id.")
+    ],
     dry_run: DryRunOption = False,
 ) -> None:
-    """Call a webhook again, with the same event id."""
+    """Make the webhook call of an event again, with the same event id."""
     if dry_run:
         call.console.show({"id": event, "dry_run": True}, lambda: f"would call again for {event}")
         return
     with call.client() as client:
-        answer = client.resend_delivery(event)
+        # Ids are listed in order, and a part of an id sorts before it.
+        listed = client.deliveries({"after": event, "limit": 2})["deliveries"]
+        answer = client.resend_delivery(whole_id(event, (each["id"] for each in listed)))
     call.console.show(answer, lambda: f"{answer['id']}  {answer['status']}  {answer['url']}")
     call.console.next_step("svc webhook deliveries")
 
@@ -80,10 +95,12 @@ def resend(
 @command(app, "secret")
 def secret(
     call: Invocation,
-    rotate: Annotated[bool, typer.Option("--rotate", help="Make a new one; both count for a while.")] = False,
+    rotate: Annotated[
+        bool, typer.Option("--rotate", help="Create a new secret; the old one stays valid for a day.")
+    ] = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Print the secret that calls are signed with."""
+    """Print the secret that webhook calls are signed with."""
     with call.client() as client:
         answer = client.rotate_webhook_secret() if rotate and not dry_run else client.webhook_secret()
     if dry_run:
@@ -99,21 +116,31 @@ def secret(
 class VerifyFlags:
     """A call as it was received, and what to check it with."""
 
-    body: Annotated[str, typer.Argument(metavar="BODY", help="File with the body as received, or - for stdin.")]
+    body: Annotated[
+        str, typer.Argument(metavar="BODY", help="A file with the body as it was received, or - for standard input.")
+    ]
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="NAME: VALUE", help="As received; may be repeated.")
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="NAME: VALUE", help="A header as it was received; repeatable."),
     ] = None
     secret_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File with the secret.  [SVC_WEBHOOK_SECRET]")
+        Path | None, typer.Option(metavar="FILE", help="Read the secret from this file.  [SVC_WEBHOOK_SECRET]")
     ] = None
-    any_age: Annotated[bool, typer.Option("--any-age", help="However long ago it was signed.")] = False
+    any_age: Annotated[
+        bool, typer.Option("--any-age", help="Accept a call that was signed more than five minutes ago.")
+    ] = False
 
 
-@command(app, "verify")
+@command(
+    app,
+    "verify",
+    "svc webhook verify body.json -H 'webhook-id: …' -H 'webhook-timestamp: …' -H 'webhook-signature: …'",
+)
 def verify(call: Invocation, flags: VerifyFlags) -> None:
-    """Check that a call came from the service and is whole; no daemon is asked. Exit 3 when it is not.
+    """Verify that a received webhook call came from the service and was not changed, without asking a daemon.
 
-    Needs the headers webhook-id, webhook-timestamp and webhook-signature, and the body byte for byte.
+    It needs the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if
+    the call is not genuine.
     """
     secret_text, headers, body = _secret(flags.secret_file), _headers(flags.header or []), _body(flags.body)
     from svc_cli.client.signatures import verify_webhook

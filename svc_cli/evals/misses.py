@@ -168,7 +168,7 @@ class Inquiry:
 
     def _list_buckets(self) -> Sequence[Json]:
         if self._buckets is None:
-            self._buckets = self._client.buckets()["buckets"]
+            self._buckets = self._client.buckets(members=False)["buckets"]
         return self._buckets
 
 

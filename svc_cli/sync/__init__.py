@@ -6,7 +6,8 @@ snapshots    the folder as it is: a streamed walk, with what was left out and wh
 ignoring     which rule leaves out a path
 index        what the last run knew: a row a file, a row a batch on its way, facts of the mapping
 plan         pure: disk, index and bucket to what is to be done
-safety       pure: whether what is gone may be taken out of the bucket
+doubts       pure: what keeps files that are gone in the bucket, by cause
+safety       pure: whether the folder is there, and how much may be taken out of the bucket at a time
 comparing    the walk held against the index: one change a file, as it is met
 holdings     what the bucket has of the mapping, asked for where the index may be behind it
 sending      bytes on their way: batches that are written down before they are sent

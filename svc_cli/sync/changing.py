@@ -8,8 +8,6 @@ from svc_cli.sync.index import State
 from svc_cli.sync.plan import Verb
 from svc_cli.sync.scenes import Scene
 from svc_cli.sync.sending import Sending
-from svc_cli.sync.snapshots import Skip
-from svc_cli.uploads.readings import FileRefused
 from svc_cli.uploads.summaries import Item
 
 ACTIONS = {
@@ -32,20 +30,13 @@ def item_of(change: Change) -> Item:
     if now is not None:
         item.size_bytes, item.sha256 = now.size_bytes, now.sha256
     if change.error is not None:
+        item.size_bytes = change.size_bytes
         item.refuse(change.error)
     elif change.verb is Verb.FAIL and row is not None:
+        item.status = "failed"
         item.fail(row.error or {"code": "svc_source_failed", "message": "indexing failed.", "retryable": False})
     elif change.verb is Verb.SKIP and row is not None:
         item.reason = row.reason
-    return item
-
-
-def item_of_skip(skip: Skip) -> Item:
-    """What was left out as a report shows it; what can't be read has failed."""
-    item = Item(path=skip.path, action="skipped", reason=skip.reason)
-    if skip.is_trouble:
-        item.reason = None
-        item.refuse(FileRefused(f"it {skip.reason}.", code="svc_file_unreadable"))
     return item
 
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_cli.errors import SvcError
+from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import Row, State
 from svc_cli.sync.plan import Verb, judge, match_moves
 from svc_cli.sync.snapshots import Entry, Fingerprint, Snapshot
-from svc_cli.uploads.readings import FileContent, FileRefused, read
+from svc_cli.uploads.readings import FileContent, read
 from svc_cli.uploads.selections import Candidate, can_extract
-
-UNREADABLE_TYPE = "type can't be read"
+from svc_cli.uploads.skips import UNREADABLE_TYPE
 
 
 class Change(NamedTuple):
@@ -31,8 +30,9 @@ class Change(NamedTuple):
     now: Row | None = None
     #: Its bytes, where they are to be sent.
     content: FileContent | None = None
-    #: Why it could not be read.
+    #: Why it could not be read, and how large it was when it was met.
     error: SvcError | None = None
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,8 @@ class Comparison:
             found = read(candidate, self.policy.max_bytes)
         except FileRefused as error:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
-            return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error)
+            size_bytes = entry.fingerprint.size_bytes
+            return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error, size_bytes=size_bytes)
         now = _row(entry, found.sha256, hashed_ns)
         return self._judge(Change(judge(row, found.sha256), entry.path, row, now, FileContent(candidate, found)))
 
@@ -130,11 +131,16 @@ class Comparison:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something that may be left out; a folder that took a file's place is not that file."""
+    """Whether there is something that may be left out; a folder that took a file's place is not that file.
+
+    What the system does not let us look at is not known to be gone.
+    """
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True
 
 
 def _row(entry: Entry, sha256: str, hashed_ns: int) -> Row:

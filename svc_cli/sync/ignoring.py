@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from svc_cli.errors import UsageError
-from svc_cli.sync.snapshots import find_flaw, first_rules
+from svc_cli.sync.snapshots import first_rules
+from svc_cli.uploads.selections import reason_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,11 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Verdict:
         rules, here = rules.inside(folder), folder / name
         is_folder = here != full or here.is_dir() or path.endswith("/")
         at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
-        if name.startswith("."):
-            return Verdict(path, is_ignored=True, reason="dotfile", at=at)
-        origin, pattern = rules.find_rule(str(here), is_folder=is_folder) or (None, None)
-        if rules.ignores(str(here), is_folder=is_folder):
-            return Verdict(path, is_ignored=True, reason="ignored", at=at, origin=origin, pattern=pattern)
-        if flaw := find_flaw(name, is_folder=is_folder):
-            return Verdict(path, is_ignored=True, reason=flaw, at=at)
+        reason = reason_by_name(name, str(here), rules, is_folder=is_folder)
+        rule = None if reason == "dotfile" else rules.find_rule(str(here), is_folder=is_folder)
+        origin, pattern = rule or (None, None)
+        if reason is not None:
+            return Verdict(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
         if here.is_symlink():
             return Verdict(path, is_ignored=True, reason="link", at=at)
         verdict = Verdict(path, is_ignored=False, at=at, origin=origin, pattern=pattern)

@@ -10,7 +10,8 @@ The disk decides. For each file with a known hash:
     a source that failed         the same             RETRY where that can help, else FAIL again
     a file left out              the same             SKIP again
 
-What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by `safety`.
+What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by `doubts` and
+`safety`.
 """
 
 import json
@@ -23,7 +24,6 @@ from svc_cli.sync.index import Row, State
 from svc_cli.sync.snapshots import Fingerprint
 
 Json = dict[str, Any]
-_UNKNOWN = Fingerprint(0, 0, 0, 0, 0)
 
 
 class Verb(StrEnum):
@@ -105,9 +105,13 @@ def _standing(known: Sequence[Json]) -> tuple[Json, Json, list[Json]]:
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
-    """The row of a source; the fingerprint is what is `known` of a file with the same bytes."""
+    """The row of a source; the fingerprint is what is `known` of a file with the same bytes, else its size alone."""
     is_same = known is not None and known.sha256 == source["sha256"]
-    fingerprint = Fingerprint._make(known[:5]) if known is not None and is_same else _UNKNOWN
+    fingerprint = (
+        Fingerprint._make(known[:5])
+        if known is not None and is_same
+        else Fingerprint(source.get("size_bytes") or 0, 0, 0, 0, 0)
+    )
     state = state_of(source)
     return Row(
         *fingerprint,

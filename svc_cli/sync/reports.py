@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from svc_cli.errors import SvcError
+from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
+from svc_cli.sync.doubts import Withheld
 from svc_cli.uploads.summaries import Item, worst
 
 #: Every outcome, in the order a report names them.
@@ -27,7 +28,9 @@ class Report:
     #: What went out for batches of a killed run and made no source.
     recovered_bytes: int = 0
     #: What a reader should know besides, in sentences.
-    notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    #: What is gone from the folder and still answers, an entry for each cause.
+    withheld: list[Withheld] = field(default_factory=list)
     batch_ids: Sequence[str] = ()
     duration_ms: int = 0
     is_dry: bool = False
@@ -70,6 +73,11 @@ class Report:
         return self.recovered_bytes + sum(item.sent_bytes for item in self.items.values())
 
     @property
+    def notes(self) -> list[str]:
+        """The remarks, and what is withheld at their end."""
+        return [*self.remarks, *map(str, self.withheld)]
+
+    @property
     def has_changes(self) -> bool:
         """Whether anything was done, or would be."""
         return any(item.action in CHANGES for item in self.items.values())
@@ -88,7 +96,7 @@ class Report:
     def error(self) -> dict[str, Any] | None:
         """What `--json` names as the reason for an exit code other than 0."""
         if self.stopped_by is not None:
-            return self.stopped_by.body()
+            return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
         if self.exit in (Exit.DONE, Exit.PENDING):
             return None
         troubled = [item for item in self.items.values() if item.error]
@@ -109,9 +117,10 @@ class Report:
             "items": [item.as_json() for item in self.items.values()],
             "counts": self.counts,
             "notes": self.notes,
+            "withheld": [each.as_json() for each in self.withheld],
             "batch_ids": list(self.batch_ids),
             "bytes_sent": self.sent_bytes,
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),
         }
-        return value if self.error is None else {**value, "error": self.error}
+        return value if self.error is None else {**value, "error": whole_error(self.error)}

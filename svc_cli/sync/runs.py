@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from svc_cli.client.api import Client
-from svc_cli.errors import ApiError, PathMissing, SvcError, refused_by_system
+from svc_cli.errors import ApiError, PathMissing, SvcError, WaitTimedOut, refused_by_system
 from svc_cli.progress import Progress
 from svc_cli.sync import changing, ending, holdings, safety
 from svc_cli.sync.comparing import Change, Comparison, ReadPolicy
+from svc_cli.sync.doubts import Cause, Withheld
 from svc_cli.sync.holdings import Holdings
 from svc_cli.sync.index import Index, unwritable
 from svc_cli.sync.locks import hold
@@ -30,7 +31,8 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.scenes import Options, Scene
 from svc_cli.sync.sending import Sending
 from svc_cli.sync.snapshots import Snapshot
-from svc_cli.uploads.runs import elapsed_ms, interrupted
+from svc_cli.uploads.deliveries import item_of_skip
+from svc_cli.uploads.runs import elapsed_ms, interrupted, refuse_archived
 from svc_cli.uploads.summaries import Item
 
 Json = dict[str, Any]
@@ -52,12 +54,15 @@ def sync(
     nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
     """
     mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
+    # Until the run comes to removing, all that is gone is withheld.
+    withheld = [] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)]
     report = Report(
         mapping=mapping.name,
         bucket=mapping.bucket,
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         tells_pending=options.tells_pending,
+        withheld=withheld,
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
         _run(Scene(client, mapping, options, index, progress, report, on_item))
@@ -105,22 +110,36 @@ def _run(scene: Scene) -> None:
     _report_left_out(scene, comparison)
     # A disk that was taken away in the middle of the walk looks as if the rest of its files were deleted.
     is_moved = is_moved or identify_root(scene.mapping.folder) != root
-    if bucket_id is not None and scene.options.wait == "ready":
-        ending.wait(scene, bucket_id)
-    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved)
+    waits = scene.options.wait == "ready"
+    late = _wait(scene, bucket_id) if waits and bucket_id is not None else None
+    ending.remove(scene, bucket_id, comparison, known, is_moved=is_moved, is_late=late is not None or not waits)
     if bucket_id is not None and root is not None:
         _remember(scene, bucket_id, comparison, root)
+    if late is not None:
+        raise late
+
+
+def _wait(scene: Scene, bucket_id: str) -> WaitTimedOut | None:
+    """Wait for what was sent. What takes too long withholds no more of what is gone than it has to."""
+    try:
+        ending.wait(scene, bucket_id)
+    except WaitTimedOut as error:
+        return error
+    return None
 
 
 def _find_bucket(scene: Scene, *, is_here: bool) -> Json | None:
     """The bucket, made where it is missing and may be made; None where a dry run, or a missing folder, finds none."""
     name = scene.mapping.bucket
     try:
-        return scene.client.bucket(name)
+        bucket = scene.client.bucket(name, members=False)
     except ApiError as error:
         may_make = scene.options.may_create and "_" not in name  # an id is not made, only a slug
         if error.code != "bucket_not_found" or not may_make:
             raise
+    else:
+        refuse_archived(bucket)
+        return bucket
     if not is_here:
         return None
     if scene.options.is_dry:
@@ -128,7 +147,7 @@ def _find_bucket(scene: Scene, *, is_here: bool) -> Json | None:
         return None
     scene.client.ensure_bucket(name)
     scene.note(f"created the bucket {name}.")
-    return scene.client.bucket(name)
+    return scene.client.bucket(name, members=False)
 
 
 def identify_root(folder: Path) -> str | None:
@@ -236,7 +255,7 @@ def _save_refreshed(scene: Scene, comparison: Comparison) -> None:
 
 def _report_left_out(scene: Scene, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
-        scene.report.add(changing.item_of_skip(skip))
+        scene.report.add(item_of_skip(skip))
     answering = [row for row in comparison.left_out if row.source_id is not None]
     for row in answering:
         told = scene.report.items.get(row.path)

@@ -1,7 +1,7 @@
-"""Whether what is gone from the folder may leave the bucket. Pure.
+"""How much may leave the bucket at a time, and whether the folder is there at all. Pure.
 
 A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. Removing is the one
-thing that a sync can't take back, so each doubt is a no.
+thing that a sync can't take back, so each doubt is a no; `doubts` has those about single files.
 """
 
 from dataclasses import dataclass
@@ -40,36 +40,12 @@ class MaxDelete:
 DEFAULT_MAX_DELETE = MaxDelete(percent=25)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What a run knows when it comes to removing."""
-
-    #: Files that are gone, and files that the mapping has in the bucket, these included.
-    gone: int
-    owned: int
-    #: Every folder could be listed.
-    is_complete: bool
-    #: The folder is not the one of the last run: another device or inode.
-    is_moved: bool
-    #: Files that could not be brought into the bucket.
-    failed: int
-
-
-def reason_to_keep(found: Findings) -> str | None:
-    """Why nothing is removed in this run, in words; None where nothing speaks against it."""
-    if not found.is_complete:
-        return "some folders could not be read, so nobody knows what is gone"
-    if found.is_moved:
-        return "the folder is another one than last time; run it once more to prune"
-    return f"{found.failed} files failed; mend these first" if found.failed else None
-
-
-def too_many(found: Findings, limit: MaxDelete) -> SafetyStop:
+def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
     """What to say where more would go than one run may remove."""
     return SafetyStop(
-        f"{found.gone} of {found.owned} files are gone, more than {limit}; nothing was removed.",
-        hint=f"if that is right, run `svc sync` with --max-delete {found.gone}.",
-        details={"gone": found.gone, "owned": found.owned},
+        f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
+        hint=f"if that is right, run `svc sync` with --max-delete {gone}.",
+        details={"gone": gone, "owned": owned},
     )
 
 

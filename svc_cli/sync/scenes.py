@@ -26,6 +26,8 @@ class Options:
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
+    #: Something was deleted a moment ago and has time to come back: nothing is removed.
+    is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     jobs: int = 4
@@ -65,4 +67,4 @@ class Scene:
 
     def note(self, text: str) -> None:
         """Report something besides."""
-        self.report.notes.append(text)
+        self.report.remarks.append(text)

@@ -4,20 +4,24 @@ A walk tells whether it was complete: where a folder could not be listed, nobody
 """
 
 import os
-import stat
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from svc_cli.errors import FileRefused
 from svc_cli.sync.scopes import Scope, composed
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
 from svc_cli.uploads.patterns import Patterns
-from svc_cli.uploads.selections import is_utf8
-
-#: What the service refuses in a file's name: controls, invisible marks, line separators.
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+from svc_cli.uploads.selections import (
+    Skip,
+    leads_to_folder,
+    reason_by_facts,
+    reason_by_name,
+    spelled_out,
+    unreadable,
+)
+from svc_cli.uploads.skips import SPELLED_TWICE
 
 
 class Fingerprint(NamedTuple):
@@ -42,15 +46,6 @@ class Entry(NamedTuple):
     #: The same as the file system spells it.
     raw: str
     fingerprint: Fingerprint
-
-
-class Skip(NamedTuple):
-    """A file or folder that is left out by policy; a folder's path ends in `/`."""
-
-    path: str
-    reason: str
-    #: No policy says so: the system does not let it be read.
-    is_trouble: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,15 +85,18 @@ class Snapshot:
         self._filters = filters
         self._scope = scope
         self._included = Patterns(filters.include) if filters.include else None
-        #: Paths so far that could be spelled in another way too.
-        self._spelled: set[str] = set()
+        #: The first spelling of each path that can be spelled in several ways.
+        self._spellings: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Entry]:
         """Walk with a stack of its own, since a tree may be deeper than Python's; a folder's files before its folders.
 
-        Raises OSError where the root itself can't be listed.
+        Raises FileRefused where the root itself may not be listed, OSError where that fails otherwise.
         """
-        os.scandir(self._root).close()
+        try:
+            os.scandir(self._root).close()
+        except PermissionError as error:
+            raise FileRefused(f"{self._root} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
         waiting = [_Folder("", self._first_rules())]
         while waiting:
             deeper: list[_Folder] = []
@@ -119,7 +117,7 @@ class Snapshot:
             is_link = found.is_symlink()
             if is_link:
                 here, target = os.path.realpath(self._base + folder.prefix), os.path.realpath(self._base + raw)
-                linked, is_folder = (*folder.linked, here, target), Path(target).is_dir()
+                linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
             reason = self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
             if reason is None and is_link:
                 reason = self._reason_of_link(linked[-1], linked[:-1])
@@ -139,15 +137,11 @@ class Snapshot:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self.is_complete = False
-            self._skip_unreadable(prefix.rstrip(os.sep) + os.sep, error)
+            self.skips.append(unreadable(self._name(prefix.rstrip(os.sep)) + "/", error))
             return []
 
     def _reason_by_name(self, name: str, raw: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-        if name.startswith("."):
-            return "dotfile"
-        if rules.layers and rules.ignores(self._base + raw, is_folder=is_folder):
-            return "ignored"
-        if reason := find_flaw(name, is_folder=is_folder):
+        if reason := reason_by_name(name, self._base + raw, rules, is_folder=is_folder):
             return reason
         if is_folder or self._included is None or self._included.covers(raw):
             return None
@@ -164,7 +158,10 @@ class Snapshot:
             return "link out of the folder"
         if any(_is_within(folder, target) for folder in around):
             return "link in a circle"
-        return None if Path(target).exists() else "link leads nowhere"
+        try:
+            return None if Path(target).exists() else "link leads nowhere"
+        except OSError:  # nobody may look; reading it reports that
+            return None
 
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
         """The file as an entry, unless its state says otherwise."""
@@ -173,42 +170,26 @@ class Snapshot:
         except FileNotFoundError:
             return None  # gone since the folder was listed
         except OSError as error:
-            self._skip_unreadable(raw, error)
+            self.is_complete = False  # it may be any file that is missed elsewhere
+            self.skips.append(unreadable(self._name(raw), error))
             return None
         path = raw if raw.isascii() else composed(raw)
-        if (reason := self._reason_by_facts(path, facts)) is not None:
+        limits = self._filters.max_bytes, self._filters.max_path_characters
+        if (reason := reason_by_facts(path, facts, *limits)) is not None:
             self._skip(raw, reason)
-        elif self._is_taken(path):
-            # Shown as they are, both names look the same, and one of them is the path of the other file.
-            spelled = raw.encode("ascii", "backslashreplace").decode()
-            self.skips.append(Skip(spelled, "another file has this name, spelled with other code points"))
+        elif self._name(raw) != path:
+            self._skip(raw, SPELLED_TWICE)
         else:
             return Entry(path, raw, Fingerprint.of(facts))
         return None
 
-    def _reason_by_facts(self, path: str, facts: os.stat_result) -> str | None:
-        if not stat.S_ISREG(facts.st_mode):
-            return "not a regular file"
-        if facts.st_size == 0:
-            return "empty"
-        if facts.st_size > self._filters.max_bytes:
-            return "too large"
-        return "path is too long" if len(path) > self._filters.max_path_characters else None
-
-    def _is_taken(self, path: str) -> bool:
-        """Two files may have one name, composed and decomposed; the first by name has it."""
-        if path.isascii():
-            return False
-        is_taken = path in self._spelled
-        self._spelled.add(path)
-        return is_taken
+    def _name(self, raw: str) -> str:
+        """The path of what is spelled so; where another has it, its own spelling, as code points."""
+        path = composed(raw)
+        return path if path.isascii() or self._spellings.setdefault(path, raw) == raw else spelled_out(raw)
 
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
-        self.skips.append(Skip(composed(raw) + ("/" if is_folder else ""), reason))
-
-    def _skip_unreadable(self, raw: str, error: OSError) -> None:
-        is_gone = isinstance(error, FileNotFoundError)  # since the folder around it was listed
-        self.skips.append(Skip(composed(raw), f"can't be read: {error.strerror}", is_trouble=not is_gone))
+        self.skips.append(Skip(self._name(raw) + ("/" if is_folder else ""), reason))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
@@ -219,23 +200,3 @@ def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
 
 def _is_within(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
-
-
-def find_flaw(name: str, *, is_folder: bool) -> str | None:
-    """Why the service would refuse the name."""
-    if not is_folder and _is_no_name(name):
-        return "name is blank or a path"
-    if name.isprintable():
-        return None
-    if not is_utf8(name):
-        return "name is not UTF-8"
-    has_invisible = any(unicodedata.category(character) in _INVISIBLE for character in name)
-    return "name holds an invisible character" if has_invisible else None
-
-
-def _is_no_name(name: str) -> bool:
-    """Whether the service, to which a backslash is a separator, is left with no name, or one that climbs."""
-    if "\\" not in name:
-        return name.strip() in ("", ".", "..")
-    parts = [part.strip() for part in name.split("\\")]
-    return ".." in parts or parts[-1] in ("", ".")

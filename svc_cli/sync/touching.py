@@ -11,7 +11,7 @@ from pathlib import Path
 
 from svc_cli.client.api import Client
 from svc_cli.progress import Silent
-from svc_cli.sync import changing, ending, holdings, runs
+from svc_cli.sync import ending, holdings, runs
 from svc_cli.sync.comparing import Comparison, ReadPolicy
 from svc_cli.sync.index import Index
 from svc_cli.sync.locks import hold
@@ -20,6 +20,7 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.scenes import Options, Scene
 from svc_cli.sync.scopes import Scope
 from svc_cli.sync.snapshots import Snapshot
+from svc_cli.uploads.deliveries import item_of_skip
 from svc_cli.uploads.summaries import Item
 
 #: What nobody who has just saved a file needs to be told.
@@ -64,7 +65,7 @@ def _run(scene: Scene, scope: Scope) -> bool:
     runs.apply(scene, bucket_id, comparison)
     for skip in comparison.snapshot.skips:
         if skip.reason not in EXPECTED:
-            scene.tell(changing.item_of_skip(skip))
+            scene.tell(item_of_skip(skip))
     if scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
     return _leave_gone(scene, comparison) and not _may_be_mended(scene)

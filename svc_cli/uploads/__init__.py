@@ -10,6 +10,7 @@ lines        what all sendings share
 singles      a file by itself, in one call or through a session
 batches      up to a hundred files together
 sendings     one shipment by its door
+crews        threads that a main thread can wait for without harm
 dispatches   many files at a time, packed and sent as they come
 runs         all files: in parallel, then waiting until they are ready
 imports      URLs, which the service fetches by itself

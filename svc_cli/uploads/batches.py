@@ -70,7 +70,10 @@ def _send(line: Line, parcels: Parcels, epoch: int) -> list[Parcel]:
         _send_bytes(line, {targets[each]: parcels[each] for each in open_ids}, resume=resume)
         open_ids, resume = _finalize(line, batch_id, parcels, open_ids), True
     for each in open_ids:
-        _refuse(parcels[each], _error({"code": "blob_not_uploaded", "message": "its bytes did not arrive."}))
+        _refuse(
+            parcels[each],
+            _error({"code": "blob_not_uploaded", "message": "its bytes did not arrive.", "retryable": True}),
+        )
     return dead
 
 

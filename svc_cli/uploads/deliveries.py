@@ -8,11 +8,11 @@ from typing import Any
 from svc_cli.client.api import Client
 from svc_cli.client.batches import Member
 from svc_cli.client.uploads import Description
-from svc_cli.errors import NetworkFailed, SvcError
+from svc_cli.errors import FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
 from svc_cli.uploads.decisions import Decision, Json, OnConflict, Verb, decide
-from svc_cli.uploads.readings import FileContent, FileRefused, read
-from svc_cli.uploads.selections import Candidate, is_utf8
+from svc_cli.uploads.readings import FileContent, read
+from svc_cli.uploads.selections import Candidate, Skip, is_utf8
 from svc_cli.uploads.summaries import Item
 
 _ACTIONS = {
@@ -79,6 +79,15 @@ def examine(client: Client, candidate: Candidate, holdings: Holdings, wishes: Wi
         if stops_everything(error):
             raise
         item.refuse(error)
+    return item
+
+
+def item_of_skip(skip: Skip) -> Item:
+    """What was left out as a report shows it; what no policy left out has failed."""
+    item = Item(path=skip.path, action="skipped", reason=skip.reason)
+    if skip.error_code is not None:
+        item.reason = None
+        item.refuse(FileRefused(f"{skip.reason}.", code=skip.error_code))
     return item
 
 

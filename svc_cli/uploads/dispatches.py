@@ -5,9 +5,11 @@ its create to its finalize, so that the next batch is opened while the bytes of 
 caller's thread packs and collects, and only it is told of beginnings and ends.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from functools import partial
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -15,14 +17,14 @@ from svc_cli.client.api import Client
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.storage import OnSent
 from svc_cli.errors import SvcError
+from svc_cli.interrupts import shielded
+from svc_cli.uploads.crews import GRACE_S, Crew, take
 from svc_cli.uploads.deliveries import Parcel
 from svc_cli.uploads.lines import Line
 from svc_cli.uploads.sendings import send
 from svc_cli.uploads.shipments import Mode, Packer, Shipment
 from svc_cli.uploads.summaries import Item
 
-#: How often a waiting main thread looks up, so that Ctrl-C is felt.
-HEARTBEAT_S = 0.2
 #: Batches under way at a time: one is opened and one finalized while the bytes of a third go out.
 BATCHES_AT_ONCE = 3
 
@@ -47,12 +49,13 @@ class Dispatch:
     ) -> None:
         """`on_sent` hears of bytes that went out, in any thread; the others are called in the caller's, `on_wait` now
         and then while there is nothing to tell."""
-        self._senders = ThreadPoolExecutor(jobs, thread_name_prefix="send")
-        self._shippers = ThreadPoolExecutor(BATCHES_AT_ONCE, thread_name_prefix="ship")
-        self._line = Line(client, bucket_id, self._senders, jobs, on_sent)
+        self._senders = Crew(jobs, "send")
+        self._shippers = Crew(BATCHES_AT_ONCE, "ship")
+        self._line = Line(client, bucket_id, self._senders.pool, jobs, on_sent)
         self._packer = Packer(mode)
         self._on_begin, self._on_end, self._on_wait = on_begin, on_end, on_wait
-        self._under_way: defaultdict[str, dict[Future[list[Item]], Shipment]] = defaultdict(dict)
+        self._under_way: dict[Future[list[Item]], Shipment] = {}
+        self._done: SimpleQueue[Future[list[Item]]] = SimpleQueue()
 
     @property
     def batch_ids(self) -> list[str]:
@@ -65,13 +68,16 @@ class Dispatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Report what still ends; after an interrupt, wait only a moment for it."""
         if error is not None:
             self._line.client.stop()
-        for pool in (self._shippers, self._senders):
-            pool.shutdown(wait=True, cancel_futures=True)
-        for under_way in self._under_way.values():
-            # What came to its end meanwhile is told; a further error would only hide the first one.
-            self._collect(under_way, list(under_way))
+        self._shippers.end()
+        deadline_s = time.monotonic() + (GRACE_S if isinstance(error, KeyboardInterrupt) else float("inf"))
+        try:
+            while self._under_way and time.monotonic() < deadline_s:
+                self._collect()  # a further error would only hide the first one
+        finally:
+            self._senders.end()  # a shipper whose request is answered meanwhile has bytes to give to them
 
     def add(self, parcel: Parcel) -> None:
         """Send a file, soon. Raises SvcError for what would stop every file."""
@@ -81,10 +87,12 @@ class Dispatch:
     def ship(self, shipment: Shipment) -> None:
         """Send files together, as soon as there is room for them. Raises SvcError as `add`."""
         is_batch = shipment.kind == "batch"
-        under_way = self._under_way[shipment.kind]
-        self._collect_until((BATCHES_AT_ONCE if is_batch else self._line.jobs) - 1, shipment.kind)
-        self._on_begin(shipment)
-        under_way[(self._shippers if is_batch else self._senders).submit(send, self._line, shipment)] = shipment
+        crew, most = (self._shippers, BATCHES_AT_ONCE) if is_batch else (self._senders, self._line.jobs)
+        while sum(each.kind == shipment.kind for each in self._under_way.values()) >= most:
+            self._collect_or_raise()
+        with shielded():
+            self._on_begin(shipment)
+            self._under_way[crew.give(partial(send, self._line, shipment), self._done)] = shipment
 
     def flush(self) -> None:
         """Send what is packed so far, full or not."""
@@ -94,28 +102,25 @@ class Dispatch:
     def finish(self) -> None:
         """Send the rest and see everything to its end. Raises SvcError as `add`."""
         self.flush()
-        self._collect_until(0, *self._under_way)
+        while self._under_way:
+            self._collect_or_raise()
 
-    def _collect_until(self, most: int, *kinds: str) -> None:
-        for kind in kinds:
-            under_way = self._under_way[kind]
-            while len(under_way) > most:
-                done, _ = wait(under_way, HEARTBEAT_S, return_when=FIRST_COMPLETED)
-                if error := self._collect(under_way, done):
-                    raise error
-                self._on_wait()
+    def _collect_or_raise(self) -> None:
+        if error := self._collect():
+            raise error
+        self._on_wait()
 
-    def _collect(
-        self, under_way: dict["Future[list[Item]]", Shipment], done: "Iterable[Future[list[Item]]]"
-    ) -> SvcError | None:
-        """Tell what became of shipments; the first error that would stop every file."""
-        stopping: SvcError | None = None
-        for future in done:
-            shipment = under_way.pop(future)
+    def _collect(self) -> SvcError | None:
+        """Report the next shipment that ends, if one does soon; returns the error where it would stop every file."""
+        future = take(self._done)
+        if future is None:
+            return None
+        with shielded():
+            shipment = self._under_way.pop(future)
             try:
                 self._on_end(shipment, future.result())
             except (Stopped, CancelledError):
-                continue
+                return None
             except SvcError as error:
-                stopping = stopping or error
-        return stopping
+                return error
+        return None

@@ -81,7 +81,14 @@ def rules_above(folder: Path) -> IgnoreRules:
 
 def find_repository(folder: Path) -> Path | None:
     """The root of the repository that the folder is in: the nearest that holds `.git`."""
-    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+    return next((parent for parent in (folder, *folder.parents) if _is_there(parent / ".git")), None)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a folder that nobody may look into; listing it reports that
+        return False
 
 
 def _read(path: Path) -> Patterns | None:

@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from svc_cli.errors import SvcError
-from svc_cli.exits import Exit
+from svc_cli.errors import FileRefused
 from svc_cli.uploads.selections import Candidate
 
 #: A file that is being written gets this many chances to hold still.
@@ -28,12 +27,6 @@ BLOCK_BYTES = 1024 * 1024
 
 #: Device, inode, size and time of change: another one is another file, or other bytes.
 Stamp = tuple[int, int, int, int]
-
-
-class FileRefused(SvcError):
-    """This file can't be sent; the others can."""
-
-    exit = Exit.FAILED
 
 
 @dataclass(frozen=True, slots=True)

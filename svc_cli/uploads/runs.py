@@ -2,22 +2,30 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial, wraps
+from queue import SimpleQueue
+from typing import ParamSpec, TypeVar
 
 from svc_cli.client.api import Client
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError, Interrupted, SvcError
+from svc_cli.interrupts import shielded
 from svc_cli.progress import Flow, Progress
+from svc_cli.uploads.crews import GRACE_S, Crew, take
 from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Holdings, Parcel, Wishes, examine
-from svc_cli.uploads.dispatches import HEARTBEAT_S, Dispatch
+from svc_cli.uploads.dispatches import Dispatch
 from svc_cli.uploads.selections import Candidate, is_utf8
 from svc_cli.uploads.shipments import Mode
 from svc_cli.uploads.summaries import Item
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Up to so many titles are looked up one by one; beyond, the bucket is listed once.
 FEW_TITLES = 4
@@ -42,7 +50,7 @@ class Run:
     def deliver_all(self, candidates: Sequence[Candidate], holdings: Holdings, jobs: int, mode: Mode = "auto") -> None:
         """Deliver every file, `jobs` at a time; an error that every file would meet ends it, kept in `stopped_by`."""
         self.progress.begin("sending" if not self.wishes.is_dry else "comparing", len(candidates))
-        readers = ThreadPoolExecutor(jobs, thread_name_prefix="read")
+        readers = Crew(jobs, "read")
         dispatch = Dispatch(
             self.client,
             holdings.bucket_id or self.wishes.bucket,
@@ -61,31 +69,31 @@ class Run:
     def do_all(self, label: str, tasks: Sequence[Callable[[], Item]], jobs: int) -> None:
         """Run every task, `jobs` at a time; an error that every one would meet ends it, kept in `stopped_by`."""
         self.progress.begin(label, len(tasks))
-        pool = ThreadPoolExecutor(jobs, thread_name_prefix="task")
-        under_way = {pool.submit(task) for task in tasks}
-        with self._ended(pool):
+        crew, done = Crew(jobs, "task"), SimpleQueue[Future[Item]]()
+        under_way: set[Future[Item]] = set()
+        with self._ended(crew):
+            for task in tasks:
+                under_way.add(crew.give(task, done))
             while under_way:
-                done, under_way = wait(under_way, HEARTBEAT_S, return_when=FIRST_COMPLETED)
-                self._take(done)
+                self._take(done, under_way)
+        deadline_s = time.monotonic() + (GRACE_S if isinstance(self.stopped_by, Interrupted) else float("inf"))
         with self._ended():
-            self._take(under_way)
+            while under_way and time.monotonic() < deadline_s:
+                with suppress(SvcError):  # the first one ended it
+                    self._take(done, under_way)
 
-    def _take(self, done: "Iterable[Future[Item]]") -> None:
-        """Take over what has come to its end; raises the first error that every task would meet."""
-        stopping: SvcError | None = None
-        for future in done:
-            try:
-                self._finish(future.result())
-            except (Stopped, CancelledError):
-                continue
-            except SvcError as error:
-                stopping = stopping or error
-        if stopping is not None:
-            raise stopping
+    def _take(self, done: "SimpleQueue[Future[Item]]", under_way: "set[Future[Item]]") -> None:
+        """Take over the next task that ends, if one does soon; raises the error that every task would meet."""
+        future = take(done)
+        if future is None:
+            return
+        with shielded(), suppress(Stopped, CancelledError):
+            under_way.remove(future)
+            self._finish(future.result())
 
     @contextmanager
-    def _ended(self, *pools: ThreadPoolExecutor) -> Iterator[None]:
-        """See the work of the block to its end; what ended it early is kept in `stopped_by`."""
+    def _ended(self, *crews: Crew) -> Iterator[None]:
+        """Keep what ends the block early in `stopped_by`, and then begin nothing more."""
         try:
             yield
         except KeyboardInterrupt:
@@ -95,22 +103,28 @@ class Run:
         finally:
             if self.stopped_by:
                 self.client.stop()
-            for pool in pools:
-                pool.shutdown(wait=True, cancel_futures=True)
+            for crew in crews:
+                crew.end()
 
     def _examined(
-        self, readers: ThreadPoolExecutor, candidates: Sequence[Candidate], holdings: Holdings, jobs: int
+        self, readers: Crew, candidates: Sequence[Candidate], holdings: Holdings, jobs: int
     ) -> Iterator[Parcel]:
         """The files that are to be sent, in order, read a little ahead."""
         starts = iter(range(0, len(candidates), READ_AT_ONCE))
-        ahead: deque[Future[list[Item | Parcel]]] = deque()
+        ahead: deque[SimpleQueue[Future[list[Item | Parcel]]]] = deque()
         while True:
             while len(ahead) <= jobs and (start := next(starts, None)) is not None:
                 some = candidates[start : start + READ_AT_ONCE]
-                ahead.append(readers.submit(self._examine, some, holdings))
+                ahead.append(SimpleQueue())
+                readers.give(partial(self._examine, some, holdings), ahead[-1])
             if not ahead:
                 return
-            for found in ahead.popleft().result():
+            while (future := take(ahead[0])) is None:
+                self._show_progress()
+            ahead.popleft()
+            with shielded():
+                examined = future.result()
+            for found in examined:
                 if isinstance(found, Parcel):
                     yield found
                 else:
@@ -169,16 +183,27 @@ def look_at_all(client: Client, bucket: str) -> Holdings:
 
 def _look(client: Client, bucket: str, queries: Sequence[dict[str, str]]) -> Holdings:
     try:
-        pages = [page for query in queries for page in client.source_pages(bucket, query)]
+        found = client.bucket(bucket, members=False)
     except ApiError as error:
         if error.code != "bucket_not_found":
             raise
         return Holdings(None, {})
+    refuse_archived(found)
+    pages = [page for query in queries for page in client.source_pages(found["id"], query)]
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for page in pages:
         for source in page["sources"]:
             by_title[source["title"]].append(source)
-    return Holdings(str(pages[0]["bucket_id"]) if pages else client.bucket(bucket)["id"], by_title)
+    return Holdings(found["id"], by_title)
+
+
+def refuse_archived(bucket: Json) -> None:
+    """Raises ApiError `bucket_not_found`, as the service does for what is new: no search finds what is there."""
+    if bucket["status"] == "archived":
+        message = f"The bucket {bucket['slug']!r} is archived: it takes nothing, and no search finds what it has."
+        error = ApiError(404, {"code": "bucket_not_found", "message": message, "details": {"status": "archived"}})
+        error.hint = f"`svc bucket archive --restore {bucket['slug']}` brings it back."
+        raise error
 
 
 def elapsed_ms(began_s: float) -> int:
@@ -189,3 +214,16 @@ def elapsed_ms(began_s: float) -> int:
 def interrupted() -> Interrupted:
     """What Ctrl-C ends in."""
     return Interrupted("Interrupted.", hint="run the same command again: it goes on where it stopped.")
+
+
+def resumable(command: Callable[P, T]) -> Callable[P, T]:
+    """A command that may be run again wherever it was interrupted."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise interrupted() from None
+
+    return run

@@ -7,13 +7,17 @@ that the service can't read is left out and listed. The title is the path as giv
 import glob
 import os
 import stat
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
-from svc_cli.errors import PathMissing, UsageError
+from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.ignores import IgnoreRules, rules_above
+from svc_cli.uploads.skips import SPELLED_TWICE, UNREADABLE_TYPE
+from svc_daemon.wire.file_names import find_flaw, find_odd_character
 
 STDIN = "-"
 #: Enough of a file to see that it is not text.
@@ -35,12 +39,13 @@ class Candidate:
         return str(self.path) == STDIN
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """A file or folder that was left out by policy."""
+class Skip(NamedTuple):
+    """A file or folder that is left out; a folder's path ends in `/`."""
 
-    title: str
+    path: str
     reason: str
+    #: Where no policy says so: it has failed.
+    error_code: str | None = None
 
 
 @dataclass(slots=True)
@@ -49,6 +54,15 @@ class Selection:
 
     candidates: list[Candidate] = field(default_factory=list)
     skips: list[Skip] = field(default_factory=list)
+    #: The first path of each title that can be spelled in several ways.
+    spellings: dict[str, Path] = field(default_factory=dict)
+
+    def name(self, path: Path) -> str:
+        """The title of a path; where another path has it, this one's own spelling, as code points."""
+        title = title_of(path)
+        if title.isascii() or self.spellings.setdefault(title, path) == path:
+            return title
+        return spelled_out(path.as_posix())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,8 @@ class FolderPolicy:
     extensions: frozenset[str]
     #: Larger files are refused by the service.
     max_bytes: int
+    #: Longer paths can't be titles.
+    max_path_characters: int = sys.maxsize
 
 
 def select(paths: Iterable[str], policy: FolderPolicy, title: str | None = None) -> Selection:
@@ -85,7 +101,7 @@ def expand(paths: Iterable[str]) -> list[Path]:
 
 
 def _expand(given: str) -> list[Path]:
-    if given == STDIN or os.path.lexists(given):
+    if given == STDIN or _is_there(given):
         return [Path(given)]
     # Shells expand patterns themselves; a quoted one, or `**` where the shell lacks it, arrives here.
     # Path.glob takes no absolute pattern.
@@ -95,13 +111,27 @@ def _expand(given: str) -> list[Path]:
     return [Path(match) for match in found]
 
 
+def _is_there(given: str) -> bool:
+    """Whether the path leads to anything. Raises FileRefused where nobody may look."""
+    try:
+        os.lstat(given)
+    except PermissionError as error:
+        raise FileRefused(f"{given}: {error.strerror}.", code="svc_file_unreadable") from error
+    except (OSError, ValueError):  # ValueError: a NUL, which no path holds
+        return False
+    return True
+
+
 def _add(selection: Selection, path: Path, policy: FolderPolicy) -> None:
     if str(path) == STDIN:
         selection.candidates.append(Candidate(path, STDIN, is_named=True))
     elif path.is_dir():
         _walk(selection, path, rules_above(path.absolute()), policy)
     elif path.exists():
-        selection.candidates.append(Candidate(path, title_of(path), is_named=True))
+        if (name := selection.name(path)) == title_of(path):
+            selection.candidates.append(Candidate(path, name, is_named=True))
+        else:
+            selection.skips.append(Skip(name, SPELLED_TWICE, "svc_title_conflict"))
     else:
         raise PathMissing(f"{path}: the link leads nowhere.", details={"path": str(path)})
 
@@ -115,14 +145,24 @@ def _walk(selection: Selection, folder: Path, above: IgnoreRules, policy: Folder
             levels.pop()
             continue
         path = Path(entry.path)
-        is_folder = entry.is_dir(follow_symlinks=False)
-        reason = _reason_to_skip(entry, path, rules, policy)
+        is_link = entry.is_symlink()
+        is_folder = leads_to_folder(path) if is_link else entry.is_dir(follow_symlinks=False)
+        reason = reason_by_name(entry.name, str(path.absolute()), rules, is_folder=is_folder)
+        reason = "link" if reason is None and is_link else reason
         if reason:
-            selection.skips.append(Skip(title_of(path) + ("/" if is_folder else ""), reason))
+            selection.skips.append(Skip(selection.name(path) + ("/" if is_folder else ""), reason))
         elif is_folder:
             levels.append(_look_into(selection, path, rules))
         else:
-            selection.candidates.append(Candidate(path, title_of(path), is_named=False))
+            _take(selection, entry, policy)
+
+
+def leads_to_folder(link: Path) -> bool:
+    """Whether a link leads to a folder, as far as anybody may look."""
+    try:
+        return link.is_dir()
+    except OSError:
+        return False
 
 
 def _look_into(
@@ -132,45 +172,71 @@ def _look_into(
     # Rules are matched on absolute paths: `docs`, `./docs` and `.` are one folder.
     rules = above.inside(folder.absolute())
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
     except OSError as error:
-        selection.skips.append(Skip(f"{title_of(folder)}/", f"can't be read: {error.strerror}"))
+        selection.skips.append(unreadable(f"{selection.name(folder)}/", error))
         return
     yield from ((entry, rules) for entry in entries)
 
 
-def _reason_to_skip(entry: "os.DirEntry[str]", path: Path, rules: IgnoreRules, policy: FolderPolicy) -> str | None:
-    if entry.name.startswith("."):
-        return "dotfile"
-    if entry.is_symlink():
-        return "link"
-    is_folder = entry.is_dir(follow_symlinks=False)
-    if rules.ignores(str(path.absolute()), is_folder=is_folder):
-        return "ignored"
-    if is_folder:
-        return None
-    return _reason_to_skip_file(entry, path, policy)
-
-
-def _reason_to_skip_file(entry: "os.DirEntry[str]", path: Path, policy: FolderPolicy) -> str | None:
+def _take(selection: Selection, entry: "os.DirEntry[str]", policy: FolderPolicy) -> None:
+    """A file of a folder, unless its state says otherwise."""
+    path = Path(entry.path)
+    name, title = selection.name(path), title_of(path)
     try:
         facts = entry.stat(follow_symlinks=False)
-    except OSError as error:  # gone since the folder was listed, or its path is too long
-        return f"can't be read: {error.strerror}"
+    except FileNotFoundError:
+        return  # gone since the folder was listed
+    except OSError as error:
+        selection.skips.append(unreadable(name, error))
+        return
+    reason = reason_by_facts(title, facts, policy.max_bytes, policy.max_path_characters)
+    if reason is None and name != title:
+        reason = SPELLED_TWICE
+    if reason is None and not can_extract(path, policy.extensions):
+        reason = UNREADABLE_TYPE
+    if reason is None:
+        selection.candidates.append(Candidate(path, title, is_named=False))
+    else:
+        selection.skips.append(Skip(name, reason))
+
+
+def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
+    """Why what has this name, and this absolute path, is left out of its folder."""
+    if name.startswith("."):
+        return "dotfile"
+    if rules.layers and rules.ignores(path, is_folder=is_folder):
+        return "ignored"
+    flaw = find_odd_character(name) if is_folder else find_flaw(name)
+    return None if flaw is None else flaw.value
+
+
+def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
+    """Why a file with this title is left out, as the system describes it."""
     if not stat.S_ISREG(facts.st_mode):
         return "not a regular file"
     if facts.st_size == 0:
         return "empty"
-    if facts.st_size > policy.max_bytes:
+    if facts.st_size > max_bytes:
         return "too large"
-    if not is_utf8(entry.name):
-        return "name is not UTF-8"
-    return None if can_extract(path, policy.extensions) else "type can't be read"
+    return "path is too long" if len(title) > max_path_characters else None
+
+
+def unreadable(path: str, error: OSError) -> Skip:
+    """What the system does not let be read; what is gone since the folder around it was listed is no failure."""
+    is_gone = isinstance(error, FileNotFoundError)
+    return Skip(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
+
+
+def spelled_out(path: str) -> str:
+    """A path with its code points visible: two spellings of one name look the same."""
+    return path.encode("ascii", "backslashreplace").decode()
 
 
 def can_extract(path: Path, extensions: frozenset[str]) -> bool:
     """Whether the service reads files of this name, or, where the name says nothing, whether the file is text."""
-    if path.suffix.lower() in extensions:
+    if not {path.suffix.lower(), "".join(path.suffixes[-2:]).lower()}.isdisjoint(extensions):
         return True
     try:
         with path.open("rb") as file:
@@ -207,6 +273,7 @@ def _deduplicate(selection: Selection) -> None:
         if earlier is None or candidate.is_named:
             unique[candidate.title] = candidate
     selection.candidates = list(unique.values())
+    selection.skips = [skip for skip in dict.fromkeys(selection.skips) if skip.path not in unique]
 
 
 def _with_title(selection: Selection, title: str | None) -> Selection:

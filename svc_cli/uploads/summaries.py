@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from svc_cli.errors import SvcError
+from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
+from svc_cli.uploads.skips import code_of
 
 #: Every outcome, in the order a summary names them; they add up to the number of items.
 ACTIONS = ("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed")
@@ -35,7 +36,7 @@ class Item:
     sha256: str | None = None
     #: Why it was skipped.
     reason: str | None = None
-    #: `{code, message, retryable, details, hint}` of a failure or a conflict.
+    #: `{code, message, …}` of a failure or a conflict; `as_json` gives it every field.
     error: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     #: Exit code that this item alone would give.
@@ -61,7 +62,8 @@ class Item:
 
     def refuse(self, error: SvcError) -> None:
         """Record that this file could not be sent."""
-        self.action, self.error, self.exit = "failed", error.body(), error.exit
+        self.action, self.exit = "failed", error.exit
+        self.error = {**error.body(), "request_id": error.request_id}
 
     def fail(self, error: dict[str, Any]) -> None:
         """Record that its source failed, or is gone."""
@@ -76,8 +78,9 @@ class Item:
             "source_id": self.source_id,
             "status": self.status,
             "ready": self.ready,
-            "error": self.error,
+            "error": None if self.error is None else whole_error(self.error),
             "reason": self.reason,
+            "reason_code": code_of(self.reason) if self.action == "skipped" and self.reason else None,
             "size_bytes": self.size_bytes,
             "sha256": self.sha256,
             "warnings": self.warnings,
@@ -123,7 +126,7 @@ class Summary:
     def error(self) -> dict[str, Any] | None:
         """What `--json` names as the reason for an exit code other than 0."""
         if self.stopped_by is not None:
-            return self.stopped_by.body()
+            return {**self.stopped_by.body(), "request_id": self.stopped_by.request_id}
         if self.exit is Exit.DONE:
             return None
         troubled = [item for item in self.items if item.error]
@@ -152,7 +155,7 @@ class Summary:
             "duration_ms": self.duration_ms,
             "exit_code": int(self.exit),
         }
-        return value if self.error is None else {**value, "error": self.error}
+        return value if self.error is None else {**value, "error": whole_error(self.error)}
 
 
 def worst(exits: Iterable[Exit]) -> Exit:

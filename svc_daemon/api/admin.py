@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from svc_daemon.api.dry_runs import refuse_in_body, refuse_in_query
 from svc_daemon.api.presenting import body_of, context_of
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.api.services import view_embedding
@@ -87,11 +88,15 @@ def _is_on_this_machine(request: Request) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def _route(method: str, path: str, handler: Answering) -> Route:
+def _route(method: str, path: str, handler: Answering, *, has_body: bool = False) -> Route:
     """A route that nobody but the operator comes through."""
 
     async def guarded(request: Request) -> Response:
         check_operator(request)
+        if method != "GET":
+            refuse_in_query(request)
+            if not has_body:
+                await refuse_in_body(request)
         told = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
         # It may hold a new key.
         return JSONResponse(told, headers={"Cache-Control": "no-store"})
@@ -100,11 +105,11 @@ def _route(method: str, path: str, handler: Answering) -> Route:
 
 
 ROUTES = (
-    _route("POST", "/admin/teams", create_team),
+    _route("POST", "/admin/teams", create_team, has_body=True),
     _route("GET", "/admin/teams", list_teams),
     _route("POST", "/admin/teams/{team:path}/rebuild", rebuild_team),
-    _route("POST", "/admin/keys", create_key),
+    _route("POST", "/admin/keys", create_key, has_body=True),
     _route("GET", "/admin/search", show_search),
-    _route("PUT", "/admin/search", switch_search),
+    _route("PUT", "/admin/search", switch_search, has_body=True),
     _route("POST", "/admin/model", look_for_model),
 )

@@ -3,7 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import Model, parse_model, read_json
+from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
+from svc_daemon.api.creating import meaning_of
 from svc_daemon.api.presenting import (
     answer,
     caller,
@@ -18,12 +19,12 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.profiles import invalid_profile
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import agents as verbs
 from svc_daemon.operations.agents import view_agent
-from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.wire import agents as wire
 
 
@@ -32,12 +33,14 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     fields = await _profile(request, wire.AgentCreate)
     context = context_of(request)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/agents", fingerprint=meaning_of(fields)))
     if is_dry_run(request, fields.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         planned = context.read(lambda connection: verbs.plan_agent(connection, context, key, fields))
         unknown = {"created_at", "updated_at"} | (set() if fields.agent_id else {"id", "agent_id", "model"})
         return would_create(request, view_agent(planned).model_dump(exclude=unknown))
-    claim = Claim(route="POST /v1/agents", fingerprint=fingerprint(fields.model_dump()))
-    outcome = await verbs.create_new_agent(context, Repeatable(key, repeat_key, claim), fields)
+    outcome = await verbs.create_new_agent(context, repeatable, fields)
     return created(request, wire.AgentAnswer, outcome)
 
 
@@ -65,7 +68,7 @@ async def show(request: Request) -> Response:
 
 async def update(request: Request) -> Response:
     key = caller(request, api_keys.AGENT_MANAGE)
-    fields = await _profile(request, wire.AgentFields)
+    fields = await _profile(request, wire.AgentUpdate)
     agent = await verbs.change_agent(context_of(request), key, request.path_params["agent_id"], fields)
     return answer(request, wire.AgentAnswer, view_agent(agent))
 
@@ -80,6 +83,7 @@ async def delete(request: Request) -> Response:
 
 async def _profile(request: Request, model: type[Model]) -> Model:
     """The body as the model; one that doesn't fit is `invalid_agent_profile`."""
+    refuse_scopes_in_query(request, model)
     sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
     try:
         return parse_model(sent, model)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import cache, partial
 
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -30,6 +31,7 @@ from svc_daemon.api import (
     webhooks,
 )
 from svc_daemon.api.cross_origins import STORAGE_PREFIX
+from svc_daemon.api.dry_runs import DRY, serving
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 from svc_daemon.api.openapi import describe
@@ -66,7 +68,8 @@ MEMBERS = PAGE | {
     "sha256": "Only sources with these bytes.",
     "mapping": "Only sources of this sync mapping.",
 }
-LIST = PAGE | {"include_archived": "true: archived ones too."}
+SHOWN = {"members": "false: without `knowledgeIds`."}
+LIST = PAGE | SHOWN | {"include_archived": "true: archived ones too."}
 CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only calls about this source."}
 FORM = {
     "title": "Title; the file name where it is missing.",
@@ -75,7 +78,7 @@ FORM = {
     "sha256": "The bytes' SHA-256 in hex; refused where it differs.",
     "replaces": "The id of the source whose place this one takes when it is ready.",
     "mapping": "The name of the sync mapping that owns the source.",
-    "dry_run": "true: only validate.",
+    **DRY,
 }
 FIND = {
     "q": "The query.",
@@ -94,7 +97,6 @@ PART = {
     "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
     "X-Guploader-No-308": "yes: tell a part by 200, no body, and X-Http-Status-Code-Override: 308.",
 }
-DRY = {"dry_run": "true: only validate."}
 NO_BUCKET, NO_SOURCE = (E.BUCKET_NOT_FOUND,), (E.SOURCE_NOT_FOUND,)
 FIELDS = (E.METADATA_TOO_LARGE, E.TOO_MANY_TAGS)
 GATES = (E.UPLOAD_RATE_LIMITED, E.QUOTA_EXCEEDED, E.STORAGE_FULL)
@@ -149,7 +151,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
              body=bucket.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
     Endpoint("PUT", B, buckets.put, "Make a bucket unless it exists", B_PUT,
              body=bucket.BucketFields, optional=True, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
-    Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, errors=NO_BUCKET),
+    Endpoint("GET", B, buckets.show, "Show a bucket", {200: bucket.BucketAnswer}, query=SHOWN,
+             errors=NO_BUCKET),
     Endpoint("PATCH", B, buckets.update, "Rename, describe, archive or restore a bucket", {200: bucket.BucketAnswer},
              body=bucket.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),
     Endpoint("DELETE", B, buckets.delete, "Delete a bucket and the sources that have no other",
@@ -173,8 +176,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("DELETE", U, uploads.cancel, "Cancel an upload session", {200: uploading.UploadStatus},
              errors=(*NO_SESSION, *NO_BUCKET, E.REQUEST_IN_PROGRESS)),
     Endpoint("POST", U + "/finalize", uploads.finalize, "Make a source of an uploaded file",
-             {201: source.SourceAnswer, 200: source.SourceAnswer},
-             body=uploading.UploadFinalize, optional=True,
+             S_ANY,
+             body=uploading.UploadFinalize, optional=True, query=DRY,
              errors=(*NO_SESSION, *NO_BUCKET, *NO_SOURCE, *ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
     Endpoint("PUT", STORAGE, storage.put, "Send bytes of a session", {200: uploading.StorageAnswer, 308: None},
              raw=True, headers=PART, errors=(*NO_SESSION, *ENDED, *MISPLACED), keyed=False, name="storage"),
@@ -183,7 +186,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", B + "/batches", batches.create, "Open a batch", BATCH_ANY,
              body=batching.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
     Endpoint("POST", B + "/batches/{batch_id}/finalize", batches.finalize, "Make sources of a batch's files",
-             {200: batching.BatchFinalized}, body=batching.BatchFinalize, optional=True,
+             {200: batching.BatchFinalized | source.DryRun}, body=batching.BatchFinalize, optional=True, query=DRY,
              errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),
     Endpoint("GET", "/v1/knowledge/batches/{batch_id}", batches.show, "Show a batch", {200: batching.BatchStatus},
              query={"include_items": "true: each file too."}, errors=(E.BATCH_NOT_FOUND,)),
@@ -202,8 +205,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
     Endpoint("GET", B + "/sources", sources.list_members, "List a bucket's members", {200: source.BucketSources},
              query=MEMBERS, errors=NO_BUCKET),
-    Endpoint("POST", B + "/sources", sources.attach, "Put a source into one more bucket", S_ONE,
-             body=source.SourceAttach, errors=(*NO_BUCKET, *NO_SOURCE)),
+    Endpoint("POST", B + "/sources", sources.attach, "Put a source into one more bucket",
+             {200: source.SourceAnswer | source.DryRun}, body=source.SourceAttach, query=DRY,
+             errors=(*NO_BUCKET, *NO_SOURCE)),
     Endpoint("DELETE", B + "/sources/{source_id}", sources.detach, "Take a source out of this bucket only",
              {200: source.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
 
@@ -249,7 +253,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/agents", agents.list_all, "List agents", {200: agent.AgentList}, query=PAGE),
     Endpoint("GET", A, agents.show, "Show an agent", {200: agent.AgentAnswer}, errors=NO_AGENT),
     Endpoint("PUT", A, agents.update, "Change some fields of an agent", {200: agent.AgentAnswer},
-             body=agent.AgentFields, errors=(*NO_AGENT, E.NO_UPDATES, E.INVALID_AGENT_PROFILE)),
+             body=agent.AgentUpdate, errors=(*NO_AGENT, E.NO_UPDATES, E.INVALID_AGENT_PROFILE)),
     Endpoint("DELETE", A, agents.delete, "Delete an agent", {200: agent.AgentDeleted},
              query={"force": "true: even if it is bound to a surface."}, errors=(*NO_AGENT, E.DELETE_BLOCKED)),
     Endpoint("GET", "/v1/models", models.list_all, "List the agents as models", {200: agent.ModelList}),
@@ -258,14 +262,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/v1/rag-agent/models", models.list_all, "List the agents as models", {200: agent.ModelList}),
 
     Endpoint("POST", "/v1/search", searches.post, "Search buckets", {200: searching.SearchPage},
-             body=searching.SearchRequest, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
+             body=searching.SearchRequest, reads=True, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
     Endpoint("GET", "/v1/search", searches.get, "Search buckets", {200: searching.SearchPage},
              query=FIND, errors=(*SEARCH, *AGENTS, E.METADATA_FILTER_TOO_LARGE)),
 
     Endpoint("POST", "/v1/responses", responses.create, "Answer a question, as OpenAI's Responses do",
-             {200: responding.Response}, body=responding.ResponseCreate, streams=True, errors=ANSWER),
+             {200: responding.Response}, body=responding.ResponseCreate, reads=True, streams=True, errors=ANSWER),
     Endpoint("POST", "/v1/chat/completions", completions.create, "Answer a question, as OpenAI's chat does",
-             {200: completing.Completion}, body=completing.CompletionCreate, streams=True, errors=ANSWER),
+             {200: completing.Completion}, body=completing.CompletionCreate, reads=True, streams=True, errors=ANSWER),
 )
 # fmt: on
 
@@ -277,7 +281,7 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     """
     app = Starlette(
         routes=[
-            *(Route(row.path, row.handler, methods=[row.method], name=row.name) for row in ENDPOINTS),
+            *(Route(row.path, serving(row), methods=[row.method], name=row.name) for row in ENDPOINTS),
             *admin.ROUTES,
             mcp.route(),
         ],
@@ -287,7 +291,8 @@ def create_app(hardening: Hardening, limits: Limits, lifespan: Lifespan) -> Star
     )
     # A redirect would have an empty body; an unknown path gets the envelope instead.
     app.router.redirect_slashes = False
-    app.state.openapi = describe(ENDPOINTS, limits)
+    # Made when it is first asked for: it takes 0.2 s, and most daemons are never asked.
+    app.state.openapi = cache(partial(describe, ENDPOINTS, limits))
     #: Set when the server begins to stop: who waits for something ends then.
     app.state.stopping = asyncio.Event()
     return app

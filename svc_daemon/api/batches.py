@@ -27,14 +27,14 @@ from svc_daemon.api.uploads import new_upload, url_of
 from svc_daemon.core import api_keys, ids, source_fields
 from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.refusals import refusal
-from svc_daemon.errors import ServiceError
+from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs
 from svc_daemon.operations import uploads
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.replays import check_key
+from svc_daemon.operations.replays import check_key, find_outcome
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.settings import Limits
 from svc_daemon.store.batches import Batch
@@ -70,14 +70,16 @@ async def open_batch(
     """
     context = context_of(request)
     refuse_webhooks(body)
-    repeat_key = creating.repeat_key or check_key(context, body.manifest.batch_idempotency_key)
+    batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
+    told = fingerprint(_identity(by_id), body.model_dump(exclude=_DESTINATIONS) | {"dry_run": False})
+    repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(told)
     if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         verbs.refuse_empty(opening)
-        return _dry(request, destinations, opening)
-    told = fingerprint(_identity(by_id), body.model_dump(exclude=_DESTINATIONS))
-    repeatable = replace(creating, repeat_key=repeat_key).claiming(told)
+        return _dry(request, opening)
     members, outcome = await verbs.create_batch(context, repeatable, opening)
     return _created(request, creating.key, members, outcome.body, replayed=outcome.replayed)
 
@@ -87,6 +89,8 @@ async def finalize(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await optional_body_of(request, wire.BatchFinalize)
     batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
+    if is_dry_run(request, body.dry_run):
+        return _dry_finalize(request, batch, await verbs.judge_batch(context, batch))
     report = await verbs.finalize_batch(context, key, batch, abandon=body.mode == "abandon_pending")
     ended = [(outcome, _client_id(outcome.upload)) for outcome in report.outcomes]
     return respond(
@@ -115,7 +119,7 @@ async def show(request: Request) -> Response:
     is_withheld = any(item.member.in_maintenance for item in items)
     told = wire.BatchStatus(
         batch_id=batch.id,
-        bucket_ids=list(batch.bucket_ids),
+        bucket_ids=key.reachable(batch.bucket_ids),
         status=rolled.status,
         terminal=rolled.terminal,
         ready=rolled.ready and not is_withheld,
@@ -123,10 +127,10 @@ async def show(request: Request) -> Response:
         counters=wire.BatchCounters(**rolled.counters),
         created_at=batch.created_at,
         expires_at=batch.expires_at,
-        items=[_item(item) for item in items] if with_items else None,
+        items=[_item(item, key) for item in items] if with_items else None,
         request_id=request_id_of(request.scope),
     )
-    return respond(request, told, without=() if with_items else ("items",))
+    return respond(request, told, without={} if with_items else {"items": True})
 
 
 def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
@@ -223,10 +227,17 @@ def _created(request: Request, key: Key, members: list[Upload], body: dict[str, 
     return mark_replayed(response) if replayed else response
 
 
-def _dry(request: Request, destinations: Sequence[Destination], opening: verbs.Opening) -> Response:
-    would = {"object": "batch", **told_of(*destinations), "files": len(opening.wanted)}
+def _dry(request: Request, opening: verbs.Opening) -> Response:
+    would = {"object": "batch", **told_of(*(place for _, place in opening.wanted)), "files": len(opening.wanted)}
     errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
     return would_create(request, would, errors)
+
+
+def _dry_finalize(request: Request, batch: Batch, judged: Sequence[Finalized]) -> Response:
+    names = [_client_id(one.upload) for one in judged if one.source is not None]
+    would = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
+    errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
+    return would_create(request, would if names else None, errors)
 
 
 def _client_id(upload: Upload) -> str:
@@ -261,15 +272,19 @@ def _error(error: ServiceError) -> ErrorBody:
     return ErrorBody(code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details)
 
 
-def _item(item: verbs.Item) -> wire.BatchItem:
+def _item(item: verbs.Item, key: Key) -> wire.BatchItem:
     member = item.member
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
+    bucket_ids = key.reachable(member.bucket_ids)
+    if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
+        # Its message may name one of the others.
+        error = error.model_copy(update={"message": ERRORS[ErrorCode(error.code)].sentence})
     return wire.BatchItem(
         client_file_id=member.client_file_id,
         session_id=member.upload_id,
         knowledge_id=member.source_id,
         task_id=member.task_id,
-        bucket_ids=list(member.bucket_ids),
+        bucket_ids=bucket_ids,
         status=item.state,
         ready=item.ready and not member.in_maintenance,
         error=error,

@@ -12,6 +12,7 @@ from svc_daemon.core.json_documents import find_key, parse_object
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
@@ -43,12 +44,20 @@ async def read_optional_json(request: Request, *, max_bytes: int = MAX_JSON_BYTE
 
 async def read_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
     """The body as a model; raises as read_json, and 400 `invalid_request` with `details.errors` if it doesn't fit."""
+    refuse_scopes_in_query(request, model)
     return parse_model(await read_json(request, max_bytes=max_bytes), model)
 
 
 async def read_optional_model(request: Request, model: type[Model], *, max_bytes: int = MAX_JSON_BYTES) -> Model:
     """As read_model, where no body at all means no field."""
     return parse_model(await read_optional_json(request, max_bytes=max_bytes), model)
+
+
+def refuse_scopes_in_query(request: Request, model: type[BaseModel]) -> None:
+    """Raises `invalid_request` where the scope of a scoped body is in the query string, which nobody reads."""
+    for name in request.query_params:
+        if issubclass(model, ScopedBody) and model.means_scope(name):
+            raise refusal(name, "A scope can't be sent in the query string of this; send it in the body.")
 
 
 def parse_model(fields: Any, model: type[Model]) -> Model:

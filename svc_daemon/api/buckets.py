@@ -5,6 +5,7 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc_daemon.api.creating import meaning_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,
@@ -21,12 +22,12 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.refusals import refusal
 from svc_daemon.core.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.cascades import delete_bucket
-from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.operations.views import view_deletion
 from svc_daemon.wire import buckets as wire
 
@@ -34,8 +35,8 @@ from svc_daemon.wire import buckets as wire
 async def list_all(request: Request) -> Response:
     key = caller(request)
     archived = flag("include_archived", request.query_params.get("include_archived"))
-    limit = page_limit(request)
-    found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived)
+    limit, members = page_limit(request), _with_members(request)
+    found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
     rest = [bucket for bucket in found if bucket.id > request.query_params.get("after", "")]
     page = rest if limit is None else rest[:limit]
     return respond(
@@ -47,6 +48,7 @@ async def list_all(request: Request) -> Response:
             last_id=page[-1].id if page else None,
             request_id=request_id_of(request.scope),
         ),
+        without={} if members else {"buckets": {"__all__": {"knowledgeIds"}}},
     )
 
 
@@ -57,8 +59,8 @@ async def put(request: Request) -> Response:
         raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
     fields = _checked(request, await optional_body_of(request, wire.BucketFields))
     if is_dry_run(request, fields.dry_run):
-        context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
-        return _dry(request, slug, fields)
+        existing = context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
+        return _dry(request, slug, fields) if existing is None else would_create(request, None)
     bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
     response = answer(request, wire.BucketPutAnswer, bucket, created=is_new)
     response.status_code = 201 if is_new else 200
@@ -70,18 +72,22 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     fields = await body_of(request, wire.BucketCreate)
     _checked(request, fields)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/buckets", fingerprint=meaning_of(fields)))
     if is_dry_run(request, fields.dry_run):
+        if find_outcome(context_of(request), repeatable) is not None:
+            return would_create(request, None)
         context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
         return _dry(request, fields.slug, fields)
-    claim = Claim(route="POST /v1/buckets", fingerprint=fingerprint(fields.model_dump()))
-    outcome = await verbs.create_new_bucket(context_of(request), Repeatable(key, repeat_key, claim), fields)
+    outcome = await verbs.create_new_bucket(context_of(request), repeatable, fields)
     return created(request, wire.BucketAnswer, outcome)
 
 
 async def show(request: Request) -> Response:
     key = caller(request)
-    bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"])
-    return answer(request, wire.BucketAnswer, bucket)
+    members = _with_members(request)
+    bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"], members=members)
+    told = wire.BucketAnswer(**bucket.model_dump(), request_id=request_id_of(request.scope))
+    return respond(request, told, without={} if members else {"knowledgeIds": True})
 
 
 async def update(request: Request) -> Response:
@@ -101,6 +107,10 @@ async def delete(request: Request) -> Response:
         id=bucket.id, slug=bucket.slug, deletion=view_deletion(cascade), request_id=request_id_of(request.scope)
     )
     return respond(request, told)
+
+
+def _with_members(request: Request) -> bool:
+    return flag("members", request.query_params.get("members", "true"))
 
 
 def _checked(request: Request, fields: wire.BucketFields) -> wire.BucketFields:

@@ -36,7 +36,7 @@ class ClientLimits:
     #: How long, and for how many bytes, a client that is answered early may go on sending before the connection is cut.
     linger_s: float = 5
     linger_bytes: int = 64 * 1024 * 1024
-    #: Open connections in all. One more takes the place of the one that has been idle for longest.
+    #: Open connections in all.
     max_connections: int = 800
 
 

@@ -28,6 +28,8 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None where there is none.
     body: type[BaseModel] | None = None
+    #: It changes nothing, whatever its method.
+    reads: bool = False
     #: Answers with events instead, where the body asks for a stream.
     streams: bool = False
     #: No body stands for an empty object.

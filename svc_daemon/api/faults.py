@@ -5,6 +5,7 @@ Every exception ends here as a ServiceError, and every ServiceError as one JSON 
 answer has begun nothing more can be said, and returning makes the server close the connection.
 """
 
+import errno
 import json
 import logging
 import math
@@ -23,9 +24,11 @@ from svc_daemon.api.guards import FramingFault
 from svc_daemon.api.openai_errors import is_openai_path, openai_error
 from svc_daemon.api.request_ids import Header, request_id_of
 from svc_daemon.core.refusals import refusals
-from svc_daemon.errors import ERRORS, ServiceError
+from svc_daemon.core.shortages import SENTENCES, find_lack
+from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as named
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.scopes import faults_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +47,8 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: What pydantic tells in words that are about Python.
-_OF_FAULT = {"extra_forbidden": "There is no such field."}
+#: Errors of a disk that is not full, but takes nothing.
+_DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,12 @@ def service_error(error: Exception) -> ServiceError:
     """The error of the table that an exception is to the caller."""
     if isinstance(error, ServiceError):
         return error
+    lack = find_lack(error)
+    if lack or (isinstance(error, OSError) and error.errno in _DISK_ERRORS):
+        message = SENTENCES[lack] if lack else "The disk refused; try again later."
+        refused = StorageError(message, errno=getattr(error, "errno", None))
+        refused.__cause__ = error
+        return refused
     if isinstance(error, HTTPException) and error.status_code in _OF_STATUS:
         return ServiceError(_OF_STATUS[error.status_code])
     return ServiceError(ErrorCode.INTERNAL_ERROR, "Something unexpected went wrong; please quote the request id.")
@@ -77,10 +86,7 @@ def service_error(error: Exception) -> ServiceError:
 
 def invalid_fields(error: ValidationError) -> ServiceError:
     """A 400 `invalid_request` with `details.errors: [{path, message}]`, never with the values that were sent."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [(".".join(map(str, each["loc"])), _OF_FAULT.get(each["type"], each["msg"])) for each in found]
-    told = [(path, message.removeprefix("Value error, ")) for path, message in told]
-    return refusals(told[:MAX_ERRORS_TOLD])
+    return refusals(faults_of(error)[:MAX_ERRORS_TOLD])
 
 
 async def pass_on(_request: Request, error: Exception) -> Response:
@@ -115,6 +121,8 @@ class Faults:
             told = service_error(error)
             if begun or told.code is ErrorCode.INTERNAL_ERROR:
                 logger.exception("unexpected %s", type(error).__name__)
+            elif told.code is ErrorCode.STORAGE_FULL and told.__cause__ is not None:
+                logger.warning("answered with storage_full: %s", told.__cause__)
             if not begun:
                 await self._answer(told, scope, send)
 

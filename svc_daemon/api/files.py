@@ -9,6 +9,7 @@ from svc_daemon.api.bodies import refuse_team
 from svc_daemon.api.creating import told_of
 from svc_daemon.api.forms import Form, FormLimits, receive_form
 from svc_daemon.api.presenting import (
+    DRY_RUN,
     caller,
     context_of,
     created,
@@ -24,10 +25,10 @@ from svc_daemon.core.json_documents import parse_object
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.destinations import Destination
-from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, create_file
+from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
+from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.settings import Limits
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.keys import Key
 from svc_daemon.wire.sources import SourceAnswer
 
 
@@ -40,9 +41,10 @@ async def upload(request: Request) -> Response:
     staged = form.file.sink
     try:
         file = _read_fields(form, context.limits)
-        if is_dry_run(request, flag("dry_run", form.fields.get("dry_run"))):
-            return _dry(request, key, destination, file, staged)
-        outcome = await create_file(context, key, destination, file, staged, repeat_key)
+        repeatable = Repeatable(key, repeat_key, claim_of(destination, file, staged))
+        if is_dry_run(request, flag(DRY_RUN, form.fields.get(DRY_RUN))):
+            return _dry(request, repeatable, destination, file, staged)
+        outcome = await create_file(context, repeatable, destination, file, staged)
     finally:
         await staged.discard()
     return created(request, SourceAnswer, outcome)
@@ -55,6 +57,7 @@ def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
     filename = clean_file_name(form.file.filename)
     return FileUpload(
         filename=filename,
+        declared_type=form.file.content_type,
         content_type=media_types.detect(form.file.sink.head, filename, form.file.content_type or ""),
         title=source_fields.check_title(fields.get("title") or filename, limits),
         tags=source_fields.check_tags(source_fields.split_tags(fields.get("tags", "")), limits),
@@ -72,9 +75,14 @@ def _metadata(text: str | None) -> dict[str, Any]:
         raise refusal("metadata", f"must be a JSON object. {error.message}") from error
 
 
-def _dry(request: Request, key: Key, destination: Destination, file: FileUpload, staged: StagedFile) -> Response:
+def _dry(
+    request: Request, repeatable: Repeatable, destination: Destination, file: FileUpload, staged: StagedFile
+) -> Response:
+    context = context_of(request)
     check_bytes(file, staged)
-    context_of(request).read(lambda connection: check_replaces(connection, key, destination.ids, file.replaces))
+    if find_outcome(context, repeatable) is not None:
+        return would_create(request, None)
+    context.read(lambda connection: check_replaces(connection, repeatable.key, destination.ids, file.replaces))
     wanted = {
         "object": "knowledge_file",
         "bucket_id": destination.ids[0],

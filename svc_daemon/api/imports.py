@@ -20,6 +20,7 @@ from svc_daemon.core import api_keys, readiness, source_fields
 from svc_daemon.core.urls import parse_url
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.imports import UrlImport, check_import, create_from_url
+from svc_daemon.operations.replays import find_outcome
 from svc_daemon.settings import Limits
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.sources import SourceAnswer
@@ -48,11 +49,14 @@ async def take_url(
     """The source of the URL that the body names, in the buckets that some door has found."""
     context = context_of(request)
     wanted = _checked(body, kind, context.limits)
+    # URLs replay by their key alone (specification, Upload, rule 5).
+    repeatable = creating.claiming(None)
     if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         await check_import(context, creating.key, destination, wanted)
         return would_create(request, _told(destination, wanted))
-    # URLs replay by their key alone (specification, Upload, rule 5).
-    outcome = await create_from_url(context, creating.claiming(None), destination, wanted)
+    outcome = await create_from_url(context, repeatable, destination, wanted)
     return created(request, SourceAnswer, outcome)
 
 

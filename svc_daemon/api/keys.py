@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from svc_daemon.api.creating import meaning_of
 from svc_daemon.api.presenting import (
     answer,
     body_of,
@@ -17,10 +18,10 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.operations import granting as verbs
 from svc_daemon.operations.granting import plan_key, view_key
-from svc_daemon.operations.replays import Repeatable
+from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.wire import keys as wire
 
 
@@ -29,12 +30,14 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     fields = await body_of(request, wire.KeyCreate)
     context = context_of(request)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/keys", fingerprint=meaning_of(fields)))
     if is_dry_run(request, fields.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         planned = context.read(lambda connection: plan_key(connection, context.ids, key, fields))
         wanted = view_key(planned.key).model_dump(exclude={"id", "hint", "created_at", "revoked_at"})
         return would_create(request, wanted)
-    claim = Claim(route="POST /v1/keys", fingerprint=fingerprint(fields.model_dump()))
-    outcome = await verbs.create_new_key(context, Repeatable(key, repeat_key, claim), fields)
+    outcome = await verbs.create_new_key(context, repeatable, fields)
     response = created(request, wire.KeyCreated, outcome)
     response.headers["Cache-Control"] = "no-store"
     return response

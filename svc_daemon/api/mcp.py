@@ -23,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from svc_daemon.api.bodies import refuse_other_types, stream_bytes
+from svc_daemon.api.dry_runs import refuse_in_query
 from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import caller, context_of
@@ -34,6 +35,7 @@ from svc_daemon.settings import Limits
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
+from svc_daemon.wire.versions import install_command
 
 if TYPE_CHECKING:
     from svc_daemon.wire.tools.arguments import Result
@@ -78,6 +80,7 @@ class Door:
         """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and what is wrong with a body."""
         request = Request(scope, receive)
         caller(request)
+        refuse_in_query(request)
         servers, listed = self._library or await self._load()
         refuse_other_types(request)
         limits, message = context_of(request).limits, context_of(request).blobs.stage()
@@ -105,8 +108,8 @@ class Door:
         except ModuleNotFoundError as error:
             raise ServiceError(
                 ErrorCode.EXTRA_NOT_INSTALLED,
-                "MCP needs an extra that this service was installed without: pip install 'svc[mcp]' in the environment"
-                " in which svc is installed, then restart it.",
+                f"This service was installed without its extra for MCP. Run {install_command('mcp')} in the environment"
+                " in which svc is installed, then restart the service.",
                 extra="mcp",
             ) from error
         self._library = servers, servers.list_tools(takes_paths=False)

@@ -68,6 +68,8 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
+    # A body that a route has no use for is read all the same: it may ask for a dry run.
+    codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 
 

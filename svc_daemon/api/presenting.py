@@ -1,7 +1,7 @@
 """What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -21,6 +21,8 @@ from svc_daemon.wire import headers
 from svc_daemon.wire.sources import DryRun
 
 Model = TypeVar("Model", bound=BaseModel)
+
+DRY_RUN = "dry_run"
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
 
@@ -87,18 +89,20 @@ def mark_replayed(response: Response) -> Response:
 
 def is_dry_run(request: Request, in_body: bool = False) -> bool:
     """Whether a create is only to be judged, by its body or its query; raises `invalid_request`."""
-    return in_body or flag("dry_run", request.query_params.get("dry_run"))
+    return any([in_body, *(flag(DRY_RUN, text) for text in request.query_params.getlist(DRY_RUN))])
 
 
-def would_create(request: Request, wanted: dict[str, Any], errors: Iterable[dict[str, str]] = ()) -> Response:
-    """The answer to a create that is only judged."""
+def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
+    """The answer to a request that is only judged; None where it would make nothing."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
 
 
-def respond(request: Request, model: BaseModel, status: int = 200, *, without: Collection[str] = ()) -> Response:
+def respond(
+    request: Request, model: BaseModel, status: int = 200, *, without: Mapping[str, Any] | None = None
+) -> Response:
     """The model as JSON, `without` some fields; the two of paging only where a page was asked for."""
     paging = set() if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
-    unasked = paging | set(without)
+    unasked = {**dict.fromkeys(paging, True), **(without or {})}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
 
 

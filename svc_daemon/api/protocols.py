@@ -7,14 +7,15 @@ Theory of operation. A connection is in one of four situations:
     serving         the application has the request; `Deadlines` times its body, and we time an answer that nobody reads
     lingering       answered before the whole body was there (`transports`); ended after `linger_s` or `linger_bytes`
 
-One timer a connection looks at all of them, so that a request costs no timer of its own. When there are too many
-connections, the one that has waited longest without a request makes room: sockets that say nothing keep nobody out.
+One timer a connection looks at all of them, so that a request costs no timer of its own. How many connections there
+may be, and which one ends where there are too many, is the business of `crowds`.
 
 What h11 refuses never reaches the application; it is answered from here, in the same envelope and with a request id.
 """
 
 import asyncio
 import logging
+import select
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,9 +25,11 @@ import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
+from svc_daemon.api.crowds import Crowd
 from svc_daemon.api.deadlines import ClientLimits
 from svc_daemon.api.faults import answer_of
 from svc_daemon.api.request_ids import identity_headers
+from svc_daemon.api.targets import origin_form
 from svc_daemon.api.transports import ClientTransport
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
@@ -35,8 +38,6 @@ from svc_daemon.wire.codes import ErrorCode
 logger = logging.getLogger(__name__)
 
 _CLOSE = (b"connection", b"close")
-#: How long a connection must have said nothing before it makes room for another.
-_SETTLED_S = 0.2
 
 
 def server_config(
@@ -64,7 +65,8 @@ def server_config(
 
 def protocol_class(limits: ClientLimits, new_id: Callable[[], str]) -> type["ClientProtocol"]:
     """The protocol with these limits, as the class that uvicorn makes one of for each connection."""
-    return type("LimitedProtocol", (ClientProtocol,), {"limits": limits, "new_id": staticmethod(new_id)})
+    fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
+    return type("LimitedProtocol", (ClientProtocol,), fields)
 
 
 class ClientProtocol(H11Protocol):
@@ -72,6 +74,8 @@ class ClientProtocol(H11Protocol):
 
     limits: ClientLimits
     new_id: Callable[[], str]
+    #: All connections of the server.
+    crowd: Crowd
     link: ClientTransport
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -90,6 +94,16 @@ class ClientProtocol(H11Protocol):
     def is_serving(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    # What the crowd calls.
+
+    def has_unread(self) -> bool:
+        arrivals = select.poll()
+        arrivals.register(self.link.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(arrivals.poll(0))
+
+    def cut(self) -> None:
+        self.link.abort()
+
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -97,8 +111,7 @@ class ClientProtocol(H11Protocol):
         super().connection_made(self.link)
         self.waiting_since_s = self._head_since_s = self.loop.time()
         self._watch = self.loop.call_later(self.limits.head_s, self._look)
-        if len(self.connections) > self.limits.max_connections:
-            self._make_room()
+        self.crowd.enter(self)
 
     def data_received(self, data: bytes) -> None:
         if self.link.lingering:
@@ -118,6 +131,7 @@ class ClientProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.link.forget()
+        self.crowd.leave(self)
         if self._watch is not None:
             self._watch.cancel()
         super().connection_lost(exc)
@@ -154,7 +168,7 @@ class ClientProtocol(H11Protocol):
                 message["headers"] = [*message["headers"], _CLOSE]
             await send(message)
 
-        await self.config.loaded_app(scope, receive, send_closing)
+        await self.config.loaded_app(origin_form(scope), receive, send_closing)
 
     # What ends a connection.
 
@@ -176,15 +190,6 @@ class ClientProtocol(H11Protocol):
         else:
             # A browser opens connections before it needs them; an answer to no request would only confuse it.
             self.link.close()
-
-    def _make_room(self) -> None:
-        """Closes the connection that has waited longest, or this new one where the others were hardly heard."""
-        waiting = [each for each in self.connections if isinstance(each, ClientProtocol) and not each.is_serving]
-        longest = min(waiting, key=lambda each: each.waiting_since_s)
-        # The request of a connection that was accepted in the same breath may be unread in its socket.
-        is_settled = self.waiting_since_s - longest.waiting_since_s >= _SETTLED_S
-        (longest if is_settled else self).link.abort()
-        logger.debug("more than %d connections; closed one that waited", self.limits.max_connections)
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer in the application's place where it has not begun to, and close."""

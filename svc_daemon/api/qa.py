@@ -19,7 +19,8 @@ from svc_daemon.api.presenting import (
 from svc_daemon.core import api_keys, questions, source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.qa import Question, create_question
+from svc_daemon.operations.qa import Question, claim_of, create_question
+from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.settings import Limits
 from svc_daemon.wire.qa import QaCreate
 from svc_daemon.wire.sources import SourceAnswer
@@ -32,10 +33,13 @@ async def create(request: Request) -> Response:
     destination = path_destination(request, key)
     body = await body_of(request, QaCreate)
     question = _checked(body, context.limits)
+    repeatable = Repeatable(key, repeat_key, claim_of(destination, question))
     if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         context.read(lambda connection: check_replaces(connection, key, destination.ids, question.replaces))
         return would_create(request, _told(destination, question))
-    return created(request, SourceAnswer, await create_question(context, key, destination, question, repeat_key))
+    return created(request, SourceAnswer, await create_question(context, repeatable, destination, question))
 
 
 def _checked(body: QaCreate, limits: Limits) -> Question:

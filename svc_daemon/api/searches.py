@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,7 +62,7 @@ async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Resp
 
 def _fields(request: Request) -> dict[str, Any]:
     """The query string as the body it stands for; raises `invalid_request` for what can't stand in one."""
-    query = request.query_params
+    query = _renamed(request.query_params)
     if QUERY not in query:
         raise refusal(QUERY, "must be sent: what to find.")
     for name in query:
@@ -73,6 +74,16 @@ def _fields(request: Request) -> dict[str, Any]:
     lists: dict[str, Any] = {name: query.getlist(name) for name in LISTS if name in query}
     singles = {name: read(query[name]) for name, read in SINGLES.items() if name in query}
     return {"query": singles.pop(QUERY), **lists, **singles}
+
+
+def _renamed(query: QueryParams) -> QueryParams:
+    """The parameters, each scope under its own name; raises `invalid_request` for one that is sent under two."""
+    meant = {name: wire.SearchRequest.field_meant_by(name) for name in query}
+    named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
+    for name, field in named.items():
+        if name != field and list(named.values()).count(field) > 1:
+            raise refusal(name, f"means the same as {field}; send one of the two.")
+    return QueryParams([(named[name], value) for name, value in query.multi_items()])
 
 
 def _as_written(error: ServiceError) -> ServiceError:

@@ -1,5 +1,6 @@
 """Handlers of the service about itself: health, version, limits, the OpenAPI document."""
 
+import asyncio
 from dataclasses import fields
 
 from starlette.requests import Request
@@ -8,10 +9,12 @@ from starlette.responses import JSONResponse, Response
 from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core.media_types import FORMATS
+from svc_daemon.core.problems import lost_files
 from svc_daemon.core.refusals import refusal
 from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.usage import used_answers
+from svc_daemon.operations.views import view_shortage
 from svc_daemon.settings import Limits
 from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open
@@ -23,7 +26,7 @@ from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 async def health(request: Request) -> Response:
     context = context_of(request)
     state = request.app.state
-    open_tasks = context.read(count_open)
+    open_tasks, aside = context.read(count_open), context.asides.tally
     told = wire.Health(
         status="read_only" if context.database.is_broken else "ok",
         installation_id=state.installation_id,
@@ -33,6 +36,8 @@ async def health(request: Request) -> Response:
         writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
         queue=wire.QueueCounters(**open_tasks),
         embedding=view_embedding(context.embedding),
+        set_aside=wire.SetAside(files=aside.files, known=aside.known, message=lost_files(aside.files, aside.known)),
+        shortage=view_shortage(context.shortages.now),
         proof=_proof(request),
         request_id=request_id_of(request.scope),
     )
@@ -96,4 +101,4 @@ async def limits(request: Request) -> Response:
 
 
 async def openapi(request: Request) -> Response:
-    return JSONResponse(request.app.state.openapi)
+    return JSONResponse(await asyncio.to_thread(request.app.state.openapi))

@@ -14,12 +14,14 @@ from svc_daemon.api.presenting import (
     caller,
     context_of,
     flag,
+    is_dry_run,
     optional_body_of,
     page_limit,
     respond_aside,
+    would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, source_fields
+from svc_daemon.core import api_keys, readiness, source_fields
 from svc_daemon.core.documents import Chunk
 from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.refusals import refusal
@@ -28,7 +30,7 @@ from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
 from svc_daemon.operations.readings import read_again
 from svc_daemon.operations.refreshing import refresh_source
-from svc_daemon.operations.views import view_member, view_source
+from svc_daemon.operations.views import view_member, view_shortage, view_source
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import Source, SourceFilter
@@ -53,7 +55,7 @@ async def list_members(request: Request) -> Response:
         lambda: wire.BucketSources(
             bucket_id=bucket.id,
             revision=bucket.revision,
-            sources=[view_member(source, bucket.id) for source in page],
+            sources=[view_member(source, key, bucket.id) for source in page],
             has_more=len(page) < len(found),
             last_id=page[-1].id if page else None,
             request_id=request_id_of(request.scope),
@@ -64,24 +66,31 @@ async def list_members(request: Request) -> Response:
 async def attach(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await body_of(request, wire.SourceAttach)
-    source = await verbs.attach_source(context_of(request), key, request.path_params["bucket"], body.source_id)
-    return answer(request, wire.SourceAnswer, view_source(source))
+    context, bucket = context_of(request), request.path_params["bucket"]
+    if is_dry_run(request, body.dry_run):
+        found, source = context.read(lambda connection: verbs.check_attach(connection, key, bucket, body.source_id))
+        wanted = {"object": "membership", "bucket_id": found.id, "source_id": source.id}
+        return would_create(request, None if found.id in source.places else wanted)
+    source = await verbs.attach_source(context, key, bucket, body.source_id)
+    return answer(request, wire.SourceAnswer, view_source(source, key))
 
 
 async def detach(request: Request) -> Response:
     key = caller(request, api_keys.SOURCE_DELETE)
     source_id = request.path_params["source_id"]
     bucket_id, left = await deletion.detach_source(context_of(request), key, request.path_params["bucket"], source_id)
-    return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": left})
+    return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": key.reachable(left)})
 
 
 async def show(request: Request) -> Response:
     key = caller(request)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    is_settled = source.ready or source.status == readiness.FAILED
+    shortage = None if is_settled else view_shortage(context_of(request).shortages.now)
     if not _verify(request, "provider"):
-        return answer(request, wire.SourceAnswer, view_source(source))
+        return answer(request, wire.SourceAnswer, view_source(source, key), waits_for=shortage)
     provider = await verbs.verify_source(context_of(request), source)
-    return answer(request, wire.SourceVerified, view_source(source), provider=provider)
+    return answer(request, wire.SourceVerified, view_source(source, key), provider=provider, waits_for=shortage)
 
 
 async def update(request: Request) -> Response:
@@ -89,7 +98,7 @@ async def update(request: Request) -> Response:
     body = await body_of(request, wire.SourceUpdate)
     change = _checked(body, context_of(request).limits)
     source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
-    return answer(request, wire.SourceAnswer, view_source(source))
+    return answer(request, wire.SourceAnswer, view_source(source, key))
 
 
 async def delete(request: Request) -> Response:
@@ -103,14 +112,14 @@ async def delete(request: Request) -> Response:
 async def retry(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     source = await verbs.retry_source(context_of(request), key, request.path_params["source_id"])
-    return answer(request, wire.SourceAnswer, view_source(source))
+    return answer(request, wire.SourceAnswer, view_source(source, key))
 
 
 async def refresh(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
-    response = answer(request, wire.SourceRefreshed, view_source(source), changed=changed)
+    response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
     # Accepted, and not yet to be found under its new content.
     response.status_code = 202 if changed else 200
     return response
@@ -119,7 +128,9 @@ async def refresh(request: Request) -> Response:
 async def content(request: Request) -> Response:
     key = caller(request, api_keys.READ)
     source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
-    path = context_of(request).blobs.path(source.blob_name)
+    path = context_of(request).blobs.find(source.blob_name)
+    if path is None:
+        raise _gone(source.id)
     return StoredBytes(
         path,
         media_type=source.content_type,
@@ -181,7 +192,11 @@ def _stat(path: Path, source_id: str) -> os.stat_result:
     try:
         return path.stat()
     except FileNotFoundError as error:
-        raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.") from error
+        raise _gone(source_id) from error
+
+
+def _gone(source_id: str) -> NotFound:
+    return NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
 
 
 def view_location(chunk: Chunk) -> wire.Location:

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.creating import Creating, told_of
+from svc_daemon.api.creating import Creating, told_of, told_of_source
 from svc_daemon.api.presenting import (
     answer,
     body_of,
@@ -27,9 +27,10 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination
-from svc_daemon.operations.finalizing import finalize_upload
+from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.keys import refuse_out_of_reach
+from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.views import view_source
 from svc_daemon.settings import Limits
 from svc_daemon.store.keys import Key
@@ -53,33 +54,41 @@ async def open_session(
     """The session that the body asks for, into the buckets that some door has found."""
     context = context_of(request)
     wanted = new_upload(context, creating.key, destination, body)
+    told = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
+    repeatable = creating.claiming(fingerprint(destination.identity, told))
     if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
         context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
         return would_create(request, _told(destination, wanted))
-    told = body.model_dump(include=set(wire.UploadCreate.model_fields))
-    repeatable = creating.claiming(fingerprint(destination.identity, told))
     upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
     return _created(request, upload, replayed=outcome.replayed)
 
 
 async def show(request: Request) -> Response:
-    upload = _find(request, caller(request))
-    return _status(request, verbs.progress_of(context_of(request), upload))
+    key = caller(request)
+    return _status(request, key, verbs.progress_of(context_of(request), _find(request, key)))
 
 
 async def cancel(request: Request) -> Response:
-    upload = _find_to_end(request, caller(request, api_keys.FILE_CREATE))
-    return _status(request, await verbs.cancel_upload(context_of(request), upload))
+    key = caller(request, api_keys.FILE_CREATE)
+    upload = _find_to_end(request, key)
+    return _status(request, key, await verbs.cancel_upload(context_of(request), upload))
 
 
 async def finalize(request: Request) -> Response:
     key = caller(request, api_keys.FILE_CREATE)
-    await optional_body_of(request, wire.UploadFinalize)
+    body = await optional_body_of(request, wire.UploadFinalize)
     upload = _find_to_end(request, key, to_finalize=True)
+    if is_dry_run(request, body.dry_run):
+        judged = await judge_finalize(context_of(request), upload)
+        if judged.error is not None:
+            raise judged.error
+        return would_create(request, None if judged.source is None else told_of_source(judged.source, key))
     outcome = await finalize_upload(context_of(request), upload)
     if outcome.source is None:
         raise ServiceError(ErrorCode.INTERNAL_ERROR)
-    response = answer(request, SourceAnswer, view_source(outcome.source))
+    response = answer(request, SourceAnswer, view_source(outcome.source, key))
     if outcome.replayed:
         return mark_replayed(response)
     response.status_code = 201
@@ -160,7 +169,7 @@ def _created(request: Request, upload: Upload, *, replayed: bool) -> Response:
     return mark_replayed(response) if replayed else response
 
 
-def _status(request: Request, progress: verbs.Progress) -> Response:
+def _status(request: Request, key: Key, progress: verbs.Progress) -> Response:
     upload = progress.upload
     return respond(
         request,
@@ -170,7 +179,7 @@ def _status(request: Request, progress: verbs.Progress) -> Response:
             filename=upload.filename,
             size_bytes=upload.size_bytes,
             received_bytes=progress.received_bytes,
-            bucket_ids=list(upload.bucket_ids),
+            bucket_ids=key.reachable(upload.bucket_ids),
             source_id=upload.source_id,
             expires_at=upload.expires_at,
             created_at=upload.created_at,

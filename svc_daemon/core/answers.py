@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from svc_daemon.core.passages import Citation, Passage, quote_of
 from svc_daemon.core.prose import cost_of, fences_of
 from svc_daemon.core.sentences import Span, sentences_of
-from svc_daemon.core.stems import stem_of, stems_of, words_of
+from svc_daemon.core.stems import FORMS, stem_of, stems_of, words_of
 
 #: What is said where nothing was found; it rests on no source.
 NOTHING_FOUND = "I found nothing about this in the sources."
@@ -25,8 +25,8 @@ WORTHY = 0.85
 WORTHY_OF_MORE = 0.5
 #: What the words above a sentence count beside its own.
 CONTEXT_SHARE = 0.5
-#: What a number counts where one was asked for, and what a question or a heading counts less: enough to leave out an
-#: even sentence.
+#: What a number counts where one was asked for, and "X is …" where it was asked what X is, and what a question or a
+#: heading counts less: enough to leave out an even sentence.
 HINT = 0.2
 #: What the last passage counts less than the first.
 RANK = 0.1
@@ -40,6 +40,10 @@ FEWEST_WORDS = 3
 _ASKS_FOR_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|often|far|big|large|late|early)|when|what time|which year)\b"
 )
+#: What something is; the group has it.
+_ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
+#: What says so, soon behind the name.
+_SAYS_WHAT = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +83,18 @@ def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Ite
     names = {word for word in words_of(question) if "_" in word}
     beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
     wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
+    asks_what = _ASKS_WHAT.match(question.lower())
+    says_what = re.compile(_SAYS_WHAT.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
     for place, passage in enumerate(passages):
         above = stems_of(passage.context)
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
             own = frozenset(_own_stems(text, names, beginnings))
-            hints = (wants_number and any(map(str.isdigit, text))) - (
-                len(words) < FEWEST_WORDS or text.endswith(("?", ":"))
+            hints = (
+                (wants_number and any(map(str.isdigit, text)))
+                + bool(says_what.match(text.lower()))
+                - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
             worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
             yield Sentence(place, span, " ".join(words), own & asked, worth)
@@ -105,11 +113,11 @@ def _weigh_looks(sentences: Iterable[Sentence], passages: Sequence[Passage]) -> 
 
 
 def _own_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> Iterator[str]:
-    """The stems that may be the question's; those of words that begin otherwise need not be known."""
+    """The stems that may be the question's; those of words that begin otherwise mostly need not be known."""
     words = words_of(text)
     # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
     named = [part for name in names if name in words for part in name.split("_")]
-    return (stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings)
+    return (stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings or word in FORMS)
 
 
 def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:

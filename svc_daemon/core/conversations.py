@@ -79,6 +79,11 @@ class FollowUp:
     #: What each of them weighs that some passage has.
     found: Mapping[str, float]
 
+    @property
+    def telling(self) -> frozenset[str]:
+        """The words that count: one that was lent counts only if some passage has it."""
+        return self.own | (self.lent & self.found.keys())
+
     def coverage(self, matched: Collection[str], covered: float) -> float:
         """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is what the search has.
 

@@ -5,6 +5,9 @@ alone it must cover the more of the question the fewer of its words it has: near
 one of twenty. Where there are vectors, the score must be high, or else the meaning near by itself; what the words alone
 would do for is enough as long as the meaning does not speak against it.
 
+A few passages can't show what words weigh. While a team has few, what counts is how much of the question a single
+sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many.
+
 The numbers were chosen with two collections of abstracts in view, and tried on questions that nobody had looked at:
 `docs/api.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a collection with few
 subjects. Where it touches everything, chance finds the words of a short question too often, and no numbers in a rule of
@@ -17,19 +20,23 @@ ENOUGH = 0.74
 WORD_WORTH = 0.04
 #: More words than this add nothing.
 MOST_WORDS = 10
+#: How much of a question a sentence must cover.
+ENOUGH_SAID = 0.45
 #: A cosine that is enough, one that is with half of the coverage, and one that does not speak against the words.
 NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
 NOT_FAR = 0.25
 
 
-def is_support(coverage: float, words: int, cosine: float | None) -> bool:
+def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
     """Whether an answer may rest on a passage.
 
     `coverage` is the share of the question's idf that its `words` carry, which is how many of the question's words it
-    has; `cosine` is None where it has no vector, or there is no model.
+    has; `cosine` is None where it has no vector, or there is no model. `said` is how much of the question its
+    best sentence covers, and `trust` how much that counts beside the coverage; both come from `evidence`.
     """
-    is_covered = coverage + WORD_WORTH * min(words, MOST_WORDS) >= ENOUGH
+    spare = coverage + WORD_WORTH * min(words, MOST_WORDS) - ENOUGH
+    is_covered = (1 - trust) * spare + trust * (said - ENOUGH_SAID) >= 0
     if cosine is None:
         return is_covered
     if cosine >= NEAR or (coverage + cosine) / 2 >= NEAR_WITH_WORDS:

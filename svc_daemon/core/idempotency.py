@@ -29,6 +29,8 @@ class Claim:
     route: str
     #: SHA-256 of the request's meaning; None where the key alone decides.
     fingerprint: str | None
+    #: As earlier releases made it of the same request: their answers are still there for some days after an upgrade.
+    former_fingerprint: str | None = None
 
 
 def is_key(text: str, max_characters: int) -> bool:
@@ -48,6 +50,7 @@ def judge(stored: Claim | None, claim: Claim) -> Verdict:
         return Verdict.NEW
     if stored.route != claim.route:
         return Verdict.CONFLICT
-    if claim.fingerprint is None or stored.fingerprint == claim.fingerprint:
+    known = {claim.fingerprint, claim.former_fingerprint or claim.fingerprint}
+    if claim.fingerprint is None or stored.fingerprint in known:
         return Verdict.REPLAY
     return Verdict.CONFLICT

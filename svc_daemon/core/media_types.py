@@ -1,9 +1,9 @@
 """What kind of file some bytes are: the formats we read, and how one is told from its content, name and declared type.
 
-The content decides where it can, then the name, then what the caller declared: a name costs nothing to get wrong.
+A signature in the bytes decides; else a declared type that says something, else the name, else the look of a text. What
+the bytes contradict is passed over: a text is no PDF, and bytes that are no text are no CSV.
 """
 
-import codecs
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,24 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
+from svc_daemon.core.text_encodings import text_encoding
+
 #: What nothing else fits: bytes without a text in them, as far as we know.
 UNKNOWN = "application/octet-stream"
 PLAIN = "text/plain"
 ENCRYPTED_OFFICE = "application/x-ole-encrypted"
+GZIP = "application/gzip"
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _DOCX = f"{_OPEN_XML}.wordprocessingml.document"
 _PPTX = f"{_OPEN_XML}.presentationml.presentation"
 _XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
+#: Texts that are read from a gzip file, too.
+_COMPRESSED = (
+    *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
+    *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +39,7 @@ class Format:
     key: str
     #: Name for people.
     name: str
-    #: File name extension, without its dot, to media type.
+    #: File name extension, without its first dot, to media type.
     types: Mapping[str, str]
     #: Name of the optional extra that has to be installed for it.
     extra: str | None = None
@@ -61,6 +69,7 @@ FORMATS = (
     Format(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
     Format(key="mail", name="E-mail", types={"eml": "message/rfc822"}),
     Format(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
+    Format(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
     Format(
         key="code",
         name="Source code",
@@ -177,7 +186,7 @@ _MAGIC = (
     (0, b"OggS", "audio/ogg"),
     (0, b"ID3", "audio/mpeg"),
     (0, b"fLaC", "audio/flac"),
-    (0, b"\x1f\x8b", "application/gzip"),
+    (0, b"\x1f\x8b", GZIP),
     (0, b"BZh", "application/x-bzip2"),
     (0, b"\xfd7zXZ\x00", "application/x-xz"),
     (0, b"(\xb5/\xfd", "application/zstd"),
@@ -204,15 +213,10 @@ _OLE_STREAMS = (
 #: Members that only one kind of archive has.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-
-#: Byte order marks and their codecs; UTF-32 first, whose mark begins like that of UTF-16.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+#: Types of bytes that have a signature, or that stand for any: no text is one of these, nor of the kinds below.
+_BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
+_MEDIA = ("image/", "audio/", "video/", "font/")
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
 #: How much of a file the looks at text take in.
 _HEAD_BYTES = 64 * 1024
@@ -227,13 +231,15 @@ _MAIL = re.compile(
     rb"(?:\r?\n[ \t].*)*\r?\n){2}",
     re.IGNORECASE,
 )
-_CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
 
 def from_filename(filename: str) -> str | None:
     """Media type that a file's name promises; None where the name says nothing."""
     name = PurePosixPath(filename).name.lower()
-    return _NAMES.get(name) or _TYPES.get(name.rpartition(".")[2] if "." in name else "")
+    stem, _, extension = name.rpartition(".")
+    if extension == "gz":
+        extension = f"{stem.rpartition('.')[2]}.gz"
+    return _NAMES.get(name) or (_TYPES.get(extension) if "." in name else None)
 
 
 def find_format(content_type: str) -> Format | None:
@@ -241,54 +247,27 @@ def find_format(content_type: str) -> Format | None:
     return _FORMATS.get(content_type)
 
 
+def is_text_type(content_type: str) -> bool:
+    """Whether files of this media type hold text."""
+    format_ = find_format(content_type)
+    return content_type.startswith("text/") or (format_ is not None and format_.key in _TEXT_FORMATS)
+
+
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
     """Media type of a file from its bytes (all, or the first 8 KB and more), name and declared type."""
-    return _content_type(data) or _text_type(data, filename, declared)
+    named, told = from_filename(filename), _canonical(declared)
+    is_text = text_encoding(data) is not None
+    if signed := _content_type(data, is_text=is_text) or _html_type(data, named, told):
+        return signed
+    is_vague = told == UNKNOWN or (told == PLAIN and named not in (None, PLAIN))
+    for media_type in (None if is_vague else told, named, told):
+        if media_type and not _is_contradicted(media_type, is_text=is_text):
+            return media_type
+    return (_look_of(data[:_HEAD_BYTES]) or PLAIN) if is_text else UNKNOWN
 
 
-def text_encoding(data: bytes) -> str | None:
-    """Codec in which `data` is text: by its mark, else UTF-8, else Windows-1252; None where it is binary."""
-    for mark, codec in _MARKS:
-        if data.startswith(mark):
-            return codec
-    head = data[:_HEAD_BYTES]
-    if b"\x00" in head:
-        return _unmarked_utf16(head)
-    if _is_utf8(head, whole=len(head) == len(data)):
-        return "utf-8"
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    # Compressed or encrypted bytes have a control in ten; text in an old encoding has none.
-    return None if controls * 100 > len(head) else "cp1252"
-
-
-def _unmarked_utf16(head: bytes) -> str | None:
-    """Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others."""
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    half = len(head) // 2
-    if len(head) % 2:
-        return None
-    if odd > half * 0.7 and even == 0:
-        return "utf-16-le"
-    if even > half * 0.7 and odd == 0:
-        return "utf-16-be"
-    return None
-
-
-def _is_utf8(head: bytes, *, whole: bool) -> bool:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head, final=whole)
-    except UnicodeDecodeError as error:
-        # One bad byte in otherwise real UTF-8 is a flaw of the file, not another encoding.
-        return _mostly_utf8(head[: error.start])
-    return True
-
-
-def _mostly_utf8(valid: bytes) -> bool:
-    return len(valid) - len(valid.decode("utf-8")) >= 4
-
-
-def _content_type(data: bytes) -> str | None:
-    """Type of bytes that say it themselves, by their magic; None for text."""
+def _content_type(data: bytes, *, is_text: bool) -> str | None:
+    """Type of bytes that say it themselves, by their magic."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_type(data)
     if data.startswith(_OLE_MAGIC):
@@ -298,14 +277,14 @@ def _content_type(data: bytes) -> str | None:
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
             return media_type
-    return _binary_type(data) if text_encoding(data) is None else None
+    return None if is_text else _binary_type(data)
 
 
-def _binary_type(data: bytes) -> str:
+def _binary_type(data: bytes) -> str | None:
     # Some writers put a header of their own before the PDF.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
-    return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), UNKNOWN)
+    return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)
 
 
 def _zip_type(data: bytes) -> str:
@@ -345,19 +324,19 @@ def _ole_type(data: bytes) -> str:
     return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
 
 
-def _text_type(data: bytes, filename: str, declared: str) -> str:
-    """Type of a text: by a strong sign of its content, then its name, then what was declared."""
-    named = _text_format_type(from_filename(filename))
-    head = data[:_HEAD_BYTES]
-    if _HTML.match(head[:4096]) and not _holds_html(named):
-        return named if named == "application/xhtml+xml" else "text/html"
-    return named or _text_format_type(_canonical(declared), known=PLAIN) or _look_of(head) or PLAIN
+def _html_type(data: bytes, named: str | None, told: str) -> str | None:
+    """The type of a text that begins as HTML does, unless it is a format that may."""
+    if not _HTML.match(data[:4096]) or _holds_html(named) or _holds_html(told):
+        return None
+    return "application/xhtml+xml" if "application/xhtml+xml" in (named, told) else "text/html"
 
 
-def _text_format_type(media_type: str | None, known: str = "") -> str | None:
-    """`media_type` where it is one of a text format, and says more than `known`."""
-    format_ = _FORMATS.get(media_type or "")
-    return media_type if format_ and format_.key in _TEXT_FORMATS and media_type != known else None
+def _is_contradicted(media_type: str, *, is_text: bool) -> bool:
+    """Whether bytes without a signature can't be of this type."""
+    if not is_text:
+        return is_text_type(media_type)
+    is_other = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
+    return is_other and not is_text_type(media_type)
 
 
 def _holds_html(media_type: str | None) -> bool:
@@ -366,8 +345,9 @@ def _holds_html(media_type: str | None) -> bool:
 
 
 def _canonical(declared: str) -> str:
+    """The declared type as it is spelled here, without parameters; empty where it is none."""
     bare = declared.partition(";")[0].strip().lower()
-    return _SPELLINGS.get(bare, bare)
+    return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
 
 
 def _look_of(head: bytes) -> str | None:

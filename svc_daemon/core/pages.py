@@ -3,7 +3,8 @@
 import html
 import re
 
-from svc_daemon.core.media_types import detect, text_encoding
+from svc_daemon.core.media_types import detect
+from svc_daemon.core.text_encodings import text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+#: A kill leaves fewer stored files that nothing in the state names.
+MANY_FILES = 10
 #: Beyond this a write-ahead log has lost its bound.
 LOG_BYTES = 64 * 1024 * 1024
 
@@ -12,8 +14,12 @@ class Mend(StrEnum):
 
     #: Opening and closing the file moves the log into it.
     TRIM_LOG = "trim_log"
-    #: A file that no row owns goes.
+    #: A file goes that was deleted on purpose, or that was never whole.
     REMOVE_FILE = "remove_file"
+    #: Stored bytes that the state doesn't know become the source again that a team's index knows.
+    TAKE_IN = "take_in"
+    #: Stored bytes that nobody knows are moved aside.
+    SET_ASIDE = "set_aside"
     #: The source ends as failed and says why; wrong bytes are set aside.
     FAIL_SOURCE = "fail_source"
     #: The team's index is made anew from the stored bytes, by a rebuild.
@@ -34,6 +40,17 @@ class Mend(StrEnum):
     RECORD_EVENT = "record_event"
     #: The call is due.
     SEND_EVENT = "send_event"
+
+
+def lost_files(files: int, known: int) -> str | None:
+    """A warning about stored files that nothing in the state names; None for what a kill may have left."""
+    if not known and files < MANY_FILES:
+        return None
+    return (
+        f"{files} stored files are not in the state database, and search indexes know {known} of them. Was an older"
+        " state.db put back? Stop the service and run `svc-daemon verify`; with --repair it takes in again what an"
+        " index knows."
+    )
 
 
 @dataclass(frozen=True, slots=True)

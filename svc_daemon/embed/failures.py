@@ -10,6 +10,8 @@ ModelProblem            whatever it is: a code, a sentence, the way out
 
 import importlib.util
 
+from svc_daemon.wire.versions import install_command
+
 #: What running a model needs; making its graph needs `onnx`, too.
 RUN_LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
 MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
@@ -43,7 +45,7 @@ class ExtraMissing(ModelProblem):
     code = "svc_extra_missing"
 
     def __init__(self, library: str) -> None:
-        hint = "pip install 'svc[semantic]' brings it, in the environment in which svc is installed."
+        hint = f"Run {install_command('semantic')} in the environment in which svc is installed."
         super().__init__(f"The library {library} is not installed.", hint)
 
 

@@ -7,14 +7,17 @@ is expanded and counted, and only then a parser sees the file. Archives inside a
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from svc_daemon.extract import failures
+from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.limits import CageLimits
 
 _ENCRYPTED_FLAG = 1
-_READ_BYTES = 256 * 1024
+#: Expanded at a time.
+READ_BYTES = 256 * 1024
 #: Small members may be as repetitive as they like.
 _RATIO_FROM_BYTES = 1024**2
 
@@ -29,9 +32,11 @@ def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
-    """Raise ExtractionFailed where `data` is no archive within the limits."""
-    with open_archive(data, limits):
-        return
+    """Raise ExtractionFailed where `data` is no archive within the limits, or where its XML declares entities."""
+    with open_archive(data, limits) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as content:
+                check_entities(iter(partial(content.read, READ_BYTES), b""))
 
 
 @contextmanager
@@ -48,9 +53,9 @@ def _check_declared(members: list[ZipInfo], limits: CageLimits) -> None:
     if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
         raise failures.encrypted()
     if sum(member.file_size for member in members) > limits.archive_bytes:
-        raise _too_large(limits)
+        raise too_large(limits)
     for member in members:
-        _check_ratio(member, member.file_size, limits)
+        check_ratio(member.compress_size, member.file_size, limits)
 
 
 def _check_expanded(archive: ZipFile, limits: CageLimits) -> None:
@@ -59,18 +64,20 @@ def _check_expanded(archive: ZipFile, limits: CageLimits) -> None:
     for member in archive.infolist():
         size = 0
         with archive.open(member) as content:
-            while piece := content.read(_READ_BYTES):
+            while piece := content.read(READ_BYTES):
                 size += len(piece)
                 if total + size > limits.archive_bytes:
-                    raise _too_large(limits)
-        _check_ratio(member, size, limits)
+                    raise too_large(limits)
+        check_ratio(member.compress_size, size, limits)
         total += size
 
 
-def _check_ratio(member: ZipInfo, size: int, limits: CageLimits) -> None:
-    if size > _RATIO_FROM_BYTES and size > limits.archive_ratio * max(member.compress_size, 1):
+def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:
+    """Raise ExtractionFailed where so much comes out of so little."""
+    if size > _RATIO_FROM_BYTES and size > limits.archive_ratio * max(packed_bytes, 1):
         raise failures.over_limit(f"The file expands to more than {limits.archive_ratio} times its size.")
 
 
-def _too_large(limits: CageLimits) -> failures.ExtractionFailed:
+def too_large(limits: CageLimits) -> failures.ExtractionFailed:
+    """The failure of a file that expands to more than it may."""
     return failures.over_limit(f"The file expands to more than {limits.archive_bytes // 1024**2} MB.")

@@ -21,10 +21,11 @@ from typing import Any
 
 from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
+from svc_daemon.core.shortages import find_lack
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, Answer, send_request
+from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, Answer, send_request
 from svc_daemon.interpreters import await_end, last_words, start_module
 
 _log = logging.getLogger("svc.extract")
@@ -54,8 +55,8 @@ class Extractor:
     async def extract(self, path: Path, *, filename: str, content_type: str, chunking: ChunkingOptions) -> Extraction:
         """Text and chunks of a stored file; `content_type` is what the caller believes it to be.
 
-        Raises ExtractionFailed where the document gives none, FileNotFoundError where there is no such file. Cancelling
-        the call ends the child.
+        Raises ExtractionFailed where the document gives none, FileNotFoundError where there is no such file, and other
+        OSErrors where the machine is short of something. Cancelling the call ends the child.
         """
         request = {"filename": filename, "content_type": content_type, "chunking": asdict(chunking)}
         async with self._slots:
@@ -105,8 +106,12 @@ class _Server:
     async def start(cls, scratch: Path, limits: CageLimits) -> "_Server":
         control, theirs = socket.socketpair()
         control.setblocking(False)
-        with theirs:
-            process = await asyncio.to_thread(_spawn, theirs, scratch, limits)
+        try:
+            with theirs:
+                process = await asyncio.to_thread(_spawn, theirs, scratch, limits)
+        except BaseException:
+            control.close()
+            raise
         return cls(process, control, limits, scratch)
 
     def submit(self, request: dict[str, Any], blob: int) -> "_Job":
@@ -203,7 +208,13 @@ class _Job:
             await asyncio.sleep(0)
         if answer.is_complete:
             return answer.extraction()
-        raise self._explain(await self._outcome)
+        outcome = await self._outcome
+        if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
+            refused = OSError(short_of, os.strerror(short_of))
+            if find_lack(refused):
+                raise refused
+            raise failures.crashed("The extraction server could not begin with the document.") from refused
+        raise self._explain(outcome)
 
     async def _line(self, reader: asyncio.StreamReader) -> bytes:
         try:

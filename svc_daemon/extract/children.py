@@ -5,6 +5,7 @@ could stop it is ended by its own alarm.
 """
 
 import ctypes
+import errno
 import gc
 import logging
 import math
@@ -19,13 +20,13 @@ from typing import Any, NoReturn
 
 from svc_daemon.core.chunking import ChunkingOptions, chunk_document
 from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import detect
+from svc_daemon.core.media_types import detect, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED, answer_lines, failure_line
+from svc_daemon.extract.messages import ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED, SHORT, answer_lines, failure_line
 
 _OUTPUT = 3
 _PR_SET_PDEATHSIG = 1
@@ -42,12 +43,21 @@ def live(request: dict[str, Any], blob: int, output: int, folder: str, limits: C
     except MemoryError:
         # There may be none left to say so in a sentence.
         status = OUT_OF_MEMORY
-    except OSError:
+    except OSError as error:
         # The machine's fault and not the document's, which may be read at the next attempt.
-        status = REFUSED
+        status = _refused(error)
     finally:
         # Whatever went wrong, nothing of the server's may run in here.
         os._exit(status)
+
+
+def _refused(error: OSError) -> int:
+    """The exit status: it carries the errno of what the whole machine is short of, but not of what the cage bounds."""
+    if error.errno == errno.ENOMEM:
+        return OUT_OF_MEMORY
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENFILE):
+        return SHORT + error.errno
+    return REFUSED
 
 
 def _confine(folder: str, limits: CageLimits, parent: int) -> None:
@@ -122,8 +132,11 @@ def _read(request: dict[str, Any], limits: CageLimits) -> Iterator[bytes]:
     with os.fdopen(0, "rb", closefd=False) as blob:
         data = blob.read()
     content_type = detect(data, request["filename"], request["content_type"])
-    given = Given(data=data, filename=request["filename"], content_type=content_type, limits=limits)
-    document = find_reader(content_type)(given)
+    # A declared type that nobody knows hides none of the formats that the bytes and the name show.
+    shown = detect(data, request["filename"])
+    readable = shown if find_format(shown) and not find_format(content_type) else content_type
+    given = Given(data=data, filename=request["filename"], content_type=readable, limits=limits)
+    document = find_reader(readable)(given)
     if not any(map(str.isalnum, document.text)):
         raise failures.no_text(_why_empty(document))
     chunks = chunk_document(document, ChunkingOptions(**request["chunking"]))

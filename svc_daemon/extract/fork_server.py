@@ -6,6 +6,7 @@ passes. Since it alone reaps, a process id that it kills is always still its chi
 ends: every child is killed, the folder of scratch files is removed, and the server ends.
 """
 
+import errno
 import gc
 import json
 import os
@@ -27,7 +28,10 @@ from svc_daemon.core.media_types import find_format, from_filename
 from svc_daemon.extract import children
 from svc_daemon.extract.formats import READERS
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import receive_request
+from svc_daemon.extract.messages import SHORT, receive_request
+
+#: What comes with a request: the blob, and the pipe of the answer.
+_DESCRIPTORS = 2
 
 
 @dataclass(slots=True)
@@ -85,19 +89,37 @@ class ForkServer:
         if "kill" in request:
             self._kill_job(request["kill"])
         else:
-            self._fork(request, *descriptors)
+            self._try_fork(request, descriptors)
         return True
+
+    def _try_fork(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """Fork, or report to the daemon what the machine is short of."""
+        # The kernel drops descriptors that there is no room for.
+        short_of = errno.EMFILE if len(descriptors) < _DESCRIPTORS else 0
+        try:
+            if not short_of:
+                self._fork(request, *descriptors)
+        except OSError as error:
+            short_of = error.errno or 0
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if short_of:
+            self._tell({"job": request["job"], "exit": SHORT + short_of, "killed": ""})
 
     def _fork(self, request: dict[str, Any], blob: int, output: int) -> None:
         self._warm(request)
+        # Somebody may have tidied it away.
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = tempfile.mkdtemp(dir=self._scratch)
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            Path(folder).rmdir()
+            raise
         if pid == 0:
             signal.set_wakeup_fd(-1)
             children.live(request, blob, output, folder, self._limits, parent)
-        os.close(blob)
-        os.close(output)
         self._children[pid] = _Child(request["job"], folder, time.monotonic() + self._limits.wall_seconds)
 
     def _warm(self, request: dict[str, Any]) -> None:
@@ -135,7 +157,9 @@ class ForkServer:
         _, status = os.waitpid(pid, 0)
         child = self._children.pop(pid)
         shutil.rmtree(child.folder, ignore_errors=True)
-        outcome = {"job": child.job, "exit": os.waitstatus_to_exitcode(status), "killed": child.killed}
+        self._tell({"job": child.job, "exit": os.waitstatus_to_exitcode(status), "killed": child.killed})
+
+    def _tell(self, outcome: dict[str, Any]) -> None:
         with suppress(OSError):
             self._control.sendall(json.dumps(outcome).encode() + b"\n")
 

@@ -25,8 +25,10 @@ GROUP_CHUNKS = 256
 LINE_BYTES = 4 * 1024**2
 
 #: Exit status of a child that answered, whose parser raised what no reader expects, that had no memory left, and that
-#: the system refused something (a descriptor, disk space).
+#: the system or its cage refused something.
 ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
+#: From here on an exit status is this and the number of the system's error: the machine was short of something.
+SHORT = 100
 
 _LENGTH_BYTES = 4
 #: Room for the two descriptors of a request.

@@ -29,8 +29,7 @@ class Connector:
         self._policy = policy
         self._resolver = resolver
         self._connect_s = connect_s
-        # Named certificates keep the library from looking into the environment for others.
-        self._tls = tls or ssl.create_default_context(cafile=certifi.where())
+        self._tls = tls
 
     async def judged_addresses(self, url: Url) -> Sequence[IpAddress]:
         """The addresses of the URL's host, at least one, all of them permitted.
@@ -54,10 +53,19 @@ class Connector:
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
         try:
             yield httpcore.AsyncHTTPConnection(
-                origin=remote(url).origin, ssl_context=self._tls, network_backend=network
+                origin=remote(url).origin,
+                ssl_context=self._tls_context() if url.scheme == "https" else None,
+                network_backend=network,
             )
         finally:
             await network.aclose()
+
+    def _tls_context(self) -> ssl.SSLContext:
+        """Made for the first https URL: reading the certificates takes longer than a start may."""
+        if self._tls is None:
+            # Named certificates keep the library from looking into the environment for others.
+            self._tls = ssl.create_default_context(cafile=certifi.where())
+        return self._tls
 
     async def _addresses(self, url: Url) -> Sequence[IpAddress]:
         if url.address is not None:

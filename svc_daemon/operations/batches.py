@@ -15,7 +15,7 @@ from svc_daemon.core.uploads import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination, settle_buckets
-from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete
+from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete, judge_finalize
 from svc_daemon.operations.ingest import admit
 from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
@@ -122,6 +122,12 @@ async def finalize_batch(context: Context, key: Key, batch: Batch, *, abandon: b
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
     # Specification, Batch status: a finalize that leaves items pending reports partial, also where none is finalized.
     return Report("partial" if pending else rolled.status, ended, tuple(pending))
+
+
+async def judge_batch(context: Context, batch: Batch) -> list[Finalized]:
+    """What a finalize would make of each file now, in their order; nothing is stored."""
+    members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
+    return [await judge_finalize(context, upload) for upload in members]
 
 
 def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp, list[Item]]:

@@ -27,6 +27,7 @@ from svc_daemon.store.keys import Key
 from svc_daemon.store.rechunks import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.faults import plain
 
 
 async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
@@ -80,24 +81,26 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
         return await context.write(work)
 
 
-async def list_reachable_buckets(context: Context, key: Key, *, include_archived: bool) -> list[wire.Bucket]:
+async def list_reachable_buckets(
+    context: Context, key: Key, *, include_archived: bool, members: bool
+) -> list[wire.Bucket]:
     """Every bucket that the key may reach, oldest first; archived ones only when asked for, deleting ones never."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
 
     def work(connection: Connection) -> list[wire.Bucket]:
         found = list_buckets(connection, key.team_id, statuses)
         reachable = [bucket for bucket in found if key.buckets is None or bucket.id in key.buckets]
-        return [view_bucket(bucket, take_census(connection, bucket.id)) for bucket in reachable]
+        return [view_bucket(bucket, take_census(connection, bucket.id, members=members)) for bucket in reachable]
 
     return await context.read_aside(work)
 
 
-async def show_bucket(context: Context, key: Key, bucket: str) -> wire.Bucket:
+async def show_bucket(context: Context, key: Key, bucket: str, *, members: bool) -> wire.Bucket:
     """One bucket, whatever its status."""
 
     def work(connection: Connection) -> wire.Bucket:
         found = get_reachable_bucket(connection, key, bucket)
-        return view_bucket(found, take_census(connection, found.id))
+        return view_bucket(found, take_census(connection, found.id, members=members))
 
     return await context.read_aside(work)
 
@@ -134,7 +137,7 @@ def _change_chunking(bucket: Bucket, sent: dict[str, int]) -> dict[str, Any]:
         return wire.Chunking(**sizes).model_dump()
     except ValidationError as error:
         told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        reason = plain(error.errors()[0]["msg"]).removesuffix(".")
         raise refusal("chunking", f"{reason}; with what is stored: {told}.") from error
 
 

@@ -18,10 +18,12 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.gates import Gates
+from svc_daemon.operations.shortages import Shortages
 from svc_daemon.operations.tallies import Tallies
 from svc_daemon.operations.writers import Writers
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
+from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import Parts
 
@@ -50,6 +52,13 @@ class Wakes:
     #: Teams in whose index there may be chunks without a vector.
     unembedded: set[str] = field(default_factory=set)
 
+    def wake_all(self) -> None:
+        """Have every worker look for work; on the loop's own thread."""
+        for each in (self.indexing, self.syncing, self.sweeping, self.cascading, self.delivering, self.rebuilding):
+            each.set()
+        for each in (self.rechunking, self.counting, self.embedding):
+            each.set()
+
     def tell_damaged(self, team_id: str) -> None:
         """Have the team's index looked after; on the loop's own thread."""
         self.damaged.add(team_id)
@@ -73,6 +82,7 @@ class Context:
     database: Database
     blobs: Blobs
     parts: Parts
+    asides: Asides
     provider: SearchProvider
     fetcher: Fetcher
     clock: Clock
@@ -81,6 +91,7 @@ class Context:
     gates: Gates
     writers: Writers
     wakes: Wakes
+    shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)
     #: The installation's own, 32 random bytes: upload tokens and webhook secrets are derived from it.
     secret: bytes

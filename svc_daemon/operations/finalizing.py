@@ -8,7 +8,7 @@ the session finalized and answers with the same source.
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, media_types, readiness
@@ -99,13 +99,29 @@ async def _prepare_all(context: Context, uploads: Sequence[Upload], ready: Colle
     return made
 
 
+async def judge_finalize(context: Context, upload: Upload) -> Finalized:
+    """What a finalize would make of the session now; nothing is stored, and nothing of a replay but its error."""
+    if upload.status != store.OPEN:
+        return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
+    progress = progress_of(context, upload)
+    try:
+        if progress.state != rules.UPLOADED:
+            raise _incomplete(progress)
+        sha256 = await checked_hash(context, upload, drops=False)
+        source = _new_source(context, upload, "", sha256, await context.parts.head(upload.id))
+        context.read(lambda connection: _check_places(connection, source))
+    except StorageError:
+        raise
+    except ServiceError as error:
+        return Finalized(upload, error=error)
+    return Finalized(upload, source)
+
+
 async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finalized:
     """The source that an open session is to become, its blob in place; neither source nor error for an ended one."""
     if upload.status != store.OPEN:
         return Finalized(upload)
     progress = progress_of(context, upload)
-    if progress.state == rules.EXPIRED:
-        return Finalized(upload, error=ServiceError(ErrorCode.SESSION_EXPIRED))
     if progress.state != rules.UPLOADED or not is_held:
         return Finalized(upload, error=_incomplete(progress))
     try:
@@ -120,6 +136,8 @@ async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finali
 
 
 def _incomplete(progress: Progress) -> ServiceError:
+    if progress.state == rules.EXPIRED:
+        return ServiceError(ErrorCode.SESSION_EXPIRED)
     return ServiceError(
         ErrorCode.BLOB_NOT_UPLOADED,
         f"{progress.received_bytes} of {progress.upload.size_bytes} bytes have arrived.",
@@ -176,7 +194,7 @@ def _drop_blobs(context: Context, made: Sequence[Finalized]) -> None:
     if not context.database.is_broken:
         for one in made:
             if one.source is not None:
-                context.blobs.delete(one.source.id)
+                context.blobs.drop(one.source.id)
 
 
 def _new_source(context: Context, upload: Upload, source_id: str, sha256: str, head: bytes) -> Source:

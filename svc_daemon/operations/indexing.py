@@ -122,13 +122,14 @@ async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure
     context.wakes.delivering.set()
 
 
-async def park_indexing(context: Context, claim: IndexingClaim) -> None:
-    """The process stops before the work is done: back into the queue, without a lost attempt."""
+async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float | None = None) -> None:
+    """The process stops, or lacks something: back into the queue, without a lost attempt; others go first meanwhile."""
+    due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
     def work(connection: Connection) -> None:
         source = _held_source(connection, claim)
         if source is not None:
-            park_task(connection, claim.task)
+            park_task(connection, claim.task, due_at)
             _move(connection, context, source, readiness.QUEUED)
 
     await context.write(work)

@@ -1,7 +1,7 @@
 """Taking a file in: replay look-up, then rate and quota, then the blob, then one transaction, then the answer.
 
-Killed before the commit, nothing was claimed and the sweeper removes the blob; killed after it, the retry replays. What
-is refused leaves no row, no blob and no key behind.
+Killed before the commit, nothing was claimed and the next start moves the blob aside; killed after it, the retry
+replays. What is refused leaves no row, no blob and no key behind.
 """
 
 import asyncio
@@ -36,6 +36,8 @@ class FileUpload:
 
     filename: str
     content_type: str
+    #: As the sender has it, who may say none.
+    declared_type: str | None = None
     title: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -47,12 +49,7 @@ class FileUpload:
 
 
 async def create_file(
-    context: Context,
-    key: Key,
-    destination: Destination,
-    upload: FileUpload,
-    staged: StagedFile,
-    idempotency_key: str | None,
+    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
 ) -> Outcome:
     """Store the file in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
@@ -61,8 +58,6 @@ async def create_file(
     """
     try:
         check_bytes(upload, staged)
-        claim = Claim(route="POST /v1/buckets/{bucket}/files", fingerprint=_fingerprint(destination, upload, staged))
-        request = Repeatable(key, idempotency_key, claim)
         with replaying(context, request) as earlier, context.gates.uploading():
             return earlier or await _take_in(context, request, destination, upload, staged)
     finally:
@@ -117,7 +112,7 @@ async def keep_source(context: Context, staged: StagedFile, source: Source, comm
     try:
         outcome = await context.write(commit)
     except asyncio.CancelledError:
-        # The commit may come all the same; if it doesn't, the next start removes the blob.
+        # The commit may come all the same; if it doesn't, the next start moves the blob aside.
         raise
     except BaseException:
         _discard_blob(context, source.blob_name)
@@ -131,7 +126,7 @@ async def keep_source(context: Context, staged: StagedFile, source: Source, comm
 def _discard_blob(context: Context, name: str) -> None:
     """Nothing was committed, so the blob has no owner; but after a failed sync nobody knows what will be found."""
     if not context.database.is_broken:
-        context.blobs.delete(name)
+        context.blobs.drop(name)
 
 
 def commit_source(
@@ -142,7 +137,7 @@ def commit_source(
     check_replaces(connection, request.key, bucket_ids, source.replaces)
     placed = replace(source, places=queued_in(bucket_ids))
     add_source(connection, context, placed)
-    body = view_source(placed).model_dump()
+    body = view_source(placed, request.key).model_dump()
     store_answer(connection, context, request, body)
     return Outcome(body)
 
@@ -211,15 +206,12 @@ def new_source(context: Context, key: Key, upload: FileUpload, staged: StagedFil
     )
 
 
-def _fingerprint(destination: Destination, upload: FileUpload, staged: StagedFile) -> str:
-    return fingerprint(
-        destination.identity,
-        staged.sha256,
-        upload.filename,
-        upload.content_type,
-        upload.title,
-        upload.tags,
-        upload.metadata,
-        upload.mapping,
-        upload.replaces,
+def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
+    """What the create of a file says of itself: its type as it was declared."""
+    named = (destination.identity, staged.sha256, upload.filename)
+    told = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
+    return Claim(
+        route="POST /v1/buckets/{bucket}/files",
+        fingerprint=fingerprint("declared", *named, upload.declared_type, *told),
+        former_fingerprint=fingerprint(*named, upload.content_type, *told),
     )

@@ -11,7 +11,7 @@ from svc_daemon.core.grants import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.database import Database
-from svc_daemon.directories import sync_folder
+from svc_daemon.directories import has_state, list_own, sync_folder
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.granting import mint_key
 from svc_daemon.paths import DataFiles
@@ -32,7 +32,7 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     existing = database.read(lambda connection: find_fact(connection, INSTALLATION_ID))
     if existing is not None:
         return existing
-    _refuse_lost_state(files)
+    _refuse_stored_files(files)
     team_id, installation_id = make_ids.make(ids.TEAM), make_ids.make(ids.INSTALLATION)
     minted = mint_key(make_ids, team_id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     write_secret(files.admin_key, minted.text)
@@ -46,12 +46,21 @@ def prepare_installation(files: DataFiles, database: Database, make_ids: Ids) ->
     return installation_id
 
 
-def _refuse_lost_state(files: DataFiles) -> None:
-    """Raises StorageError where stored files are left: to a new installation they would be nobody's, and go."""
-    if next(files.blobs.glob(f"{ids.SOURCE}_*"), None) is not None:
+def refuse_lost_state(files: DataFiles) -> None:
+    """Raises StorageError where the database is missing or empty, and its files are not."""
+    if not has_state(files):
+        _refuse_stored_files(files)
+
+
+def _refuse_stored_files(files: DataFiles) -> None:
+    """A new database knows none of them."""
+    stored = list_own(files.blobs, ids.BLOB_NAME) if files.blobs.is_dir() else []
+    if stored:
         raise StorageError(
-            f"{files.state} is new, and {files.blobs} holds the files of another: restore the database from a backup,"
-            f" or move {files.blobs.name} away to begin anew."
+            f"{files.state} is missing, empty or new, and {files.blobs} holds {len(stored)} stored files; nothing was"
+            f" changed. Put a copy of {files.state.name} back, even an old one, and remove {files.state.name}-wal and"
+            f" {files.state.name}-shm; `svc-daemon verify --repair` then takes in what the copy doesn't know. Or move"
+            f" {files.blobs.name} away to begin with nothing."
         )
 
 

@@ -6,6 +6,7 @@ The workers do the rest once the service runs: they read again what was queued, 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness
@@ -14,6 +15,7 @@ from svc_daemon.errors import stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import queue_rebuild
+from svc_daemon.operations.salvaging import take_in
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.store import tasks
@@ -57,9 +59,19 @@ async def _remove_file(context: Context, problem: Problem) -> None:
         context.blobs.delete_staged(about["staged"])
 
 
+async def _take_in(context: Context, problem: Problem) -> None:
+    await take_in(context, problem.about["team_id"], Path(problem.about["file"]))
+
+
+async def _set_aside(context: Context, problem: Problem) -> None:
+    about = problem.about
+    path = context.blobs.path(about["blob"]) if "blob" in about else context.parts.path(about["part"])
+    await asyncio.to_thread(context.asides.put, path, context.clock.timestamp()[:10])
+
+
 async def _fail_source(context: Context, problem: Problem) -> None:
     """Wrong bytes are put where no retry can take them for the right ones."""
-    context.blobs.set_aside(problem.about["blob"])
+    context.blobs.move_damaged(problem.about["blob"])
 
     def work(connection: Connection, source: Source) -> None:
         now = context.clock.timestamp()
@@ -148,6 +160,8 @@ async def _write_source(context: Context, problem: Problem, work: Callable[[Conn
 _MENDS: dict[Mend, Callable[[Context, Problem], Awaitable[None]]] = {
     Mend.TRIM_LOG: _trim_log,
     Mend.REMOVE_FILE: _remove_file,
+    Mend.TAKE_IN: _take_in,
+    Mend.SET_ASIDE: _set_aside,
     Mend.FAIL_SOURCE: _fail_source,
     Mend.REBUILD_INDEX: _rebuild_index,
     Mend.REMOVE_DOCUMENT: _remove_document,

@@ -11,7 +11,6 @@ from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.keys import Key
 
 ROUTE = "POST /v1/buckets/{bucket}/qa"
 
@@ -34,13 +33,12 @@ class Question:
 
 
 async def create_question(
-    context: Context, key: Key, destination: Destination, question: Question, idempotency_key: str | None
+    context: Context, request: Repeatable, destination: Destination, question: Question
 ) -> Outcome:
     """Store the question in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
     Raises the replay errors, the gates' errors, `source_not_found` for what it replaces, and `storage_full`.
     """
-    request = Repeatable(key, idempotency_key, Claim(route=ROUTE, fingerprint=_fingerprint(destination, question)))
     staged = context.blobs.stage()
     try:
         with replaying(context, request) as earlier, context.gates.uploading():
@@ -82,6 +80,7 @@ def _upload(question: Question) -> FileUpload:
     )
 
 
-def _fingerprint(destination: Destination, question: Question) -> str:
+def claim_of(destination: Destination, question: Question) -> Claim:
+    """What a create of the question says of itself."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
-    return fingerprint(destination.identity, *fields)
+    return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from svc_daemon.core.documents import Extraction
 from svc_daemon.errors import NotFound
@@ -29,8 +30,8 @@ class Rereading:
 async def extract(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
     """Have the cage read the source's bytes; raises ExtractionFailed."""
     source = reading.source
-    path = context.blobs.path(source.blob_name)
-    if not path.exists():
+    path = context.blobs.find(source.blob_name)
+    if path is None:
         # Trying again would not bring them back.
         raise ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")
     return await extractor.extract(
@@ -47,7 +48,10 @@ async def read_again(context: Context, extractor: Extractor, source: Source) -> 
     if reading is None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
     try:
-        sha256 = await asyncio.to_thread(_hash, context, source)
+        path = context.blobs.find(source.blob_name)
+        if path is None:
+            return Rereading(None, None)
+        sha256 = await asyncio.to_thread(_hash, path)
         return Rereading(sha256, await extract(context, extractor, reading))
     except FileNotFoundError:
         return Rereading(None, None)
@@ -55,6 +59,6 @@ async def read_again(context: Context, extractor: Extractor, source: Source) -> 
         return Rereading(sha256, None, failure)
 
 
-def _hash(context: Context, source: Source) -> str:
-    with context.blobs.path(source.blob_name).open("rb") as blob:
+def _hash(path: Path) -> str:
+    with path.open("rb") as blob:
         return hashlib.file_digest(blob, "sha256").hexdigest()

@@ -91,6 +91,9 @@ async def rebuild_damaged(context: Context) -> None:
 
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
+    if context.read(partial(find_team, team=team_id)) is None:
+        # Of a team that the state does not know, nothing could be read again.
+        return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
         # Whoever reads the documents meets the damage too, and begins again.

@@ -2,13 +2,13 @@
 
 The host is told which version is known. Its word that nothing has changed, or the same bytes, cost neither quota nor
 indexing. New bytes are stored beside the old ones, under a name of their own; one transaction puts them in their place
-and queues a new generation; then the old ones go. A kill in between leaves bytes that the next start removes.
+and queues a new generation, with a tombstone for the old ones; then these go.
 """
 
 from dataclasses import replace
 from sqlite3 import Connection
 
-from svc_daemon.core import ids, media_types, readiness
+from svc_daemon.core import media_types, readiness
 from svc_daemon.core.pages import is_web_page
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
@@ -21,6 +21,7 @@ from svc_daemon.operations.sources import requeue
 from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, get_source, update_content
+from svc_daemon.store.tombstones import create_tombstone
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -35,9 +36,11 @@ async def refresh_source(context: Context, key: Key, source_id: str, *, force: b
     url = _url_of(source)
     _refuse_unsettled(source)
     staged = context.blobs.stage()
+    # One that has lost its bytes knows no version: it takes what there is.
+    has_bytes = context.blobs.find(source.blob_name) is not None
     try:
-        got = await refetch(context, source.type, url, staged, _validators(source))
-        if isinstance(got, NotModified) or staged.sha256 == source.sha256:
+        got = await refetch(context, source.type, url, staged, _validators(source) if has_bytes else None)
+        if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
         return await _take_over(context, key, source, _judged(source, staged, got, force=force)), True
     finally:
@@ -92,14 +95,15 @@ async def _take_over(context: Context, key: Key, source: Source, taken: tuple[St
     context.gates.charge_bytes(key.team_id, staged.size_bytes)
     fresh = replace(
         source,
-        blob=context.ids.make(ids.BLOB),
+        blob=context.ids.make(source.id),
         content_type=media_types.detect(staged.head, source.filename, got.content_type),
         size_bytes=staged.size_bytes,
         sha256=staged.sha256,
         fetched=facts_of(context, got),
     )
     queued = await keep_source(context, staged, fresh, lambda connection: _commit(connection, context, key, fresh))
-    context.blobs.delete(source.blob_name)
+    context.blobs.drop(source.blob_name)
+    context.wakes.sweeping.set()
     return queued
 
 
@@ -118,4 +122,5 @@ def _commit(connection: Connection, context: Context, key: Key, fresh: Source) -
         fetched=fresh.fetched,
     )
     update_content(connection, moved)
+    create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
     return requeue(connection, context, moved)

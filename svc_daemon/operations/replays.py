@@ -51,7 +51,7 @@ def replaying(context: Context, request: Repeatable) -> Iterator[Outcome | None]
     Raises `request_in_progress` and `idempotency_key_conflict`.
     """
     with context.gates.hold_key(request.key.id, request.idempotency_key):
-        yield _find_outcome(context, request)
+        yield find_outcome(context, request)
 
 
 def store_answer(connection: Connection, context: Context, request: Repeatable, body: dict[str, Any]) -> None:
@@ -68,7 +68,8 @@ def store_answer(connection: Connection, context: Context, request: Repeatable, 
         raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1)
 
 
-def _find_outcome(context: Context, request: Repeatable) -> Outcome | None:
+def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
+    """The earlier answer, None where there is none; raises `idempotency_key_conflict`."""
     key = request.idempotency_key
     if key is None:
         return None

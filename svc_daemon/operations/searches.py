@@ -59,6 +59,8 @@ class Results:
     agent: Agent | None = None
     #: What every hit scores at least, by the request and by the policy; None where neither says.
     score_threshold: float | None = None
+    #: How many chunks the team's index has, of any bucket.
+    chunks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Res
     threshold = request.score_threshold or 0.0
     good = [found for found in kept if found.hit.score >= threshold]
     has_more = page.has_more or len(good) > request.max_num_results
-    return Results(tuple(good[: request.max_num_results]), has_more, page.warnings)
+    return Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)
 
 
 def _keep(hit: Hit, source: FoundSource | None, scope: Scope, unplaced: Collection[str]) -> Found | None:
@@ -223,7 +225,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: Scope, unplaced: Collecti
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: Scope) -> None:
     """No indexed content: say so when something is on its way, or when one bucket was asked for by name."""
-    censuses = [take_census(connection, bucket_id) for bucket_id in scope.bucket_ids]
+    censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return
     pending = sum(census.pending for census in censuses)

@@ -111,13 +111,17 @@ async def _describe(context: Context, key: Key, source_id: str, change: dict[str
     return await context.write(work)
 
 
+def check_attach(connection: Connection, key: Key, bucket: str, source_id: str) -> tuple[Bucket, Source]:
+    """The bucket and the source of an attach; raises what it would."""
+    return get_usable_bucket(connection, key, bucket), get_reachable_source(connection, key, source_id)
+
+
 async def attach_source(context: Context, key: Key, bucket: str, source_id: str) -> Source:
     """Make the source a member of one more bucket; being one already is fine."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Source:
-        found = get_usable_bucket(connection, key, bucket)
-        source = get_reachable_source(connection, key, source_id)
+        found, source = check_attach(connection, key, bucket, source_id)
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
         create_membership(connection, claim, now, due_at)

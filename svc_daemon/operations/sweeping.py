@@ -1,4 +1,4 @@
-"""The steps that leave nothing behind: bytes and index rows of what was deleted, and what a kill left lying.
+"""The steps that leave nothing behind: bytes and index rows of what was deleted, and what has ended.
 
 Every step can be repeated, so a kill in the middle of one costs nothing but doing it again.
 """
@@ -8,7 +8,7 @@ import logging
 from functools import partial
 from sqlite3 import Connection
 
-from svc_daemon.core import readiness, retries
+from svc_daemon.core import ids, readiness, retries
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
@@ -46,6 +46,8 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
+        # Or a power cut could bring bytes back of which nothing says that they were deleted.
+        await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)
 
@@ -111,16 +113,6 @@ async def recall_far_pauses(context: Context) -> int:
     return recalled
 
 
-async def remove_orphans(context: Context) -> int:
-    """Remove staged files and blobs that no row owns. Only at boot: while uploads run, a blob comes before its row."""
-    leftovers = await asyncio.to_thread(context.blobs.clear_staging)
-    known = await context.read_aside(sources.list_all_blobs)
-    orphans = [name for name in await asyncio.to_thread(_blob_names, context) if name not in known]
-    for name in orphans:
-        context.blobs.delete(name)
-    return leftovers + len(orphans) + await _remove_lost_parts(context)
-
-
 async def rebuild_lost(context: Context) -> int:
     """Begin the rebuild of each index that is gone, damaged or of another release. Returns how many.
 
@@ -150,8 +142,8 @@ def _is_lost(context: Context, team_id: str) -> bool:
 async def reconcile_index(context: Context) -> int:
     """Hold each team's index against the state, at start. Returns how many documents were out of place.
 
-    A document without a source is cleared: a delete overtook its indexing, then a kill. A source whose document is
-    missing is read again from its stored bytes.
+    A document without a source is cleared: a delete overtook its indexing, then a kill. It stays where its bytes
+    do. A source whose document is missing is read again from its stored bytes.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -168,7 +160,10 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     # In this order: what is active by now is in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     listed = await asyncio.to_thread(_list_generations, context, team_id)
-    orphans = listed.keys() - await context.read_aside(sources.list_all_ids)
+    # Where there are bytes without a source, their document alone knows what they were.
+    stored = [*await asyncio.to_thread(context.asides.find_all), *await asyncio.to_thread(context.blobs.list_ids)]
+    described = {ids.source_of(name) for name in stored}
+    orphans = listed.keys() - await context.read_aside(sources.list_all_ids) - described
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
@@ -206,14 +201,6 @@ async def _expire(context: Context, upload_id: str, now: str) -> None:
             await context.parts.delete(upload_id)
 
 
-async def _remove_lost_parts(context: Context) -> int:
-    """Parts whose session has ended: a kill came between the end and the removal."""
-    open_ids = await context.read_aside(uploads.list_open_ids)
-    lost = [upload_id for upload_id in await asyncio.to_thread(_part_ids, context) if upload_id not in open_ids]
-    await context.parts.delete(*lost)
-    return len(lost)
-
-
 def _clear(context: Context, stone: Tombstone) -> Exception | None:
     """What the disk or the index refused, None where both are clear: no hindrance to the others."""
     try:
@@ -222,14 +209,6 @@ def _clear(context: Context, stone: Tombstone) -> Exception | None:
     except (OSError, ProviderError) as error:
         return error
     return None
-
-
-def _part_ids(context: Context) -> list[str]:
-    return list(context.parts.list_ids())
-
-
-def _blob_names(context: Context) -> list[str]:
-    return list(context.blobs.list_ids())
 
 
 def _list_generations(context: Context, team_id: str) -> dict[str, int]:

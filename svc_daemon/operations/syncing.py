@@ -87,6 +87,17 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
     await context.write(work)
 
 
+async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
+    """Something is short: what is not done yet is tried again, which is no failure."""
+    due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
+
+    def work(connection: Connection) -> None:
+        for sync in syncs:
+            memberships.postpone_sync(connection, sync.claim, due_at)
+
+    await context.write(work)
+
+
 async def reindex_missing(context: Context, sync: Sync) -> None:
     """The index has lost the document: read it again from its stored bytes."""
 

@@ -211,11 +211,12 @@ async def _finished(context: Context, upload: Upload) -> Progress:
     return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
 
 
-async def checked_hash(context: Context, upload: Upload) -> str:
-    """The hash of the finished bytes; raises `checksum_mismatch`, and wrong ones are dropped, to be sent again."""
+async def checked_hash(context: Context, upload: Upload, *, drops: bool = True) -> str:
+    """The hash of the finished bytes; raises `checksum_mismatch`, and `drops` wrong ones, to be sent again."""
     actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
-        await context.parts.delete(upload.id)
+        if drops:
+            await context.parts.delete(upload.id)
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=actual)
     return actual
 

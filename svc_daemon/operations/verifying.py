@@ -1,8 +1,8 @@
 """Verifying: holds a data directory whose daemon is not running to what must hold, and changes nothing.
 
 What a start or the workers would put right by themselves is no problem as long as somebody owns it: an open task, a
-due sync, a deleted source that waits to be cleared, a title that the index has still to hear of. Files that nobody
-owns are told: the next start removes them too.
+due sync, a deleted source that waits to be cleared, bytes that lie aside and that a row names again, a title that the
+index does not have yet. Files that nobody owns are reported.
 """
 
 import hashlib
@@ -13,11 +13,14 @@ from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
-from svc_daemon.core import readiness
+from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import LOG_BYTES, Mend, Problem
+from svc_daemon.operations.installations import INSTALLATION_ID
 from svc_daemon.provider.inspections import InspectedDocument, Inspector
-from svc_daemon.store import checks, teams, uploads
+from svc_daemon.store import checks, teams, tombstones, uploads
+from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs
+from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import check_current
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.sources import Source
@@ -33,6 +36,7 @@ class Directory:
     log_bytes: int
     blobs: Blobs
     parts: Parts
+    asides: Asides
     inspector: Inspector
 
 
@@ -43,6 +47,8 @@ class Findings:
     problems: list[Problem]
     #: How many there are of each thing that was looked at.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
+    #: Files that lie aside, and whose bucket no index knows.
+    aside: list[Path] = field(default_factory=list)
 
 
 def verify(directory: Directory, *, read_data: bool) -> Findings:
@@ -57,13 +63,24 @@ def verify(directory: Directory, *, read_data: bool) -> Findings:
     check_current(directory.state)
     if unreadable := checks.check_words(directory.state):
         return Findings(unreadable)
+    if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.blobs.list_ids()):
+        told = (
+            f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
+        )
+        return Findings([Problem("I10", f"{told} that it took the place of")])
     findings = Findings([*_check_log(directory), *checks.check_references(directory.state)])
     findings.problems.extend(checks.check_rows(directory.state))
     findings.problems.extend(checks.check_agents(directory.state))
-    _check_blobs(directory, findings, read_data=read_data)
+    unowned = _check_blobs(directory, findings, read_data=read_data)
     findings.problems.extend(_check_leftovers(directory, findings.counts))
     for team_id in sorted({*teams.list_team_ids(directory.state), *directory.inspector.list_teams()}):
-        _check_team(directory, findings, team_id, read_data=read_data)
+        _check_team(directory, findings, team_id, unowned, read_data=read_data)
+    for path in sorted(path for paths in unowned.values() for path in paths):
+        if path == directory.blobs.path(path.name):
+            told = f"blob {path.name} has no source, and no search index knows its bucket"
+            findings.problems.append(Problem("I4", told, Mend.SET_ASIDE, {"blob": path.name}))
+        else:
+            findings.aside.append(path)
     return findings
 
 
@@ -72,23 +89,30 @@ def _check_log(directory: Directory) -> Iterator[Problem]:
         yield Problem("I10", f"the log of the state database has {directory.log_bytes} bytes", Mend.TRIM_LOG)
 
 
-def _check_blobs(directory: Directory, findings: Findings, *, read_data: bool) -> None:
-    unowned = _names(directory.blobs.list_ids)
-    findings.counts["blobs"] = len(unowned)
+def _check_blobs(directory: Directory, findings: Findings, *, read_data: bool) -> dict[str, list[Path]]:
+    """Returns the bytes that nothing in the state names, by the source that their name says, or else by their name."""
+    unowned = directory.asides.find_all()
+    unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
         findings.counts["sources"] += 1
-        findings.problems.extend(_check_bytes(directory, source, read_data=read_data))
-        unowned.discard(source.blob_name)
-    unowned -= set(checks.list_uncleaned(directory.state).values())
-    findings.problems.extend(
-        Problem("I4", f"blob {name} has no source", Mend.REMOVE_FILE, {"blob": name}) for name in sorted(unowned)
-    )
+        path = unowned.pop(source.blob_name, directory.blobs.path(source.blob_name))
+        findings.counts["blobs"] += path.exists()
+        findings.problems.extend(_check_bytes(path, source, read_data=read_data))
+    # What was deleted on purpose goes, and parts of open sessions are taken back, at the next start.
+    for name in unowned.keys() & (
+        tombstones.list_deleted_blobs(directory.state) | uploads.list_open_ids(directory.state)
+    ):
+        del unowned[name]
+    named: dict[str, list[Path]] = {}
+    for name, path in unowned.items():
+        named.setdefault(ids.source_of(name) or name, []).append(path)
+    return named
 
 
-def _check_bytes(directory: Directory, source: Source, *, read_data: bool) -> Iterator[Problem]:
-    path = directory.blobs.path(source.blob_name)
+def _check_bytes(path: Path, source: Source, *, read_data: bool) -> Iterator[Problem]:
+    """Of a source whose bytes may lie aside: the next start takes them back."""
     broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         if not _is_known_lost(source):
             yield broken("I3", f"source {source.id} has no blob")
         return
@@ -122,7 +146,9 @@ def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Pro
     parts, open_ids = _names(directory.parts.list_ids), uploads.list_open_ids(directory.state)
     counts["parts"] = len(parts)
     for name in sorted(parts - open_ids):
-        yield Problem("I4", f"part {name} has no open session", Mend.REMOVE_FILE, {"part": name})
+        is_known = uploads.find_upload(directory.state, name) is not None
+        mend = Mend.REMOVE_FILE if is_known else Mend.SET_ASIDE
+        yield Problem("I4", f"part {name} has no open session", mend, {"part": name})
 
 
 def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
@@ -133,33 +159,51 @@ def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
         return set()
 
 
-def _check_team(directory: Directory, findings: Findings, team_id: str, *, read_data: bool) -> None:
+def _check_team(
+    directory: Directory, findings: Findings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
+) -> None:
     if team_id in checks.list_rebuilding(directory.state):
         # A task makes the index anew: what it lacks says nothing yet.
         return
-    if team_id in directory.inspector.list_teams():
-        broken = directory.inspector.check_index(team_id, read_data=read_data)
-        findings.problems.extend(broken)
-        if any(problem.mend is Mend.REBUILD_INDEX for problem in broken):
-            # What it holds tells nothing then, and all of it is made again.
-            return
+    has_index = team_id in directory.inspector.list_teams()
+    found_wrong = directory.inspector.check_index(team_id, read_data=read_data) if has_index else []
+    findings.problems.extend(found_wrong)
+    broken = {problem.invariant for problem in found_wrong if problem.mend is Mend.REBUILD_INDEX}
+    if "I10" in broken:
+        return
     documents = directory.inspector.list_documents(team_id)
+    if broken:
+        # All of it is made again. Until then it alone knows what bytes without a source are.
+        documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     known = set(checks.list_uncleaned(directory.state))
     untold, deleting = checks.list_untold(directory.state), checks.list_deleting_buckets(directory.state)
     for source in checks.list_every_source(directory.state, team_id):
         known.add(source.id)
-        if source.status == readiness.ACTIVE:
+        if source.status == readiness.ACTIVE and not broken:
             found = documents.get(source.id)
             findings.problems.extend(_check_document(source, found))
             if found is not None and source.id not in untold:
                 findings.problems.extend(_check_words(source, found, deleting))
-    findings.problems.extend(_stray(team_id, source_id) for source_id in sorted(documents.keys() - known))
+    for source_id in sorted(documents.keys() - known):
+        buckets = set(documents[source_id].bucket_ids) - deleting
+        findings.problems.extend(_stray(team_id, documents[source_id], buckets, unowned))
 
 
-def _stray(team_id: str, source_id: str) -> Problem:
-    told = f"the index of {team_id} has a document of {source_id}, which is no source"
-    return Problem("I8", told, Mend.REMOVE_DOCUMENT, {"source_id": source_id, "team_id": team_id})
+def _stray(
+    team_id: str, found: InspectedDocument, buckets: set[str], unowned: dict[str, list[Path]]
+) -> Iterator[Problem]:
+    """A document without a source: what is left of a deletion, unless its bytes are there."""
+    about = {"source_id": found.source_id, "team_id": team_id}
+    paths = unowned.get(found.source_id, [])
+    if not paths:
+        told = f"the index of {team_id} has a document of {found.source_id}, which is no source"
+        yield Problem("I8", told, Mend.REMOVE_DOCUMENT, about)
+    elif len(paths) == 1 and buckets:
+        # Of several contents, or without a bucket, it would be a guess.
+        (path,) = unowned.pop(found.source_id)
+        told = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
+        yield Problem("I4", f"{told} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
 
 
 def _check_document(source: Source, found: InspectedDocument | None) -> Iterator[Problem]:

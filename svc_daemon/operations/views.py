@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 from svc_daemon.core import readiness
+from svc_daemon.operations.shortages import Shortage
 from svc_daemon.store.buckets import Bucket, Census
 from svc_daemon.store.cascades import Cascade
+from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source
 from svc_daemon.store.tasks import Task
 from svc_daemon.wire import buckets, sources, tasks
 from svc_daemon.wire.codes import ErrorCode
 
 
-def view_source(source: Source) -> sources.Source:
+def view_source(source: Source, key: Key) -> sources.Source:
+    """A source as the key may see it."""
     return sources.Source(
         id=source.id,
         type=source.type,
@@ -31,7 +34,7 @@ def view_source(source: Source) -> sources.Source:
         source_url=source.source_url,
         **(source.fetched or {}),
         **(source.qa or {}),
-        bucket_ids=list(source.places),
+        bucket_ids=key.reachable(source.places),
         replaces=source.replaces,
         error=sources.SourceError(**source.error) if source.error else None,
         warnings=list(source.warnings),
@@ -41,9 +44,9 @@ def view_source(source: Source) -> sources.Source:
     )
 
 
-def view_member(source: Source, bucket_id: str) -> sources.SourceMember:
+def view_member(source: Source, key: Key, bucket_id: str) -> sources.SourceMember:
     """A source as its bucket lists it: sync and readiness are those of this membership."""
-    shown = view_source(source).model_dump()
+    shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
     shown["ready"] = readiness.is_ready(source.status, [sync_status]) and not source.in_maintenance
     shown["bucket_sync_status"] = sync_status
@@ -64,7 +67,7 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
         metadata=bucket.metadata,
         chunking=buckets.Chunking(**bucket.chunking) if bucket.chunking else None,
         knowledgeIds=list(census.active_ids),
-        memberCount=len(census.active_ids),
+        memberCount=census.indexed,
         counts=buckets.BucketCounts(
             total=census.total,
             file=census.types.get(readiness.FILE, 0),
@@ -80,6 +83,7 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
             member_count=census.total,
             indexed_member_count=census.indexed,
             pending_member_count=census.pending,
+            failed_member_count=census.failed,
             rechunking_member_count=census.rechunking,
         ),
         revision=bucket.revision,
@@ -87,6 +91,12 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
         createdAt=bucket.created_at,
         updatedAt=bucket.updated_at,
     )
+
+
+def view_shortage(shortage: Shortage | None) -> sources.Shortage | None:
+    if shortage is None:
+        return None
+    return sources.Shortage(lack=shortage.lack.value, message=shortage.message, since=shortage.since)
 
 
 def view_deletion(cascade: Cascade) -> buckets.Deletion:

@@ -9,13 +9,16 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, webhooks
+from svc_daemon.core.shortages import Lack
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhook_signatures import signed_headers
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.shortages import Short
 from svc_daemon.store import deliveries as store
 from svc_daemon.store.deliveries import Attempt, Delivery, DeliveryFilter
 from svc_daemon.store.keys import Key
@@ -82,6 +85,8 @@ async def deliver(context: Context, delivery: Delivery) -> None:
     try:
         status = await context.fetcher.post(delivery.url, body, headers)
     except ServiceError as error:
+        if await context.shortages.is_cause_of(error, delivery.id, lacks=(Lack.DESCRIPTORS, Lack.MEMORY)):
+            raise Short from error
         failure = {"code": str(error.code), "message": error.message, "reason": error.details.get("reason")}
     attempt = Attempt(
         delivery_id=delivery.id,
@@ -90,7 +95,7 @@ async def deliver(context: Context, delivery: Delivery) -> None:
         http_status=status,
         error=failure,
     )
-    await _finish(context, delivery, attempt)
+    await context.shortages.get_through(partial(_finish, context, delivery, attempt))
 
 
 async def resend(context: Context, key: Key, delivery_id: str) -> Logged:

@@ -213,6 +213,8 @@ class SearchPage:
     mode: SearchMode = SearchMode.KEYWORD
     #: Sentences for the user about what the search could not do.
     warnings: tuple[str, ...] = ()
+    #: How many chunks the team has: the idf of the words comes from these.
+    chunks: int = 0
 
 
 class SearchProvider(Protocol):
@@ -275,6 +277,9 @@ class SearchProvider(Protocol):
 
     def drop_vectors(self, team_id: str, keep_model: str | None) -> None:
         """Remove the vectors of every model but this one; None removes all."""
+
+    def list_teams(self) -> list[str]:
+        """The teams that have an index, whoever knows of them."""
 
     def delete_team(self, team_id: str) -> None:
         """Remove the team's whole index. One that isn't there is fine.

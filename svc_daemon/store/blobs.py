@@ -2,32 +2,51 @@
 
 The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
 writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. Killed
-before the commit, the sweeper finds a blob without a row and removes it; a row without its blob can't come to be.
+before the commit, the next start finds a blob without a row, and moves it aside; a row without its blob can't come
+to be.
 
 Folder syncs are shared: whoever waits while one runs is served by the next, however many they are.
 """
 
 import asyncio
 import hashlib
+import logging
 import os
+import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from svc_daemon.directories import sync_folder
+from svc_daemon.core import ids
+from svc_daemon.directories import list_own
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 #: A smaller file is written in one go, when all of it has been judged.
 SPILL_BYTES = 1024 * 1024
+#: The names of staging files.
+STAGED_NAME = re.compile("[0-9a-f]{32}")
 #: The first bytes, kept for sniffing the media type.
 HEAD_BYTES = 8192
+
+
+def clear_away(path: Path) -> None:
+    """Remove what nobody owns, as a part of something else: a disk that refuses hides no error and fails nothing.
+
+    The next start finds what was left.
+    """
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s could not be removed: %s", path.name, error.strerror)
 
 
 class FolderSync:
@@ -60,12 +79,16 @@ class FolderSync:
         if self._failure is not None:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
+        # Where this fails, for want of descriptors for one, nothing was asked of the disk.
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            sync_folder(self._folder)
+            os.fsync(descriptor)
         except OSError as error:
             self._failure = error
             self._on_broken(error)
             raise
+        finally:
+            os.close(descriptor)
         self._synced = covered
 
 
@@ -94,36 +117,39 @@ class Blobs:
     def path(self, source_id: str) -> Path:
         return self._blobs / source_id
 
-    def open(self, source_id: str) -> BinaryIO:
-        """The stored bytes; raises FileNotFoundError."""
-        return self.path(source_id).open("rb")
+    def find(self, source_id: str) -> Path | None:
+        """Where the stored bytes are; None where there are none. What a link leads to was never stored."""
+        path = self.path(source_id)
+        return path if path.is_file() and not path.is_symlink() else None
 
     def delete(self, source_id: str) -> None:
         """Idempotent: a blob that is gone already is no error."""
         self.path(source_id).unlink(missing_ok=True)
 
-    def list_ids(self) -> Iterator[str]:
-        """The names of all files; folders, such as a mount's `lost+found`, are none of ours."""
-        with os.scandir(self._blobs) as entries:
-            yield from (entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
+    def drop(self, source_id: str) -> None:
+        """Remove a blob that no row owns; never fails."""
+        clear_away(self.path(source_id))
+
+    def list_ids(self) -> list[str]:
+        return list_own(self._blobs, ids.BLOB_NAME)
 
     def list_staged(self) -> list[str]:
         """The names of staging files; while nobody stages, they belong to nobody."""
-        with os.scandir(self._staging) as entries:
-            return [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+        return list_own(self._staging, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Idempotent."""
-        (self._staging / name).unlink(missing_ok=True)
+        """Idempotent. Through a link nothing is removed."""
+        if not self._staging.is_symlink():
+            (self._staging / name).unlink(missing_ok=True)
 
     def clear_staging(self) -> int:
         """Remove the files that a killed process left half-written; only at boot, when nobody stages."""
-        leftovers = self.list_staged()
+        leftovers = [] if self._staging.is_symlink() else self.list_staged()
         for leftover in leftovers:
             self.delete_staged(leftover)
         return len(leftovers)
 
-    def set_aside(self, name: str) -> None:
+    def move_damaged(self, name: str) -> None:
         """Take wrong bytes out of use without losing them. Idempotent."""
         self._damaged.mkdir(mode=0o700, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -135,6 +161,15 @@ class Blobs:
             return True
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
+
+    def try_room(self, size_bytes: int) -> None:
+        """Write so many bytes and remove them again; raises OSError where the disk does not take them."""
+        path = self._staging / self._random_name()
+        try:
+            with path.open("xb", buffering=0) as file:
+                _write_all(file, bytearray(size_bytes))
+        finally:
+            path.unlink(missing_ok=True)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking disk work in the executor; a disk that refuses is a StorageError.
@@ -193,18 +228,19 @@ class StagedFile:
         try:
             await self._blobs.run(lambda: self._keep(source_id))
         except (StorageError, asyncio.CancelledError):
-            self._blobs.delete(source_id)
+            self._blobs.drop(source_id)
             await self.discard()
             raise
 
     async def discard(self) -> None:
-        """Forget the bytes. Idempotent."""
+        """Forget the bytes. Idempotent, and never fails."""
         # A new one: what failed to write the old one may still look at it, and then it can't be emptied.
         self._buffer = bytearray()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):
+                self._file.close()
             self._file = None
-            self._path.unlink(missing_ok=True)
+            clear_away(self._path)
 
     def _spill(self) -> None:
         if self._file is None:

@@ -43,7 +43,7 @@ class Bucket:
 class Census:
     """The members of one bucket, counted in the same snapshot."""
 
-    #: Active members, oldest first.
+    #: Active members, oldest first; empty where they were not asked for.
     active_ids: tuple[str, ...]
     #: All members by source type.
     types: dict[str, int]
@@ -53,6 +53,8 @@ class Census:
     indexed: int
     #: Members on their way.
     pending: int
+    #: Members whose document could not be indexed.
+    failed: int
     #: Members whose sync failed and is tried again.
     failed_syncs: int
     #: The team's search index is being made anew.
@@ -178,8 +180,8 @@ def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE team_id = :team_id", {"team_id": team_id})
 
 
-def take_census(connection: Connection, bucket_id: str) -> Census:
-    """Count the bucket's members and list the active ones."""
+def take_census(connection: Connection, bucket_id: str, *, members: bool = True) -> Census:
+    """Count the bucket's members and, with `members`, list the active ones."""
     groups = connection.execute(
         "SELECT s.type, s.status, m.sync_status, COUNT(*) AS members, SUM(s.rechunk) AS rechunking"
         " FROM memberships m"
@@ -187,22 +189,25 @@ def take_census(connection: Connection, bucket_id: str) -> Census:
         {"bucket_id": bucket_id},
     ).fetchall()
     types: dict[str, int] = {}
-    indexed = pending = failed_syncs = retrievable = 0
+    indexed = pending = failed = failed_syncs = retrievable = 0
     for group in groups:
         members = group["members"]
         types[group["type"]] = types.get(group["type"], 0) + members
         if group["status"] == readiness.ACTIVE and group["sync_status"] == readiness.ACTIVE:
             indexed += members
             retrievable += members if group["type"] != readiness.QA else 0
-        elif group["status"] != readiness.FAILED:
+        elif group["status"] == readiness.FAILED:
+            failed += members
+        else:
             pending += members
             failed_syncs += members if group["sync_status"] == readiness.FAILED else 0
     return Census(
-        active_ids=_active_ids(connection, bucket_id),
+        active_ids=_active_ids(connection, bucket_id) if members else (),
         types=types,
         retrievable=retrievable,
         indexed=indexed,
         pending=pending,
+        failed=failed,
         failed_syncs=failed_syncs,
         in_maintenance=_is_in_maintenance(connection, bucket_id),
         rechunking=sum(group["rechunking"] for group in groups),

@@ -1,6 +1,7 @@
 """API keys: who may do what. Only a hash of the secret is stored."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 
@@ -40,6 +41,10 @@ class Key:
             revoked_at=row["revoked_at"],
             created_at=row["created_at"],
         )
+
+    def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
+        """Those of the buckets that it may reach: the others have no place in an answer to it."""
+        return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def is_live(self, now: str) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -136,7 +136,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """The index is about to hold another generation: the same again at `due_at`, which is no failure."""
+    """It can't be done just now: the same again at `due_at`, which is no failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",

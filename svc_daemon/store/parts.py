@@ -8,16 +8,16 @@ loses nothing.
 
 import asyncio
 import hashlib
-import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from svc_daemon.core import ids
+from svc_daemon.directories import list_own
 from svc_daemon.errors import StorageError
-from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync
-
-log = logging.getLogger(__name__)
+from svc_daemon.store.blobs import HEAD_BYTES, Blobs, FolderSync, clear_away
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -43,7 +43,7 @@ class Parts:
     def size_bytes(self, session_id: str) -> int:
         """How many bytes are stored; 0 before the first."""
         try:
-            return os.stat(f"{self._folder}/{session_id}").st_size  # noqa: PTH116 - asked thrice a chunk; a Path costs more
+            return os.lstat(f"{self._folder}/{session_id}").st_size  # asked thrice a chunk; a Path costs more
         except FileNotFoundError:
             return 0
 
@@ -64,9 +64,13 @@ class Parts:
         size_bytes = self.size_bytes(session_id)
         known = self._hash_at(session_id, size_bytes)
         if known is None:
-            known = await self._blobs.run(lambda: _hash(self._path(session_id)))
+            known = await self._blobs.run(lambda: _hash(self.path(session_id)))
             self.remember(session_id, size_bytes, known)
         return known.hexdigest()
+
+    async def head(self, session_id: str) -> bytes:
+        """The beginning of the bytes, for sniffing."""
+        return await self._blobs.run(lambda: _head(self.path(session_id)))
 
     async def link(self, session_id: str, source_id: str) -> bytes:
         """Give the bytes the name of a blob too, durably; their beginning, for sniffing.
@@ -77,7 +81,7 @@ class Parts:
         try:
             return await self._blobs.run(lambda: self._link(session_id, source_id))
         except (StorageError, asyncio.CancelledError):
-            self._blobs.delete(source_id)
+            self._blobs.drop(source_id)
             raise
 
     async def delete(self, *session_ids: str) -> None:
@@ -89,10 +93,8 @@ class Parts:
 
         await self._blobs.run(work)
 
-    def list_ids(self) -> Iterator[str]:
-        """The names of all files; folders are none of ours."""
-        with os.scandir(self._folder) as entries:
-            yield from (entry.name for entry in entries if not entry.is_dir(follow_symlinks=False))
+    def list_ids(self) -> list[str]:
+        return list_own(self._folder, ids.PART_NAME)
 
     async def run(self, work: Callable[[], object]) -> None:
         """Run blocking work on a part; raises StorageError where the disk refuses."""
@@ -108,8 +110,9 @@ class Parts:
         try:
             os.fsync(descriptor)
         except OSError as error:
-            os.truncate(self._path(session_id), acknowledged_bytes)
             self._on_broken(error)
+            with suppress(OSError):
+                os.truncate(self.path(session_id), acknowledged_bytes)
             raise
         if session_id not in self._synced:
             # Without this a power cut may forget the file's name.
@@ -128,32 +131,30 @@ class Parts:
         return known.copy() if known is not None and hashed_bytes == size_bytes else None
 
     def _settle(self, session_id: str, size_bytes: int) -> None:
-        descriptor = os.open(self._path(session_id), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(self.path(session_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             self.sync(session_id, descriptor, size_bytes)
         finally:
             os.close(descriptor)
 
     def _link(self, session_id: str, source_id: str) -> bytes:
-        head = _head(self._path(session_id))
-        os.link(self._path(session_id), self._blobs.path(source_id))
+        head = _head(self.path(session_id))
+        os.link(self.path(session_id), self._blobs.path(source_id))
         self._blobs.sync_folder()
         return head
 
     def _delete(self, session_id: str) -> None:
         self._synced.pop(session_id, None)
         self._hashed.pop(session_id, None)
-        try:
-            self._path(session_id).unlink(missing_ok=True)
-        except OSError as error:
-            log.warning("the bytes of %s could not be removed: %s", session_id, error)
+        clear_away(self.path(session_id))
 
-    def _path(self, session_id: str) -> Path:
+    def path(self, session_id: str) -> Path:
         return self._folder / session_id
 
     def open_file(self, session_id: str) -> int:
         """A descriptor that appends. Blocking; raises OSError."""
-        return os.open(self._path(session_id), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self.path(session_id), flags, 0o600)
 
 
 class PartWriter:
@@ -196,8 +197,9 @@ class PartWriter:
             await self._parts.run(lambda: os.ftruncate(descriptor, self.start_bytes))
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def _sync(self) -> None:
         stored_bytes = self.start_bytes + self.appended_bytes

@@ -315,9 +315,10 @@ def list_all_ids(connection: Connection) -> set[str]:
     return {row["id"] for row in connection.execute("SELECT id FROM sources").fetchall()}
 
 
-def list_all_blobs(connection: Connection) -> set[str]:
-    """The names of every source's bytes."""
-    return {row["name"] for row in connection.execute("SELECT COALESCE(blob, id) AS name FROM sources").fetchall()}
+def list_all_blobs(connection: Connection) -> dict[str, int]:
+    """The names of every source's bytes, each with their size."""
+    rows = connection.execute("SELECT COALESCE(blob, id) AS name, size_bytes FROM sources").fetchall()
+    return {row["name"]: row["size_bytes"] for row in rows}
 
 
 def generations_of(valid_from: int | None, generation: int) -> range:

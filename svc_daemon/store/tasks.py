@@ -171,12 +171,12 @@ def retry_task(
     )
 
 
-def park_task(connection: Connection, task: Task) -> None:
-    """Put a held task back unharmed, because the process stops: the attempt was not the task's fault."""
+def park_task(connection: Connection, task: Task, next_attempt_at: str | None = None) -> None:
+    """Put a held task back unharmed, because the process stops or lacks something: the task is not at fault."""
     connection.execute(
-        "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL"
-        " WHERE id = :id AND token = :token AND status = 'running'",
-        {"id": task.id, "token": task.token},
+        "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
+        " next_attempt_at = :next_attempt_at WHERE id = :id AND token = :token AND status = 'running'",
+        {"id": task.id, "token": task.token, "next_attempt_at": next_attempt_at},
     )
 
 

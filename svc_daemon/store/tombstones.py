@@ -1,4 +1,7 @@
-"""Tombstones: what a deleted source leaves until its blob and index rows are gone, and whom it gave its place to."""
+"""Tombstones: what a deleted source leaves until its blob and index rows are gone, and whom it gave its place to.
+
+Bytes that a refresh replaced have one too, under the name of those that took their place.
+"""
 
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -59,6 +62,12 @@ def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> lis
         {"after": after, "limit": limit},
     ).fetchall()
     return [Tombstone(**dict(row)) for row in rows]
+
+
+def list_deleted_blobs(connection: Connection) -> set[str]:
+    """The names of all bytes that were deleted on purpose, as far back as is known."""
+    rows = connection.execute("SELECT COALESCE(blob, source_id) AS name FROM tombstones").fetchall()
+    return {row["name"] for row in rows}
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:

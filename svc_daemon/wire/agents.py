@@ -1,10 +1,12 @@
 """Agents on the wire: who answers, what its policy lets it retrieve, and the models that stand for them."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody
+from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
 #: It stands in paths and behind the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
@@ -15,21 +17,15 @@ _NUMBERS = ("top_k", "score_threshold")
 Named = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=1000)]
 
 
-def _misplaced(_: Any) -> None:
-    raise ValueError("is no field of an agent; what it searches stands in its `policy`.")
-
-
-#: What would narrow the agent if it stood in the policy: passed over, it would leave it with every bucket.
-Misplaced = Annotated[None, BeforeValidator(_misplaced, json_schema_input_type=None)]
-
-
-class PolicyFields(RequestBody):
+class PolicyFields(ScopedBody):
     """What an agent is to retrieve; what is not sent stays. Lists of buckets or of sources choose the scope, too.
 
-    Other fields are refused: one that is misspelled and passed over would retrieve more than was meant.
+    Other fields are refused: one that is misspelled and passed over would retrieve more than was meant. A plain name
+    for one of these, such as `buckets` for `bucket_ids`, is taken.
     """
 
     model_config = ConfigDict(extra="forbid")
+    scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "bucket_ids", SOURCES: "source_ids", FILTERS: "filters"}
 
     scope: Literal["buckets", "sources", "team"] | None = None
     #: By id or slug, ids are kept; `*` is every active bucket.
@@ -52,8 +48,13 @@ class PolicyFields(RequestBody):
         return {name: value for name, value in fields.items() if value is not None or name in _NUMBERS}
 
 
-class AgentFields(RequestBody):
-    """Body of `PUT /v1/agents/{agent_id}`; what is not sent stays."""
+class AgentFields(ScopedBody):
+    """What an agent is to be. A scope beside the policy is refused: the agent would be left with every bucket."""
+
+    foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
+    #: Whoever sends back what was shown sends the agent's own id.
+    unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
+    refusal: ClassVar[str] = "is no field of an agent; what it searches stands in its `policy`."
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     role: Annotated[str, Field(max_length=2000)] | None = None
@@ -61,12 +62,10 @@ class AgentFields(RequestBody):
     policy: PolicyFields | None = None
     #: Where people meet it, such as `widget`; an empty text takes it away.
     bound_surface: Annotated[str, Field(max_length=200)] | None = None
-    scope: Misplaced = None
-    buckets: Misplaced = None
-    bucket_ids: Misplaced = None
-    source_ids: Misplaced = None
-    filters: Misplaced = None
-    score_threshold: Misplaced = None
+
+
+class AgentUpdate(AgentFields, NoDryRunBody):
+    """Body of `PUT /v1/agents/{agent_id}`; what is not sent stays."""
 
 
 class AgentCreate(AgentFields):

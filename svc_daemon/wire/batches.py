@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from svc_daemon.wire.errors import ErrorBody
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 from svc_daemon.wire.uploads import STRATEGY
 
 ClientFileId = Annotated[str, Field(min_length=1, max_length=255)]
 
 
-class ManifestItem(RequestBody):
+class ManifestItem(NoDryRunBody):
     """What one file of the batch is to become."""
 
     client_file_id: ClientFileId
@@ -27,14 +27,14 @@ class ManifestItem(RequestBody):
     webhook: Any = None
 
 
-class Manifest(RequestBody):
+class Manifest(NoDryRunBody):
     version: Annotated[int, Field(ge=1, le=1)]
     #: Works as the Idempotency-Key where no header is sent.
     batch_idempotency_key: str | None = None
     items: Sequence[ManifestItem]
 
 
-class BatchFile(RequestBody):
+class BatchFile(NoDryRunBody):
     """The bytes that belong to a manifest item of the same `client_file_id`."""
 
     client_file_id: ClientFileId
@@ -88,6 +88,7 @@ class BatchFinalize(RequestBody):
     """Body of a finalize. `abandon_pending` gives up what is missing, so that the batch can end."""
 
     mode: Literal["finalize_uploaded", "abandon_pending"] = "finalize_uploaded"
+    dry_run: bool = False
 
 
 class FinalizedItem(BaseModel):

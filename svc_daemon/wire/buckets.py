@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 #: Lower case, digits and inner hyphens, 1 to 63 characters: an id contains `_`, so no slug can be mistaken for one.
 SLUG_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
@@ -64,7 +64,7 @@ class BucketCreate(BucketFields):
     slug: Slug
 
 
-class BucketUpdate(RequestBody):
+class BucketUpdate(NoDryRunBody):
     """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays.
 
     Another `chunking` cuts the documents anew in the background, while the old pieces answer; `{}` is the default's.
@@ -96,6 +96,8 @@ class BucketStore(BaseModel):
     member_count: int
     indexed_member_count: int
     pending_member_count: int
+    #: Members whose document could not be indexed.
+    failed_member_count: int
     #: Members that are still cut by an earlier `chunking`; searches find them all the same.
     rechunking_member_count: int
 
@@ -111,9 +113,9 @@ class Bucket(BaseModel):
     status: str
     metadata: dict[str, Any]
     chunking: Chunking | None
-    #: Active members, oldest first.
-    knowledgeIds: list[str]
-    #: How many ids `knowledgeIds` holds.
+    #: Active members, oldest first; left out with `members=false`.
+    knowledgeIds: list[str] = Field(default_factory=list)
+    #: How many active members there are.
     memberCount: int
     counts: BucketCounts
     bucketStore: BucketStore

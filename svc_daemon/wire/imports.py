@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
 class Webhook(RequestBody):
@@ -31,7 +31,7 @@ class UrlImport(RequestBody):
     dry_run: bool = False
 
 
-class Refresh(RequestBody):
+class Refresh(NoDryRunBody):
     """Body of `POST /v1/sources/{id}/refresh`, which may be missing."""
 
     #: Take it also when a page has become a file, or a file a page.

@@ -1,18 +1,22 @@
 """API keys on the wire. The key itself stands in the first answer to its create, and nowhere else."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
 #: A list that is sent names something: an empty one would be a key for nothing.
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1, max_length=1000)]
 
 
-class KeyFields(RequestBody):
+class KeyFields(ScopedBody):
     """What a key is to be: `capabilities` or `preset`; the rest, where it is not sent, as the asking key has it."""
+
+    scopes: ClassVar[Mapping[str, str]] = {BUCKETS: "buckets", AGENT: "models"}
+    plain_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("agents", "model", "allowedmodels"), AGENT)
 
     name: KeyName
     #: `admin`, `ingest` or `read`.

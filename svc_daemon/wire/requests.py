@@ -1,8 +1,8 @@
-"""What every JSON body of a request has in common: strict types, and null for what is not sent."""
+"""What the JSON bodies of requests have in common: strict types, null for what is not sent, no dry run by accident."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
@@ -25,3 +25,16 @@ class RequestBody(BaseModel):
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def _refuse_dry_run(sent: Any) -> Any:
+    if sent is not False:
+        raise ValueError("There is no dry run of this.")
+    return sent
+
+
+class NoDryRunBody(RequestBody):
+    """A body, or a part of one, without a dry run: asked for one, the request is refused rather than done."""
+
+    #: Creates, attaches and finalizes take it, at the top of their body.
+    dry_run: Annotated[Literal[False], BeforeValidator(_refuse_dry_run), Field(exclude=True)] = False

@@ -1,11 +1,13 @@
 """OpenAI's Responses on the wire: what is taken, and the object that is given; the model is an agent's id."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
 from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 
 class InputPart(RequestBody):
@@ -48,8 +50,13 @@ def _as_messages(sent: Any) -> Any:
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 
-class ResponseCreate(RequestBody):
-    """Body of `POST /v1/responses`. Whatever else OpenAI takes is ignored, as every unknown field."""
+class ResponseCreate(ScopedBody):
+    """Body of `POST /v1/responses`. Whatever else OpenAI takes is ignored, as every unknown field.
+
+    But for names that mean a scope: `bucket: "a"` is taken for `buckets: ["a"]`, and `vector_store_ids` is refused.
+    """
+
+    scopes: ClassVar[Mapping[str, str]] = {AGENT: "model", BUCKETS: "buckets"}
 
     #: An agent's id, such as `svc-agent`.
     model: Annotated[str, Field(min_length=1)]

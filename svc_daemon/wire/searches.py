@@ -1,15 +1,24 @@
 """Search on the wire: the question, the page of results, and where each was found."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
 from svc_daemon.wire.sources import Location
 
+SEARCH_SCOPES = {AGENT: "agent", BUCKETS: "buckets", SOURCES: "source_ids", TAGS: "tags", FILTERS: "filters"}
 
-class SearchRequest(RequestBody):
-    """Body of `POST /v1/search`."""
+
+class SearchRequest(ScopedBody):
+    """Body of `POST /v1/search`. Another name that means a scope is taken for the field here where its meaning is plain
+    (`bucket: "a"` for `buckets: ["a"]`), else refused; other unknown fields are ignored.
+    """
+
+    scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
+    plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
+    foreign_scopes: ClassVar[Mapping[str, str]] = dict.fromkeys(("metadata", "mapping", "title", "type"), FILTERS)
 
     query: Annotated[str, Field(min_length=1)]
     #: A model id, such as `svc-agent`; it must not widen what the caller may see.

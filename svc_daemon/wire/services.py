@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from svc_daemon.wire.sources import Shortage
+
 
 class WriterCounters(BaseModel):
     """Operations over commits shows how many writes shared one fsync."""
@@ -34,6 +36,15 @@ class Writing(BaseModel):
     message: str | None = None
 
 
+class SetAside(BaseModel):
+    """Stored files that nothing in the state names; `message` says what to do where a kill didn't leave them."""
+
+    files: int
+    #: Those that a search index has in a bucket.
+    known: int
+    message: str | None
+
+
 class Health(BaseModel):
     """Answer of `/healthz`, which needs no key and tells nothing about any team's content."""
 
@@ -45,6 +56,9 @@ class Health(BaseModel):
     writer: WriterCounters
     queue: QueueCounters
     embedding: Embedding
+    set_aside: SetAside
+    #: What the service is short of just now.
+    shortage: Shortage | None = None
     #: The answer to `?nonce=`, which only a daemon with the installation's secret can give (`wire.proofs`).
     proof: str | None = None
     request_id: str

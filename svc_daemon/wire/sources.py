@@ -4,13 +4,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
 class TaskReference(BaseModel):
     id: str
     type: str
     status: str
+
+
+class Shortage(BaseModel):
+    """What the service is short of: work waits until there is enough again, and no attempt is counted."""
+
+    lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes"]
+    message: str
+    since: str
 
 
 class SourceError(BaseModel):
@@ -84,6 +92,8 @@ class Source(BaseModel):
 
 
 class SourceAnswer(Source):
+    #: What the service is short of, while a source that is not ready waits for it.
+    waits_for: Shortage | None = None
     request_id: str
 
 
@@ -116,7 +126,7 @@ class BucketSources(BaseModel):
     request_id: str
 
 
-class SourceUpdate(RequestBody):
+class SourceUpdate(NoDryRunBody):
     """Body of `PATCH /v1/sources/{id}`; what is not sent stays."""
 
     title: str | None = None
@@ -129,6 +139,7 @@ class SourceAttach(RequestBody):
     """Body of `POST /v1/buckets/{bucket}/sources`."""
 
     source_id: Annotated[str, Field(min_length=1, max_length=64)]
+    dry_run: bool = False
 
 
 class Deleted(BaseModel):
@@ -193,10 +204,12 @@ class SourceReread(SourceText):
 
 
 class DryRun(BaseModel):
-    """What a create would have done; nothing was stored, counted or claimed."""
+    """What a create, an attach or a finalize would have done; nothing was stored, counted or claimed."""
 
     dry_run: Literal[True] = True
     valid: Literal[True] = True
-    would_create: dict[str, Any]
+    #: Null where nothing would be made: it is there already, or the request would be a replay.
+    would_create: dict[str, Any] | None
+    #: What is wrong with parts of the request that would be left out: `path` and `message`.
     errors: list[dict[str, str]] = Field(default_factory=list)
     request_id: str

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody
 
 
-class SearchSwitchChange(RequestBody):
+class SearchSwitchChange(NoDryRunBody):
     """Body of `PUT /admin/search`."""
 
     enabled: bool

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from svc_daemon.wire.buckets import Deletion
-from svc_daemon.wire.sources import SourceError
+from svc_daemon.wire.sources import Shortage, SourceError
 
 INDEXING = "provider_file_search_indexing"
 CASCADE = "bucket_delete_cascade"
@@ -43,4 +43,6 @@ class Task(BaseModel):
 
 
 class TaskAnswer(Task):
+    #: What the service is short of, while a task that has not ended waits for it.
+    waits_for: Shortage | None = None
     request_id: str

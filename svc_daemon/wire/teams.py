@@ -5,16 +5,16 @@ from typing import Literal
 from pydantic import BaseModel
 
 from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
-from svc_daemon.wire.requests import RequestBody
+from svc_daemon.wire.requests import NoDryRunBody
 
 
-class TeamCreate(RequestBody):
+class TeamCreate(NoDryRunBody):
     """Body of `POST /admin/teams`."""
 
     name: KeyName
 
 
-class OperatorKeyCreate(KeyFields):
+class OperatorKeyCreate(KeyFields, NoDryRunBody):
     """Body of `POST /admin/keys`."""
 
     name: KeyName = "operator"

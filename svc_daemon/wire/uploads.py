@@ -62,6 +62,8 @@ class UploadStatus(BaseModel):
 class UploadFinalize(RequestBody):
     """Body of a finalize: an object, which may be empty."""
 
+    dry_run: bool = False
+
 
 class StorageAnswer(BaseModel):
     """Answer to a PUT after which all bytes are stored."""

@@ -5,7 +5,15 @@ Nothing is imported here, so that `svc --version` costs no more than the interpr
 
 VERSION = "0.1.0"
 
+#: What pip installs. The public index has a stranger's package called `svc`, so no hint may name that.
+DISTRIBUTION = "svc-knowledge"
+
 #: Oldest and newest API version this release speaks; both sides send them as `Svc-Api: 1-1`.
 API_OLDEST = 1
 API_NEWEST = 1
 API_RANGE = f"{API_OLDEST}-{API_NEWEST}"
+
+
+def install_command(extra: str) -> str:
+    """The command that adds an extra to an installation."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -41,8 +41,9 @@ class CascadingWorker:
             self._context.wakes.cascading.clear()
             try:
                 busy = await self._run_next()
-            except Exception:
-                log.exception("deleting a bucket went wrong")
+            except Exception as error:
+                if not await self._is_short(error):
+                    log.exception("deleting a bucket went wrong")
                 await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
             if not busy:
@@ -60,10 +61,21 @@ class CascadingWorker:
             await park_cascade(self._context, claim)
             raise
         except Exception as error:
-            log.exception("deleting the bucket %s went wrong", claim.cascade.bucket_id)
-            jitter = random.SystemRandom().random()
-            await give_back_cascade(self._context, claim, str(error), jitter)
+            await self._context.shortages.get_through(partial(self._give_back, claim, error))
         return True
+
+    async def _give_back(self, claim: CascadeClaim, error: Exception) -> None:
+        if await self._is_short(error):
+            await park_cascade(self._context, claim)
+            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+            return
+        log.error("deleting the bucket %s went wrong", claim.cascade.bucket_id, exc_info=error)
+        jitter = random.SystemRandom().random()
+        await give_back_cascade(self._context, claim, str(error), jitter)
+
+    async def _is_short(self, error: Exception) -> bool:
+        """Only what the error names: a deletion makes room, and does not wait for what others lack."""
+        return await self._context.shortages.is_cause_of(error, lacks=())
 
     async def _cascade(self, claim: CascadeClaim) -> None:
         while source_ids := next_members(self._context, claim):
@@ -74,7 +86,9 @@ class CascadingWorker:
     async def _remove(self, claim: CascadeClaim, source_ids: list[str]) -> None:
         try:
             await remove_members(self._context, claim, source_ids)
-        except Exception:
+        except Exception as error:
+            if await self._is_short(error):
+                raise
             log.exception("a step of deleting %s went wrong; member by member now", claim.cascade.bucket_id)
             for source_id in source_ids:
                 await self._remove_one(claim, source_id)
@@ -83,5 +97,7 @@ class CascadingWorker:
         try:
             await remove_members(self._context, claim, [source_id])
         except Exception as error:
+            if await self._is_short(error):
+                raise
             log.warning("%s can't be deleted: %s", source_id, error)
             await skip_member(self._context, claim, source_id, str(error))

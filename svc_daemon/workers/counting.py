@@ -41,6 +41,7 @@ class CountingWorker:
     async def _try_to_tell(self) -> None:
         try:
             await tell_usage(self._context)
-        except Exception:
+        except Exception as error:
             # Whatever it is, what was counted is told with the next answer.
-            log.exception("counting answers went wrong")
+            if not await self._context.shortages.is_cause_of(error):
+                log.exception("counting answers went wrong")

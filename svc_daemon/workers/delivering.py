@@ -34,9 +34,8 @@ class DeliveringWorker:
                 try:
                     self._start_due()
                     due_at = self._next_due()
-                except Exception:
-                    log.exception("looking for deliveries went wrong")
-                    await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+                except Exception as error:
+                    await self._outlast(error, "looking for deliveries")
                     continue
                 await wait(wake, due_at, self._context.clock)
         finally:
@@ -57,12 +56,18 @@ class DeliveringWorker:
     async def _deliver(self, delivery: Delivery) -> None:
         try:
             await deliver(self._context, delivery)
-        except Exception:
-            log.exception("delivering %s went wrong", delivery.id)
-            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+        except Exception as error:
+            await self._outlast(error, f"delivering {delivery.id}")
         finally:
             del self._running[delivery.id]
             self._context.wakes.delivering.set()
+
+    async def _outlast(self, error: Exception, doing: str) -> None:
+        if await self._context.shortages.is_cause_of(error):
+            await self._context.shortages.passed()
+            return
+        log.error("%s went wrong", doing, exc_info=error)
+        await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _stop_all(self) -> None:
         running = list(self._running.values())

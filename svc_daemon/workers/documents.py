@@ -1,10 +1,22 @@
 """What it takes to bring one document that was read into the index, whichever worker does it."""
 
+import asyncio
+import errno
+
 from svc_daemon.core.documents import Extraction
+from svc_daemon.extract.cages import Extractor
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.indexing import Reading
+from svc_daemon.operations.readings import extract
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.sources import Source, find_source
+
+
+async def read(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
+    """Have the stored bytes read, unless the index could not take them; raises ExtractionFailed, ProviderFailed."""
+    await asyncio.to_thread(check_room, context)
+    return await extract(context, extractor, reading)
 
 
 def put(context: Context, source: Source, extraction: Extraction) -> None:
@@ -34,7 +46,8 @@ def undo(context: Context, source: Source) -> None:
 def check_room(context: Context) -> None:
     """Raises ProviderFailed where an index must not grow now: a disk that it fills takes no delete."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
-        raise ProviderFailed("The disk is nearly full; make room and retry.", retryable=True)
+        failure = ProviderFailed("The disk is nearly full.", retryable=True)
+        raise failure from OSError(errno.ENOSPC, "below the reserve")
 
 
 def _find(context: Context, source: Source) -> Source | None:

@@ -73,8 +73,12 @@ class EmbeddingWorker:
             while await self._run_batch():
                 pass
         except EmbedFailed as failure:
+            if failure.retryable and await self._is_short(failure):
+                return
             await self._pause(failure)
-        except Exception:
+        except Exception as error:
+            if await self._is_short(error):
+                return
             log.exception("embedding went wrong")
             self._tell(EmbeddingState.FAILING, "Embedding went wrong; the log says how.")
             await asyncio.sleep(LONGEST_PAUSE_S)
@@ -96,8 +100,16 @@ class EmbeddingWorker:
             if not await self._embed_some(self._embedder, team_id):
                 del self._turns[team_id]
         except ProviderError as error:
-            self._put_off(team_id, error)
+            if not await self._is_short(error):
+                self._put_off(team_id, error)
         return True
+
+    async def _is_short(self, error: Exception) -> bool:
+        """Whether it failed because something is short; returns when there may be enough again."""
+        is_short = await self._context.shortages.is_cause_of(error)
+        if is_short:
+            await self._context.shortages.passed()
+        return is_short
 
     async def _choose(self) -> None:
         """Open the model that the operator has chosen, unless it is the one that is open."""

@@ -25,7 +25,6 @@ from svc_daemon.operations.indexing import (
     park_claimed,
     park_indexing,
 )
-from svc_daemon.operations.readings import extract
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
@@ -39,6 +38,8 @@ log = logging.getLogger(__name__)
 
 #: After an error of ours the loop waits this long, so that it can't spin.
 PAUSE_AFTER_ERROR_S = 1.0
+#: What has met a shortage lets others go first for so long.
+PAUSE_IN_SHORTAGE_S = 1.0
 
 
 class IndexingWorker:
@@ -71,18 +72,28 @@ class IndexingWorker:
     async def _next_claim(self) -> IndexingClaim:
         """Wait for work, team by team in turn."""
         while True:
+            await self._outlast_shortage()
             self._context.wakes.indexing.clear()
             try:
                 claim = await self._claim()
                 due_at = None if claim else self._context.read(partial(next_attempt_due, task_type=INDEXING))
-            except Exception:
+            except Exception as error:
                 # A full disk, say: it must not end the worker.
-                log.exception("claiming went wrong")
-                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+                if not await self._context.shortages.is_cause_of(error):
+                    log.exception("claiming went wrong")
+                    await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
             if claim is not None:
                 return claim
             await wait(self._context.wakes.indexing, due_at, self._context.clock)
+
+    async def _outlast_shortage(self) -> None:
+        """While something is short, one document at a time shows whether it is still."""
+        if self._context.shortages.now is None:
+            return
+        if self._running:
+            await asyncio.wait(self._running)
+        await self._context.shortages.passed()
 
     async def _claim(self) -> IndexingClaim | None:
         claim = await claim_indexing(self._context, self._teams_in_turn())
@@ -102,37 +113,48 @@ class IndexingWorker:
     async def _index_in_slot(self, claim: IndexingClaim) -> None:
         beat = asyncio.create_task(keep_lease(self._context, claim.task))
         try:
-            await self._index(claim)
+            await self._attempt(claim)
         except asyncio.CancelledError:
             await park_indexing(self._context, claim)
             raise
-        except Exception:
-            # A bug of ours costs this source an attempt, never the worker.
-            log.exception("indexing of %s went wrong", claim.source.id)
-            failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "Something unexpected went wrong.", retryable=True)
-            await self._fail(claim, failure)
         finally:
             beat.cancel()
             self._slots.release()
 
-    async def _index(self, claim: IndexingClaim) -> None:
+    async def _attempt(self, claim: IndexingClaim) -> None:
+        shortages = self._context.shortages
         try:
-            extraction = await extract(self._context, self._extractor, claim.reading)
-            await note_progress(self._context, claim, "index", len(extraction.chunks))
-            await asyncio.to_thread(documents.put, self._context, claim.source, extraction)
-        except ExtractionFailed as error:
-            await self._fail(claim, Failure(error.code, error.message, error.retryable))
-        except ProviderError as error:
-            await self._fail(claim, Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable))
-        else:
-            if not await complete_indexing(self._context, claim, extraction):
-                await asyncio.to_thread(documents.undo, self._context, claim.source)
+            await self._index(claim)
+        except Exception as error:
+            failure = _failure_of(error)
+            if failure.retryable and await shortages.is_cause_of(error, claim.source.id):
+                await shortages.get_through(partial(park_indexing, self._context, claim, PAUSE_IN_SHORTAGE_S))
+                return
+            # A bug of ours costs this source an attempt, never the worker.
+            is_known = isinstance(error, ExtractionFailed | ProviderError)
+            level, trace = (logging.INFO, None) if is_known else (logging.ERROR, error)
+            log.log(
+                level, "indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message, exc_info=trace
+            )
+            jitter = random.SystemRandom().random()
+            await shortages.get_through(partial(fail_indexing, self._context, claim, failure, jitter))
 
-    async def _fail(self, claim: IndexingClaim, failure: Failure) -> None:
-        log.info("indexing of %s failed: %s %s", claim.source.id, failure.code, failure.message)
-        await fail_indexing(self._context, claim, failure, jitter=random.SystemRandom().random())
+    async def _index(self, claim: IndexingClaim) -> None:
+        extraction = await documents.read(self._context, self._extractor, claim.reading)
+        await note_progress(self._context, claim, "index", len(extraction.chunks))
+        await asyncio.to_thread(documents.put, self._context, claim.source, extraction)
+        if not await complete_indexing(self._context, claim, extraction):
+            await asyncio.to_thread(documents.undo, self._context, claim.source)
 
     async def _park_all(self) -> None:
         for running in self._running:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
+
+
+def _failure_of(error: Exception) -> Failure:
+    if isinstance(error, ExtractionFailed):
+        return Failure(error.code, error.message, error.retryable)
+    if isinstance(error, ProviderError):
+        return Failure(SourceErrorCode.PROVIDER_FAILED, str(error), error.retryable)
+    return Failure(SourceErrorCode.EXTRACTION_CRASHED, "Something unexpected went wrong.", retryable=True)

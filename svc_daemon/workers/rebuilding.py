@@ -16,7 +16,6 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading
-from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rebuilding import (
     INDEX,
     claim_rebuild,
@@ -30,6 +29,7 @@ from svc_daemon.operations.rebuilding import (
     park_rebuild,
     rebuild_damaged,
 )
+from svc_daemon.operations.shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import Task, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
@@ -59,7 +59,10 @@ class RebuildingWorker:
                 await rebuild_damaged(self._context)
                 busy = await self._run_next()
                 due_at = self._context.read(partial(next_attempt_due, task_type=REBUILD))
-            except Exception:
+            except Exception as error:
+                if await self._context.shortages.is_cause_of(error):
+                    await self._context.shortages.passed()
+                    continue
                 log.exception("rebuilding went wrong")
                 await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
@@ -78,7 +81,7 @@ class RebuildingWorker:
             await park_rebuild(self._context, task)
             raise
         except Exception as error:
-            await self._give_back(task, _first(error))
+            await self._context.shortages.get_through(partial(self._give_back, task, _first(error)))
         finally:
             beat.cancel()
         return True
@@ -117,15 +120,21 @@ class RebuildingWorker:
         except (ExtractionFailed, ProviderError, OSError) as error:
             if isinstance(error, ProviderError) and error.retryable:
                 raise
+            if getattr(error, "retryable", True) and await self._context.shortages.is_cause_of(error, source_id):
+                raise Short from error
             log.info("%s could not be read again: %s", source_id, error)
 
     async def _bring(self, task: Task, reading: Reading) -> None:
-        extraction = await extract(self._context, self._extractor, reading)
+        extraction = await documents.read(self._context, self._extractor, reading)
         await asyncio.to_thread(documents.put, self._context, reading.source, extraction)
         await asyncio.to_thread(documents.undo, self._context, reading.source)
         await note_read(self._context, task, reading, extraction)
 
     async def _give_back(self, task: Task, error: Exception) -> None:
+        if await self._context.shortages.is_cause_of(error):
+            await park_rebuild(self._context, task)
+            await self._context.shortages.passed()
+            return
         unexpected = None if isinstance(error, ProviderError) else error
         log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=unexpected)
         jitter = random.SystemRandom().random()

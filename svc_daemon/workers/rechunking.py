@@ -11,8 +11,8 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading
-from svc_daemon.operations.readings import extract
 from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, give_up_rechunk, next_reading
+from svc_daemon.operations.shortages import Short
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.workers import documents
 
@@ -57,8 +57,9 @@ class RechunkingWorker:
         """Each marked document once; False where one of them is left."""
         try:
             return await self._round()
-        except Exception:
-            log.exception("cutting documents anew went wrong")
+        except Exception as error:
+            if not await self._context.shortages.is_cause_of(error):
+                log.exception("cutting documents anew went wrong")
             return False
 
     async def _round(self) -> bool:
@@ -72,8 +73,10 @@ class RechunkingWorker:
     async def _rechunk(self, reading: Reading) -> bool:
         """False where it is to be tried again."""
         try:
-            extraction = await extract(self._context, self._extractor, reading)
+            extraction = await documents.read(self._context, self._extractor, reading)
         except ExtractionFailed as error:
+            if error.retryable and await self._context.shortages.is_cause_of(error, reading.source.id):
+                raise Short from error
             return await self._give_up(reading, error)
         begun = await begin_rechunk(self._context, reading)
         if begun is None:
@@ -81,6 +84,8 @@ class RechunkingWorker:
         try:
             await asyncio.to_thread(documents.put, self._context, begun.source, extraction)
         except ProviderError as error:
+            if await self._context.shortages.is_cause_of(error):
+                raise Short from error
             log.warning("the index did not take %s, cut anew: %s", begun.source.id, error)
             return False
         await asyncio.to_thread(documents.undo, self._context, begun.source)

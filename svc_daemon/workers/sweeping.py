@@ -1,4 +1,4 @@
-"""The sweeper: clears what deletes left, puts back what expired leases hold, and at boot removes what a kill left."""
+"""The sweeper: clears what deletes left, puts back what expired leases hold, and forgets what has ended."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
+from svc_daemon.operations.leftovers import forget_asides
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
     expire_uploads,
@@ -41,7 +42,7 @@ class SweepingWorker:
             await self._wait_until(due_s)
             # Deletes without a pause must not put off the look-round.
             if monotonic() >= due_s:
-                await self._look_round(purge=rounds % ROUNDS_PER_PURGE == 0)
+                await self._look_round(rounds)
                 rounds, due_s = rounds + 1, monotonic() + ROUND_S
 
     async def _wait_until(self, due_s: float) -> None:
@@ -50,25 +51,34 @@ class SweepingWorker:
             async with asyncio.timeout(due_s - self._context.clock.monotonic()):
                 await self._context.wakes.sweeping.wait()
 
-    async def _look_round(self, *, purge: bool) -> None:
+    async def _look_round(self, rounds: int) -> None:
         await self._step(_release_tasks)
         await self._step(_release_syncs)
         await self._step(expire_uploads)
         await self._step(recall_far_pauses)
-        if purge:
-            await self._step(forget_old_keys)
-            await self._step(forget_ended)
+        if rounds % ROUNDS_PER_PURGE:
+            return
+        await self._step(forget_old_keys)
+        await self._step(forget_ended)
+        if rounds:
+            # Not right after a start: a clock that is wrong then is often set a moment later, and these files may be
+            # the only copies.
+            await self._step(forget_asides)
 
     async def _step(self, step: Callable[[Context], Awaitable[int]]) -> int:
         try:
             return await step(self._context)
-        except Exception:
+        except Exception as error:
             # Whatever it is, the next round tries again; the other steps must go on.
-            log.exception("sweeping went wrong")
+            if not await self._context.shortages.is_cause_of(error):
+                log.exception("sweeping went wrong")
             return 0
 
 
 async def _release_tasks(context: Context) -> int:
+    if context.shortages.now is not None:
+        # Workers may be alive that could not write it down.
+        return 0
     return await release_expired(context, context.clock.monotonic())
 
 

@@ -7,14 +7,17 @@ newer one.
 import asyncio
 import logging
 import random
+from functools import partial
 
 from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.shortages import Short
 from svc_daemon.operations.syncing import (
     Sync,
     claim_syncs,
     clean_detachments,
     complete_syncs,
     fail_sync,
+    postpone_syncs,
     reindex_missing,
 )
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
@@ -39,7 +42,10 @@ class SyncingWorker:
             try:
                 busy = await self._sync_some()
                 due_at = self._context.read(next_sync_due)
-            except Exception:
+            except Exception as error:
+                if await self._context.shortages.is_cause_of(error):
+                    await self._context.shortages.passed()
+                    continue
                 log.exception("bucket sync went wrong")
                 await asyncio.sleep(PAUSE_AFTER_ERROR_S)
                 continue
@@ -49,9 +55,15 @@ class SyncingWorker:
     async def _sync_some(self) -> bool:
         """One round; False when there was nothing to do."""
         syncs = await claim_syncs(self._context)
-        done = [sync for sync in syncs if await self._tell_index(sync)]
-        if done:
-            await complete_syncs(self._context, done)
+        try:
+            done = [sync for sync in syncs if await self._tell_index(sync)]
+            if done:
+                await complete_syncs(self._context, done)
+        except Exception as error:
+            if await self._context.shortages.is_cause_of(error):
+                await self._context.shortages.get_through(partial(postpone_syncs, self._context, syncs))
+                raise Short from error
+            raise
         # After each round, or a stream of syncs would keep them waiting for ever.
         cleaned = await clean_detachments(self._context)
         return bool(syncs) or cleaned > 0
@@ -63,6 +75,8 @@ class SyncingWorker:
             await reindex_missing(self._context, sync)
             return False
         except ProviderError as error:
+            if await self._context.shortages.is_cause_of(error):
+                raise Short from error
             log.warning("bucket sync of %s was refused: %s", sync.source.id, error)
             await fail_sync(self._context, sync, jitter=random.SystemRandom().random())
             return False

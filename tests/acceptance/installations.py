@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,21 +63,24 @@ class Installation:
         self.environ = environment(root, variables)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the daemon and wait until it answers; raises TooLate with what it printed."""
-        self._process = self.spawn_daemon()
+    def start(self, launcher: Sequence[str] = ()) -> None:
+        """Start the daemon and wait until it answers; raises TooLate with what it printed.
+
+        `launcher` is the command that starts it, less the command that it starts, and must become the daemon's process.
+        """
+        self._process = self.spawn_daemon(launcher)
         try:
             wait_until(self._answers, "the daemon's first answer", START_TIMEOUT_S)
         except TooLate as late:
             self.kill()
             raise TooLate(f"{late}; it printed: {self.printed()}") from None
 
-    def spawn_daemon(self) -> subprocess.Popen[bytes]:
+    def spawn_daemon(self, launcher: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start one more daemon process on the same folders, without waiting for anything."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
             return subprocess.Popen(
-                [sys.executable, "-m", "svc_daemon", "serve"],
+                [*launcher, sys.executable, "-m", "svc_daemon", "serve"],
                 env=self.environ,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,

@@ -1,8 +1,11 @@
 """Folders for tests of sync, and what the bucket has of them."""
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,19 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
+@contextmanager
+def unreadable(path: Path) -> Iterator[None]:
+    """The file can't be opened while the block runs, not even by root: somebody has a lease on it."""
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # the news that another process opens it
+    descriptor = os.open(path, os.O_RDWR)
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+        signal.signal(signal.SIGIO, before)
+
+
 def fill(folder: Path, count: int, size_bytes: int = 60) -> None:
     """Markdown files in subfolders of 100, each another."""
     for number in range(count):
@@ -47,6 +63,11 @@ def sha256_of(path: Path) -> str:
 def counts(finished: Finished) -> dict[str, int]:
     """Outcomes that occurred at all."""
     return {name: number for name, number in finished.json["counts"].items() if number}
+
+
+def withheld(finished: Finished) -> list[tuple[str, int | None, list[str]]]:
+    """Why files that are gone were left: code, number of files, and paths that are the cause."""
+    return [(each["code"], each["files"], each["because"]) for each in finished.json["withheld"]]
 
 
 def items(finished: Finished) -> dict[str, Json]:

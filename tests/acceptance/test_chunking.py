@@ -19,7 +19,7 @@ def test_a_bucket_is_cut_anew_and_found_meanwhile(shared_installation: Installat
     before = _sizes(shared_installation, source_id)
     changed = svc("bucket", "set", "inbox", "--chunk-size", "250", "--name", "In")
     assert changed.exit == 0
-    assert changed.stdout == "changed inbox; 1 sources are cut anew\n"
+    assert changed.stdout == "changed inbox; 1 sources are being cut again\n"
 
     def is_cut() -> bool:
         found = svc("search", "umber", "-b", "inbox", "--json")

@@ -126,17 +126,17 @@ def test_removed_sources_of_a_batch_come_back(installation: Installation) -> Non
     _make_files(installation.root / "docs", 5, 100)
     first = _upload(installation, "docs")
     gone = [item["source_id"] for item in first.json["items"][:3]]
-    assert installation.svc("source", "rm", *gone).exit == 0
+    assert installation.svc("source", "rm", "--force", *gone).exit == 0
     # The whole folder would be the same batch; what is left of it is another one.
     second = _upload(installation, "docs")
     assert (second.exit, second.json["counts"]["created"], second.json["counts"]["unchanged"]) == (0, 3, 2)
-    assert installation.svc("source", "rm", *(source["id"] for source in _held(installation))).exit == 0
+    assert installation.svc("source", "rm", "--force", *(source["id"] for source in _held(installation))).exit == 0
     for _ in range(2):
         again = _upload(installation, "docs")
         assert (again.exit, again.json["counts"]["created"], again.json["counts"]["ready"]) == (0, 5, 5)
         ids = [source["id"] for source in _held(installation)]
         assert len(ids) == 5
-        assert installation.svc("source", "rm", *ids).exit == 0
+        assert installation.svc("source", "rm", "--force", *ids).exit == 0
 
 
 def test_a_poisoned_file_among_many_is_named_and_the_others_are_ready(installation: Installation) -> None:
@@ -151,14 +151,14 @@ def test_a_poisoned_file_among_many_is_named_and_the_others_are_ready(installati
 
 def test_a_file_that_a_batch_rejects_is_recorded_and_the_others_go_up(installation: Installation) -> None:
     _make_files(installation.root / "docs", 3, 100)
-    deep = installation.root / "docs" / "/".join(["long" * 40] * 8)
-    deep.mkdir(parents=True)
-    (deep / "far.md").write_text("Words in a place with too long a name.")
-    finished = _upload(installation, "docs")
+    far = Path("docs", *["long" * 40] * 8, "far.md")
+    (installation.root / far).parent.mkdir(parents=True)
+    (installation.root / far).write_text("Words in a place with too long a name.")
+    finished = _upload(installation, "docs", str(far))
     assert (finished.exit, finished.json["counts"]["ready"], finished.json["counts"]["failed"]) == (3, 3, 1)
     assert finished.json["error"]["code"] == "invalid_request"
     assert len(_held(installation)) == 3
-    again = _upload(installation, "docs")
+    again = _upload(installation, "docs", str(far))
     assert (again.exit, again.json["counts"]["unchanged"], again.json["bytes_sent"]) == (3, 3, 0)
 
 
@@ -177,7 +177,7 @@ def test_each_mode_brings_the_same_sources(installation: Installation, mode: str
     assert (first.exit, first.json["counts"]["ready"], len(first.json["batch_ids"])) == (0, 3, mode == "batch")
     assert (second.json["counts"]["unchanged"], second.json["bytes_sent"]) == (3, 0)
     ids = [source["id"] for source in _held(installation)]
-    assert installation.svc("source", "rm", *ids).exit == 0
+    assert installation.svc("source", "rm", "--force", *ids).exit == 0
     third = _upload(installation, "docs", "--mode", mode)
     assert (third.exit, third.json["counts"]["ready"]) == (0, 3)
     for name in ("000", "001", "002"):

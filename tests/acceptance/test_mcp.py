@@ -204,4 +204,4 @@ def test_without_the_library_svc_mcp_says_what_to_install(tmp_path: Path) -> Non
     command = [sys.executable, "-m", "svc_cli", "mcp"]
     ended = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False, input="")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "pip install 'svc[mcp]'" in ended.stderr
+    assert "pip install 'svc-knowledge[mcp]'" in ended.stderr

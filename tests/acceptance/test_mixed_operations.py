@@ -74,7 +74,8 @@ def _is_far(clients: Sequence[Client], operations: int) -> bool:
 def _broken(installation: Installation) -> list[str]:
     """What a kill may not leave: anything but what the next start clears away."""
     problems = verify_directory(installation.files.root, read_data=False, repair=False).findings.problems
-    return [problem.message for problem in problems if problem.mend not in {Mend.REMOVE_FILE, Mend.REMOVE_DOCUMENT}]
+    cleared = {Mend.REMOVE_FILE, Mend.SET_ASIDE, Mend.REMOVE_DOCUMENT}
+    return [problem.message for problem in problems if problem.mend not in cleared]
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def test_a_file_goes_in_by_svc_and_is_found(installation: Installation) -> None:
     assert (best["source_id"], best["filename"]) == (items["notes.md"]["source_id"], "notes.md")
     assert best["location"]["line_start"] is not None
 
-    deleted = installation.svc("source", "rm", best["source_id"], "--json")
+    deleted = installation.svc("source", "rm", best["source_id"], "--force", "--json")
     assert deleted.exit == 0
     after = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json").json["data"]
     assert best["source_id"] not in [hit["source_id"] for hit in after]

@@ -26,6 +26,7 @@ from tests.acceptance.sync_folders import (
     put_stranger,
     sync,
     titles,
+    withheld,
     write,
 )
 
@@ -65,6 +66,7 @@ def test_a_root_that_is_not_there_stops_the_sync(
         foreseen = sync(installation, *PRUNE, verb="diff")
     assert (stopped.exit, stopped.json["error"]["code"]) == (11, "svc_safety_stop")
     assert "40 files of it are in the bucket" in stopped.json["error"]["message"]
+    assert withheld(stopped) == [("ended_early", None, [])]
     assert foreseen.exit == 11
     assert held(installation) == before
     again = sync(installation, *PRUNE)
@@ -92,6 +94,7 @@ def test_more_deletions_than_allowed_stop_the_sync_until_they_are_allowed(
         path.unlink()
     stopped = sync(installation, *PRUNE)
     assert (stopped.exit, stopped.json["error"]["details"]) == (11, {"gone": 12, "owned": 40})
+    assert withheld(stopped) == [("too_many", 12, [])]
     assert counts(stopped) == {"gone": 12, "unchanged": 28}, "each of them is named"
     assert len(titles(installation)) == 41
     planned = sync(installation, *PRUNE, "--max-delete", "12", "--dry-run")
@@ -108,6 +111,7 @@ def test_without_prune_what_is_gone_stays_and_is_said(installation: Installation
     finished = sync(installation)
     assert (finished.exit, counts(finished)) == (0, {"unchanged": 39, "gone": 1})
     assert finished.json["notes"] == ["1 files are gone here and still answer: --prune detach."]
+    assert withheld(finished) == [("prune_not_asked", 1, [])]
     assert len(titles(installation)) == 41
 
 
@@ -155,12 +159,19 @@ def test_prune_detach_leaves_the_source_in_its_other_bucket(installation: Instal
     assert titles(installation, "other") == ["000/07.md"]
 
 
-def test_a_file_that_fails_keeps_everything_from_being_removed(installation: Installation, docs: Path) -> None:
+def test_a_file_that_fails_for_the_first_time_keeps_everything_from_being_removed(
+    installation: Installation, docs: Path
+) -> None:
     (docs / "000" / "07.md").unlink()
     write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
     finished = sync(installation, *PRUNE)
     assert (finished.exit, finished.json["counts"]["gone"]) == (3, 1)
     assert "000/07.md" in titles(installation)
+    assert withheld(finished) == [("newly_failed", 1, ["broken.pdf"])]
+    assert finished.json["notes"][-1] == finished.json["withheld"][0]["message"]
+    again = sync(installation, *PRUNE)
+    assert (again.exit, counts(again)) == (3, {"detached": 1, "unchanged": 39, "failed": 1})
+    assert withheld(again) == []
 
 
 def test_another_folder_at_the_same_place_is_read_anew_and_prunes_nothing(
@@ -172,6 +183,7 @@ def test_another_folder_at_the_same_place_is_read_anew_and_prunes_nothing(
         finished = sync(installation, *PRUNE)
         assert (finished.exit, counts(finished)) == (0, {"updated": 1, "unchanged": 34, "gone": 5})
         assert any("another one than last time" in note for note in finished.json["notes"])
+        assert withheld(finished) == [("folder_replaced", 5, [])]
         assert len(titles(installation)) == 41
         assert counts(sync(installation, *PRUNE)) == {"detached": 5, "unchanged": 35}
         shutil.rmtree(docs)
@@ -186,6 +198,7 @@ def test_another_folder_of_the_same_name_takes_out_only_what_was_seen_there(inst
     second = sync(installation, *words, folder="b/docs")
     assert (second.exit, counts(second)) == (0, {"created": 2, "gone": 2})
     assert "they came from elsewhere under this folder's name" in second.json["notes"][0]
+    assert withheld(second) == [("other_folder", 2, [])]
     (installation.root / "b" / "docs" / "b-gone.md").unlink()
     third = sync(installation, *words, folder="b/docs")
     assert (third.exit, counts(third)) == (0, {"unchanged": 1, "detached": 1, "gone": 2})
@@ -205,6 +218,7 @@ def test_a_folder_that_cannot_be_listed_takes_nothing_out_and_moves_nothing(inst
     finished = sync(installation, *PRUNE)
     assert finished.json["counts"]["detached"] == finished.json["counts"]["moved"] == 0
     assert "some folders could not be read" in " ".join(finished.json["notes"])
+    assert [(code, files) for code, files, _ in withheld(finished)] == [("folder_unreadable", 1)]
     assert finished.exit == 3
     assert finished.json["error"]["code"] == "svc_file_unreadable"
     assert "000/03.md" in titles(installation)
@@ -286,7 +300,7 @@ def test_two_mappings_into_one_bucket_do_not_meet(installation: Installation) ->
 
 
 def test_a_folder_that_comes_back_as_it_was_is_equal_again(installation: Installation, docs: Path) -> None:
-    assert installation.svc("source", "rm", *(each["id"] for each in held(installation))).exit == 0
+    assert installation.svc("source", "rm", "--force", *(each["id"] for each in held(installation))).exit == 0
     finished = sync(installation, *PRUNE)
     assert (finished.exit, counts(finished)) == (0, {"created": 40})
     assert_equal(installation, docs)

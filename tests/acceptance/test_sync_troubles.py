@@ -63,7 +63,7 @@ def test_odd_names_are_synced_or_listed_with_their_reason(installation: Installa
         b"nfc-e\xcc\x81.md",
         b"latin-\xe9.md",
         b"new\nline.md",
-        b"zwj-\xe2\x80\x8d.md",
+        b"zwsp-\xe2\x80\x8b.md",
         b" ",
         b"up\\..\\b.md",
     ):
@@ -81,7 +81,7 @@ def test_odd_names_are_synced_or_listed_with_their_reason(installation: Installa
         r"nfc-\xe9.md": "another file has this name, spelled with other code points",
         "latin-\udce9.md": "name is not UTF-8",
         "new\nline.md": "name holds an invisible character",
-        "zwj-\u200d.md": "name holds an invisible character",
+        "zwsp-\u200b.md": "name holds an invisible character",
         " ": "name is blank or a path",
         "up\\..\\b.md": "name is blank or a path",
         "loop/": "link",

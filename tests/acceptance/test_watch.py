@@ -263,7 +263,7 @@ def test_a_source_that_somebody_deleted_is_made_again_by_the_next_save(
     fill(folders, a="the ant")
     with watching(shared_installation, str(folders), "-b", "stolen") as watch:
         (stolen,) = _sources(shared_installation, "stolen")
-        assert shared_installation.svc("source", "rm", stolen["id"]).exit == 0
+        assert shared_installation.svc("source", "rm", "--force", stolen["id"]).exit == 0
         (folders / "a.md").write_text("the ant is back\n")
         (source,) = wait_until(lambda: _sources(shared_installation, "stolen"), f"it is there again; {watch.lines}")
         assert source["id"] != stolen["id"]

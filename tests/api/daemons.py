@@ -39,11 +39,13 @@ from svc_daemon.operations.contexts import Context, Wakes
 from svc_daemon.operations.embedding import EmbeddingState
 from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
+from svc_daemon.operations.shortages import Shortages
 from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.server import on_loop
 from svc_daemon.settings import Limits, LlmSettings
+from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.migrations import migrate
@@ -128,19 +130,18 @@ class Daemon:
     async def _open(self) -> None:
         clock = Clock(now=self._now, monotonic=self._monotonic)
         make_ids = Ids(now=clock.now, random=os.urandom)
-        executor = self._stack.enter_context(ThreadPoolExecutor(4))
+        blobs = Blobs(self.files, self._stack.enter_context(ThreadPoolExecutor(4)), lambda: os.urandom(16).hex())
         database = Database(self.files.state, prepare=migrate)
         self._stack.callback(database.close)
         wakes = Wakes()
-        hear_damaged = on_loop(wakes.tell_damaged)
-        embedded = EmbeddedProvider(self.files.index, clock=clock.monotonic, on_damaged=hear_damaged)
-        self.provider = HeldProvider(embedded)
+        on_damaged = on_loop(wakes.tell_damaged)
+        self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic, on_damaged=on_damaged))
         self._stack.callback(self.provider.close)
-        blobs = Blobs(self.files, executor, lambda: os.urandom(8).hex())
         self.context = Context(
             database=database,
             blobs=blobs,
             parts=Parts(self.files.parts, blobs),
+            asides=Asides(self.files.aside),
             provider=self.provider,
             fetcher=self._fetcher(),
             clock=clock,
@@ -149,6 +150,7 @@ class Daemon:
             gates=Gates(self.limits, clock.monotonic),
             writers=Writers(),
             wakes=wakes,
+            shortages=Shortages(blobs, self.limits.free_disk_bytes, clock, wakes.wake_all),
             secret=prepare_secret(self.files, os.urandom),
         )
         self.installation_id = prepare_installation(self.files, database, make_ids)
@@ -168,8 +170,8 @@ class Daemon:
         self.app = create_app(hardening, self.limits, self._lifespan)
         await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
-        self._client = await self._stack.enter_async_context(client)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+        await self._stack.enter_async_context(self._client)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> Any:
@@ -210,8 +212,8 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        background = (wakes.cascading, wakes.delivering, wakes.rebuilding, wakes.rechunking)
-        for event in (wakes.indexing, wakes.syncing, wakes.sweeping, *background):
+        first = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering, wakes.rebuilding)
+        for event in (*first, wakes.rechunking):
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
@@ -225,16 +227,14 @@ class Daemon:
             "rebuilding": partial(RebuildingWorker, self.context, self._extractor),
             "rechunking": partial(RechunkingWorker, self.context, self._extractor),
             "counting": partial(CountingWorker, self.context),
+            "shortages": lambda: self.context.shortages,
         }
         for name in names or makers:
             self.run_worker(makers[name])
 
     def run_worker(self, make: Callable[[], Worker]) -> None:
         """Run one more worker until the stop."""
-        self.loop.run(self._start(make))
-
-    async def _start(self, make: Callable[[], Worker]) -> None:
-        self._workers.append(asyncio.create_task(make().run()))
+        self.loop.call(lambda: self._workers.append(asyncio.create_task(make().run())))
 
     def stop(self) -> None:
         """Stop the workers as a graceful stop of the daemon does."""

@@ -65,6 +65,7 @@ example("GET", U, lambda stage, call: call.at(**stage.session()[0]))
 example("DELETE", U, lambda stage, call: call.at(**stage.session()[0]))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.finalized()))
+example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()).asking(dry_run="true"))
 example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES))
 example(
     "PUT",
@@ -75,6 +76,7 @@ example(
 )
 example("OPTIONS", STORAGE, lambda stage, call: call.at(**stage.session()[0]))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()))
+example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()).sending(dry_run=True))
 example("GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()))
 example(
     "GET",
@@ -110,7 +112,14 @@ def _source(stage: Stage, call: Call) -> Call:
 
 example("GET", B + "/sources", _member)
 example("GET", B + "/sources", lambda stage, call: _member(stage, call).asking(status="all", limit="1"))
-example("POST", B + "/sources", lambda stage, call: call.at(bucket=stage.bucket()).sending(source_id=stage.ready()[1]))
+
+
+def _attach(stage: Stage, call: Call) -> Call:
+    return call.at(bucket=stage.bucket()).sending(source_id=stage.ready()[1])
+
+
+example("POST", B + "/sources", _attach)
+example("POST", B + "/sources", lambda stage, call: _attach(stage, call).sending(dry_run=True))
 example("DELETE", B + "/sources/{source_id}", _member)
 
 for path in (S, "/v1/knowledge/files/{source_id}"):

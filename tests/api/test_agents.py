@@ -167,9 +167,10 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": {"top_k": 51}}, ["policy.top_k"]),
     ({"policy": {"score_threshold": 1.01}}, ["policy.score_threshold"]),
     ({"policy": {"filters": []}}, ["policy.filters"]),
-    ({"policy": {"buckets": ["inbox"]}}, ["policy"]),
-    ({"policy": {"bucketIds": ["inbox"], "top_k": 3}}, ["policy"]),
-    ({"bucket_ids": ["inbox"], "buckets": ["inbox"]}, ["buckets", "bucket_ids"]),
+    ({"policy": {"shelves": ["inbox"]}}, ["policy"]),
+    ({"policy": {"vector_store_ids": ["inbox"], "top_k": 3}}, ["policy.vector_store_ids"]),
+    ({"policy": {"buckets": ["inbox"], "bucketIds": ["inbox"]}}, ["policy.bucketIds"]),
+    ({"buckets": ["inbox"], "bucket_ids": ["inbox"]}, ["buckets", "bucket_ids"]),
     (
         {"scope": "team", "source_ids": [], "filters": {}, "score_threshold": 1},
         ["scope", "source_ids", "filters", "score_threshold"],

@@ -253,7 +253,7 @@ def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon) -> None
 
 IGNORED: list[dict[str, Any]] = [
     {"temperature": 0.7, "top_p": 1, "user": "u", "store": True, "seed": 5},
-    {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}], "tool_choice": "auto"},
+    {"tools": [{"type": "file_search", "vector_store_ids": None}], "tool_choice": "auto"},
     {"reasoning": {"effort": "low"}, "service_tier": "auto", "safety_identifier": "x"},
     {"max_output_tokens": 5, "max_tokens": 5, "logprobs": True, "stop": ["."], "n": None},
     {"text": {"format": {"type": "text"}}, "response_format": {"type": "text"}, "previous_response_id": None},
@@ -288,6 +288,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (RESPONSES, {"stream": "yes"}, "stream"),
     (RESPONSES, {"metadata": {"a": 1}}, "metadata.a"),
     (RESPONSES, {"buckets": "inbox"}, "buckets"),
+    (RESPONSES, {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}, "tools.0.vector_store_ids"),
+    (CHAT, {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]}, "tools.0.vector_store_ids"),
     (RESPONSES, {"previous_response_id": "resp_1"}, "previous_response_id"),
     (RESPONSES, {"conversation": "conv_1"}, "conversation"),
     (RESPONSES, {"background": True}, "background"),

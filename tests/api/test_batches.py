@@ -193,7 +193,8 @@ def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) 
     again = body_of(ask_batch(working, body))
     assert (again["batch_id"], again["status"]) == (batch["batch_id"], "completed")
     assert refused_field(ask_batch(working, body, repeat_key="other")) == "files"
-    assert refused_field(ask_batch(working, body | {"dry_run": True})) == "files"
+    assert refused_field(ask_batch(working, body | {"dry_run": True}, repeat_key="other")) == "files"
+    assert body_of(ask_batch(working, body | {"dry_run": True}))["would_create"] is None
 
 
 def test_the_header_stands_above_the_key_of_the_batch(daemon: Daemon) -> None:
@@ -202,7 +203,9 @@ def test_the_header_stands_above_the_key_of_the_batch(daemon: Daemon) -> None:
     assert body_of(ask_batch(daemon, body), 201)["batch_id"] != first["batch_id"]
     assert body_of(ask_batch(daemon, body, repeat_key="header"))["batch_id"] == first["batch_id"]
     for bad in ("", "a b", "x" * 256):
-        details_of(ask_batch(daemon, batch_body(THREE, batch_idempotency_key=bad)), "invalid_idempotency_key")
+        body = batch_body(THREE, batch_idempotency_key=bad)
+        for repeat_key in (None, "header"):
+            details_of(ask_batch(daemon, body, repeat_key=repeat_key), "invalid_idempotency_key")
 
 
 def test_a_replay_of_an_expired_batch_gives_it_a_new_life(daemon: Daemon) -> None:

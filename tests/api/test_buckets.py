@@ -50,6 +50,7 @@ def test_a_new_bucket_is_empty_and_says_so(daemon: Daemon) -> None:
         "member_count": 0,
         "indexed_member_count": 0,
         "pending_member_count": 0,
+        "failed_member_count": 0,
         "rechunking_member_count": 0,
     }
     assert bucket["teamId"] == daemon.team_id
@@ -321,6 +322,19 @@ def test_lists_and_views_need_no_capability(shared: Daemon) -> None:
     assert show(shared, key=key)["slug"] == "inbox"
 
 
+@pytest.mark.parametrize("path", ["/v1/buckets", "/v1/buckets/inbox", "/v1/knowledge/buckets"])
+def test_a_view_without_members_has_all_else(working: Daemon, path: str) -> None:
+    working.add_ready()
+    whole, bare = (body_of(working.ask("GET", path, params=query)) for query in ({}, {"members": "false"}))
+    for answer in (whole, bare):
+        del answer["request_id"]
+    views = [whole] if "slug" in whole else whole["buckets"]
+    assert [len(view.pop("knowledgeIds")) for view in views] == [1]
+    assert bare == whole
+    assert refused_field(working.ask("GET", path, params={"members": "none"})) == "members"
+    assert "knowledgeIds" in working.ask("GET", path, params={"members": "true"}).text
+
+
 def test_counts_agree_with_each_other_and_with_the_listing(working: Daemon) -> None:
     ready = [working.add_ready(), working.add_ready(b"Another quay.\n", filename="b.txt")]
     failed = working.add_source(b" \n", filename="blank.txt")
@@ -336,6 +350,7 @@ def test_counts_agree_with_each_other_and_with_the_listing(working: Daemon) -> N
         "member_count": 4,
         "indexed_member_count": 2,
         "pending_member_count": 1,
+        "failed_member_count": 1,
         "rechunking_member_count": 0,
     }
     assert working.members(status="all") == [*ready, failed, queued]

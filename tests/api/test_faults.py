@@ -1,5 +1,6 @@
 """What a raised exception becomes on the wire."""
 
+import errno
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -42,6 +43,9 @@ RAISED: dict[str, Exception] = {
     "table": ServiceError(ErrorCode.BUCKET_SLUG_EXISTS, "A bucket 'a' exists.", status="archived"),
     "branch": NotFound(ErrorCode.SOURCE_NOT_FOUND),
     "disk": StorageError(),
+    "read-only": OSError(errno.EROFS, SECRET),
+    "descriptors": OSError(errno.EMFILE, SECRET),
+    "memory": MemoryError(SECRET),
     "rate": ServiceError(ErrorCode.UPLOAD_RATE_LIMITED, retry_after_seconds=0.2),
     "maintenance": ServiceError(ErrorCode.TEAM_STORE_MAINTENANCE, retry_after_seconds=61.5),
     "key": ServiceError(ErrorCode.INVALID_PROJECT_KEY),
@@ -124,6 +128,9 @@ def assert_envelope(answer: httpx.Response, code: ErrorCode) -> ErrorEnvelope:
         ("table", ErrorCode.BUCKET_SLUG_EXISTS),
         ("branch", ErrorCode.SOURCE_NOT_FOUND),
         ("disk", ErrorCode.STORAGE_FULL),
+        ("read-only", ErrorCode.STORAGE_FULL),
+        ("descriptors", ErrorCode.STORAGE_FULL),
+        ("memory", ErrorCode.STORAGE_FULL),
         ("bug", ErrorCode.INTERNAL_ERROR),
         ("teapot", ErrorCode.INTERNAL_ERROR),
         ("large", ErrorCode.REQUEST_TOO_LARGE),
@@ -154,6 +161,18 @@ def test_an_unexpected_error_is_logged_with_its_traceback(
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert record.exc_info is not None
     assert record.exc_info[1] is RAISED["bug"]
+
+
+def test_what_the_disk_refused_is_in_the_log_and_not_in_the_answer(
+    client: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert "hunter2" not in client.get("/raise/read-only").text
+    assert f"answered with storage_full: [Errno {errno.EROFS}] {SECRET}" in caplog.text
+
+
+@pytest.mark.parametrize(("name", "message"), [("descriptors", "No more files can be opened."), ("memory", "There is")])
+def test_a_shortage_is_named_in_the_answer(client: httpx.Client, name: str, message: str) -> None:
+    assert assert_envelope(client.get(f"/raise/{name}"), ErrorCode.STORAGE_FULL).error.message.startswith(message)
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/raise", "/raise/bug/"])
@@ -189,7 +208,7 @@ def test_invalid_fields_are_told_without_their_values(client: httpx.Client) -> N
     answer = client.get("/check")
     envelope = assert_envelope(answer, ErrorCode.INVALID_REQUEST)
     assert [error["path"] for error in envelope.error.details["errors"]] == ["age", "name"]
-    assert envelope.error.details["errors"][1]["message"] == "must have letters"
+    assert envelope.error.details["errors"][1]["message"] == "must have letters."
     assert "hunter2" not in answer.text
 
 

@@ -81,6 +81,28 @@ def test_no_host_and_two_hosts_are_misdirected(port: int, version: str) -> None:
         assert (answer.status, answer.code) == (421, "host_not_allowed")
 
 
+@pytest.mark.parametrize("authority", ["127.0.0.1:7820", "LOCALHOST", "[::1]"])
+def test_a_target_in_absolute_form_is_served(port: int, authority: str) -> None:
+    for scheme in ("http", "HTTPS"):
+        assert get(port, "Host: localhost", target=f"{scheme}://{authority}/?a=b").status == 200
+        assert get(port, "Host: localhost", target=f"{scheme}://{authority}").status == 200
+        assert get(port, "Host: localhost", target=f"{scheme}://{authority}/nothing").code == "not_found"
+
+
+@pytest.mark.parametrize("authority", OTHER_HOSTS)
+def test_a_target_in_absolute_form_of_another_host_is_misdirected(port: int, authority: str) -> None:
+    answer = get(port, "Host: localhost", target=f"http://{authority.replace(' ', '')}/")
+    assert (answer.status, answer.code) == (421, "host_not_allowed")
+    assert get(port, f"Host: {authority}", target="http://localhost/").status == 421
+
+
+@pytest.mark.parametrize("query", ["q=%00", "q=a%00b", "%00=a", "q=%25%00"])
+def test_nul_in_a_query_string_is_refused(port: int, query: str) -> None:
+    answer = get(port, "Host: localhost", target=f"/?{query}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert get(port, "Host: localhost", target="/?q=%2500").status == 200
+
+
 FOREIGN = [
     ["Origin: https://evil.example"],
     ["Origin: null"],

@@ -106,7 +106,7 @@ def test_without_the_library_it_says_what_to_install(daemon: Daemon) -> None:
     with without_library():
         answer = post(daemon, "svc-list-buckets")
     assert details_of(answer, "extra_not_installed") == {"extra": "mcp"}
-    assert "pip install 'svc[mcp]'" in answer.json()["error"]["message"]
+    assert "pip install 'svc-knowledge[mcp]'" in answer.json()["error"]["message"]
 
 
 # How a tool refuses

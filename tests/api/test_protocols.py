@@ -257,6 +257,16 @@ def test_silent_sockets_keep_nobody_out() -> None:
         assert is_closed(silent[0])
 
 
+def test_too_many_connections_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    limits = ClientLimits(head_s=60, max_connections=20)
+    with ExitStack() as stack:
+        port = stack.enter_context(serving(hardened(ROUTES), limits))
+        for _ in range(limits.max_connections * 3):
+            stack.enter_context(connected(port))
+        assert ask(port, GET).status == 200
+    assert [record.levelname for record in caplog.records if "connections are open" in record.message] == ["WARNING"]
+
+
 def _is_served(port: int) -> bool:
     try:
         return ask(port, GET).status == 200

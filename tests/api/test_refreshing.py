@@ -1,12 +1,14 @@
 """Refreshing: unchanged costs nothing, changed is a new generation, and what goes wrong leaves the old content."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from svc_daemon.operations.sweeping import remove_orphans
+from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.sweeping import clean_tombstones
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import find_source
 from svc_daemon.wire.sources import SourceRefreshed
@@ -87,6 +89,26 @@ def test_changed_content_is_a_new_generation_of_the_same_source(working: Daemon,
     assert body_of(refresh(working, source_id))["changed"] is False
 
 
+def test_a_source_that_has_lost_its_bytes_gets_them_again_though_the_host_has_no_others(
+    working: Daemon, site: Site
+) -> None:
+    source_id = add(working, site.url("/notes.md"))
+    (working.files.blobs / source_id).unlink()
+    assert body_of(refresh(working, source_id), 202)["changed"] is True
+    working.wait_ready(source_id)
+    assert working.ask("GET", f"/v1/sources/{source_id}/content").content == NOTES
+
+
+def test_the_bytes_that_a_refresh_replaced_have_a_tombstone(working: Daemon, site: Site) -> None:
+    source_id = add(working, site.url("/notes.md"))
+    working.stop()
+    site.put("/notes.md", NEWER, "text/markdown")
+    body_of(refresh(working, source_id), 202)
+    (working.files.blobs / source_id).write_bytes(NOTES)  # the kill came before they were removed
+    assert working.loop.run(clean_tombstones(working.context)) == 1
+    assert (blobs(working), working.count("tombstones")) == ([NEWER], 0)
+
+
 def test_a_page_is_refreshed_as_a_page(working: Daemon, site: Site) -> None:
     source_id = add(working, site.url("/page"), "pages")
     site.put("/page", PAGE.replace(b"ochre", b"cobalt"))
@@ -103,7 +125,7 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     site.put("/notes.md", NEWER, "text/markdown")
     body_of(refresh(daemon, source_id), 202)
     daemon.wait_ready(source_id)
-    (daemon.files.blobs / "blob_left").write_bytes(b"left by a kill between the blob and the commit")
+    (daemon.files.blobs / f"{source_id}_{'0' * 26}").write_bytes(b"left by a kill between the blob and the commit")
     daemon.close()
     again = make_daemon()
     again.loop.run(repair(again))
@@ -113,8 +135,8 @@ def test_refreshed_bytes_survive_a_start_and_go_with_their_source(make_daemon: M
     wait_until(lambda: not any(again.files.blobs.iterdir()), "the bytes are gone", PATIENCE_S)
 
 
-async def repair(daemon: Daemon) -> int:
-    return await remove_orphans(daemon.context)
+async def repair(daemon: Daemon) -> Counter[str]:
+    return await sort_leftovers(daemon.context)
 
 
 def test_a_host_that_fails_leaves_the_old_content(working: Daemon, site: Site) -> None:

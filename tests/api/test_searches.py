@@ -198,7 +198,7 @@ def test_the_query_string_names_sources(filled: Daemon) -> None:
     assert [result["source_id"] for result in page["data"]] == [market]
 
 
-@pytest.mark.parametrize("name", ["filters", "bucket", "query", "dry_run", "tag"])
+@pytest.mark.parametrize("name", ["filters", "filter", "vector_store_ids", "query", "dry_run", "colour"])
 def test_what_a_query_string_cannot_ask_is_refused_and_not_passed_over(filled: Daemon, name: str) -> None:
     answer = filled.ask("GET", "/v1/search", params={"q": "grey", name: "x"})
     assert refused_field(answer) == name

@@ -142,6 +142,12 @@ def test_a_batch_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
     assert len(tools.daemon.members(status="all")) == 2
 
 
+@pytest.mark.parametrize("key", ["", "two words", "a\n", "é"])
+def test_a_bad_key_of_a_batch_is_refused(tools: Caller, key: str) -> None:
+    error = tools.refuse("svc-upload-files-batch", bucket="inbox", files=files("one"), idempotencyKey=key)
+    assert error["code"] == "invalid_idempotency_key"
+
+
 def test_what_is_gone_of_a_batch_comes_back_by_itself(tools: Caller) -> None:
     first = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))
     ids = [file["source_id"] for file in first["files"]]

@@ -263,7 +263,8 @@ def test_a_replay_is_answered_after_the_replacement_was_made(working: Daemon) ->
     again = body_of(ask_session(working, replaces=old, repeat_key="k"))
     assert (again["session_id"], again["status"]) == (session["session_id"], "finalized")
     details_of(ask_session(working, replaces=old, repeat_key="other"), "source_not_found")
-    details_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True), "source_not_found")
+    details_of(ask_session(working, replaces=old, repeat_key="other", dry_run=True), "source_not_found")
+    assert body_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True))["would_create"] is None
 
 
 def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:

@@ -77,10 +77,10 @@ def fill(client: httpx.Client, collection: Collection, documents: int | None) ->
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         list(pool.map(put, collection.documents[:documents]))
-    wait_until(lambda: _is_full(client), "the end of indexing", FILL_TIMEOUT_S, every_s=0.5)
+    wait_until(lambda: is_full(client), "the end of indexing", FILL_TIMEOUT_S, every_s=0.5)
 
 
-def _is_full(client: httpx.Client) -> bool:
+def is_full(client: httpx.Client) -> bool:
     store = client.get(f"/v1/buckets/{BUCKET}").json()["bucketStore"]
     if store["pending_member_count"]:
         return False

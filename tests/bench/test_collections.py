@@ -52,6 +52,28 @@ def test_grounding_tells_questions_on_the_subject_from_others(collection: Path) 
     assert line["off"] == {"questions": 4, "grounded": 0.5}
 
 
+def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path) -> None:
+    for name, text in (("lamps", "The lamp is turquoise. It is made of brass."), ("ferries", "Ferries leave at six.")):
+        (tmp_path / name / "docs").mkdir(parents=True)
+        (tmp_path / name / "docs" / "only.txt").write_text(text, encoding="utf-8")
+    lamps = {"on": [{"q": "Is the lamp turquoise?", "answer": "turquoise"}], "off": ["Which ferries leave at six?"]}
+    # The answer is elsewhere than where the questions say, and what is off the subject is on it.
+    ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["Which ferries leave at six?"]}
+    for name, asked in (("lamps", lamps), ("ferries", ferries)):
+        (tmp_path / name / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
+    line = figures("bench_first_questions", str(tmp_path))
+    assert line["parameters"]["collections"] == 2
+    assert line["on"] == {"questions": 2, "grounded": 1.0}
+    assert line["off"] == {"questions": 2, "grounded": 0.5}
+    assert line["quotes"] == {"answers": 2, "right": 0.5}
+
+
+def test_first_questions_say_where_there_are_none(tmp_path: Path) -> None:
+    ended = run("bench_first_questions", str(tmp_path))
+    assert ended.returncode == 2
+    assert "has no collections: no folder in it has questions.json." in ended.stderr
+
+
 def test_halves_of_a_question_set_share_no_article(tmp_path: Path) -> None:
     rows = ["QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"]
     for number, title in enumerate(["Umber", "Cobalt", "Ferries"]):

@@ -25,6 +25,8 @@ def show(here: RunSvc, agent_id: str) -> dict[str, Any]:
 
 
 def test_an_agent_is_made_shown_changed_and_deleted(here: RunSvc) -> None:
+    before = [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]]
+    assert "default" in before
     made = here("agent", "create", "sales", "--name", "Sales", "--role", "seller", "-b", "prices", "-b", "handbook")
     assert (made.exit, made.stdout) == (0, "created svc-agent:sales, which searches 2 buckets\n")
     shown = show(here, "sales")
@@ -39,11 +41,11 @@ def test_an_agent_is_made_shown_changed_and_deleted(here: RunSvc) -> None:
     policy = show(here, "sales")["policy"]
     assert (policy["scope"], policy["top_k"], policy["score_threshold"]) == ("team", 4, 0.5)
     assert "sales" in here("agent", "ls").stdout
-    blocked = here("agent", "rm", "sales", "--json")
-    assert (blocked.exit, blocked.json["error"]["code"]) == (6, "delete_blocked")
-    assert "--force" in blocked.json["error"]["hint"]
+    unasked = here("agent", "rm", "sales", "--json")
+    assert (unasked.exit, unasked.json["error"]["code"]) == (2, "svc_usage")
+    assert "--force" in unasked.json["error"]["hint"]
     assert here("agent", "rm", "sales", "--force").stdout == "deleted sales\n"
-    assert [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]] == ["default"]
+    assert [agent["id"] for agent in here("agent", "ls", "--json").json["agents"]] == before
 
 
 def test_dry_runs_change_nothing(here: RunSvc) -> None:
@@ -62,7 +64,7 @@ def test_numbers_of_a_policy_can_be_taken_away(here: RunSvc) -> None:
     assert (show(here, "few")["policy"]["top_k"], show(here, "few")["policy"]["score_threshold"]) == (None, 0.5)
     assert here("agent", "set", "few", "--threshold", "none").exit == 0
     assert show(here, "few")["policy"]["score_threshold"] is None
-    assert here("agent", "rm", "few").exit == 0
+    assert here("agent", "rm", "few", "--force").exit == 0
 
 
 def test_filters_are_json(here: RunSvc) -> None:
@@ -71,7 +73,7 @@ def test_filters_are_json(here: RunSvc) -> None:
     assert show(here, "english")["policy"]["filters"] == {"type": "eq", "key": "lang", "value": "en"}
     assert here("agent", "set", "english", "--filters", "{}").exit == 0
     assert show(here, "english")["policy"]["filters"] is None
-    assert here("agent", "rm", "english").exit == 0
+    assert here("agent", "rm", "english", "--force").exit == 0
 
 
 def test_a_search_goes_by_the_agent_that_is_named(
@@ -96,8 +98,8 @@ def test_a_search_goes_by_the_agent_that_is_named(
     assert "does not search the bucket 'handbook'" in left_out.stderr
     source_id = page["data"][0]["source_id"]
     assert here("agent", "set", "seller", "--source", source_id).exit == 0
-    blocked = here("source", "rm", source_id, "--json")
-    assert (blocked.exit, "delete_blocked" in blocked.stdout) == (6, True)
+    unasked = here("source", "rm", source_id, "--json")
+    assert (unasked.exit, unasked.json["error"]["code"]) == (2, "svc_usage")
     assert here("source", "rm", source_id, "--force").exit == 0
 
 
@@ -115,7 +117,7 @@ def test_a_search_goes_by_the_agent_that_is_named(
         (("set", "nobody", "--role", "x"), 5, "agent_not_found"),
         (("set", "default"), 2, "svc_usage"),
         (("show", "nobody"), 5, "agent_not_found"),
-        (("rm", "default"), 3, "invalid_request"),
+        (("rm", "default", "--force"), 3, "invalid_request"),
         (("rm", "a/b"), 2, "svc_usage"),
     ],
 )

@@ -40,6 +40,15 @@ def test_a_repeated_key_replays_and_other_bytes_conflict(client: Client) -> None
     assert (told.value.status, told.value.code) == (409, "idempotency_key_conflict")
 
 
+@pytest.mark.parametrize("key", ["", "a b", "a\n", " a", "é", "k" * 256])
+def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client, key: str) -> None:
+    client.ensure_bucket("badly-keyed")
+    with pytest.raises(ApiError) as told:
+        client.upload("badly-keyed", Upload(filename="a.md", data=TEXT, title="a.md"), key)
+    assert (told.value.status, told.value.code) == (400, "invalid_idempotency_key")
+    assert list(client.sources("badly-keyed", status="all")) == []
+
+
 def test_every_source_comes_whatever_the_size_of_a_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.ensure_bucket("paged")
     ids = [

@@ -1,6 +1,7 @@
 """The commands that look and change, against a real daemon."""
 
 import functools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,32 @@ def test_the_help_of_mcp_tells_of_every_tool(svc: RunSvc) -> None:
     assert [verb for verb in verbs.values() if verb not in told] == []
 
 
+def test_a_search_needs_no_quotes(here: RunSvc) -> None:
+    page = here("search", "cobalt", "-b", "handbook", "rule", "--json").json
+    assert (page["query"], page["data"][0]["filename"]) == ("cobalt rule", "leave.md")
+    answer = here("ask", "what", "does", "the", "cobalt", "rule", "grant", "-b", "handbook", "--json").json
+    assert "leave.md" in {source["filename"] for source in answer["sources"]}
+
+
+def test_each_hit_and_each_source_is_a_line_of_its_own(here: RunSvc) -> None:
+    for words, rows, name in (
+        (("search", "rule", "plan"), "data", "source_id"),
+        (("source", "ls"), "sources", "id"),
+    ):
+        page = here(*words, "-b", "handbook", "--json").json
+        *lines, last = map(json.loads, here(*words, "-b", "handbook", "--ndjson").stdout.splitlines())
+        assert [line[name] for line in lines] == [row[name] for row in page[rows]]
+        assert set(last) == set(page) - {rows}
+
+
+def test_quiet_leaves_results_and_errors(here: RunSvc) -> None:
+    Path("calm.md").write_text("Words of calm.")
+    loud, calm = here("upload", "calm.md", "-b", "calm-1"), here("upload", "calm.md", "-b", "calm-2", "-q")
+    assert "created the bucket calm-1" in loud.stderr
+    assert (calm.stderr, "calm.md" in calm.stdout) == ("", True)
+    assert "error:" in here("source", "show", "nothing", "-q").stderr
+
+
 def test_search_options_reach_the_service(here: RunSvc) -> None:
     one = here("search", "rule plan", "-b", "handbook", "-k", "1", "--mode", "keyword", "--explain", "--json").json
     assert len(one["data"]) == 1
@@ -85,7 +112,7 @@ def test_status_of_all_of_one_bucket_and_of_one_source(here: RunSvc) -> None:
     source = _source(here, "leave.md")
     _words(here("status", source["id"]), "ready", "leave.md")
     assert here("status", source["id"], "--json").json["ready"] is True
-    assert here("status", source["id"], "-b", "handbook").exit == 2
+    _words(here("status", source["id"], "-b", "handbook"), "ready", "leave.md")
     assert here("status", "src_missing").exit == 5
 
 
@@ -111,7 +138,7 @@ def test_sources_are_filtered_and_paged(here: RunSvc) -> None:
     second = here("source", "ls", "-b", "handbook", "--limit", "1", "--after", first["last_id"], "--json").json
     assert [each["title"] for each in first["sources"] + second["sources"]] == titles
     assert [
-        each["title"] for each in here("source", "ls", "-b", "handbook", "-q", "leave", "--json").json["sources"]
+        each["title"] for each in here("source", "ls", "-b", "handbook", "--match", "leave", "--json").json["sources"]
     ] == ["leave.md"]
 
 
@@ -125,7 +152,7 @@ def test_a_source_moves_between_buckets_and_goes(here: RunSvc) -> None:
     assert len(here("source", "detach", source_id, "-b", "moving", "--json").json["bucket_ids"]) == 1
     assert here("source", "rm", source_id, "--dry-run").exit == 0
     assert here("source", "show", source_id).exit == 0
-    _words(here("source", "rm", source_id), f"deleted {source_id}")
+    _words(here("source", "rm", source_id, "--force"), f"deleted {source_id}")
     assert here("source", "show", source_id).exit == 5
 
 
@@ -145,6 +172,14 @@ def test_wait_knows_missing_sources_and_time(here: RunSvc) -> None:
     assert here("wait", _source(here, "leave.md")["id"], "--timeout", "1s").exit == 0
 
 
+def test_lists_of_buckets_leave_the_ids_of_their_members_out(here: RunSvc) -> None:
+    here("bucket", "create", "counted")
+    views = here("bucket", "ls", "--json").json["buckets"] + here("status", "--json").json["buckets"]
+    views.append(here("status", "-b", "counted", "--json").json["bucket"])
+    assert all("memberCount" in view and "knowledgeIds" not in view for view in views)
+    assert here("bucket", "show", "counted", "--json").json["knowledgeIds"] == []
+
+
 def test_buckets_are_made_shown_archived_and_restored(here: RunSvc) -> None:
     assert here("bucket", "create", "fresh", "--dry-run", "--json").json["dry_run"] is True
     assert here("bucket", "show", "fresh").exit == 5
@@ -158,9 +193,13 @@ def test_buckets_are_made_shown_archived_and_restored(here: RunSvc) -> None:
     assert here("bucket", "archive", "fresh", "--restore", "--json").json["status"] == "active"
 
 
-def test_deleting_a_bucket_passes_the_services_answer_on(here: RunSvc) -> None:
+def test_what_destroys_names_its_flag_where_nobody_can_be_asked(here: RunSvc) -> None:
     _words(here("bucket", "rm", "handbook", "--dry-run"), "would delete handbook")
-    assert here("bucket", "rm", "handbook", "--json").exit in {3, 6}
+    for words in (("bucket", "rm", "handbook"), ("source", "rm", "leave.md", "-b", "handbook")):
+        refused = here(*words, "--json")
+        assert (refused.exit, refused.json["error"]["code"]) == (2, "svc_usage")
+        assert "--force" in refused.json["error"]["hint"]
+    assert here("source", "show", "leave.md", "-b", "handbook").exit == 0
     assert here("bucket", "show", "handbook").exit == 0
 
 

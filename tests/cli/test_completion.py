@@ -101,7 +101,7 @@ def test_fish_offers_what_may_stand_there(line: str, offered: list[str]) -> None
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("svc", "bucket", ""), ["ls", "create", "show", "archive", "rm"]),
+        (("svc", "bucket", ""), ["ls", "create", "set", "show", "archive", "rm"]),
         (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
         (("svc", "upload", ""), ["FILES"]),
         (("svc", "upload", "--title", ""), ["FILES"]),

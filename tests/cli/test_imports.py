@@ -95,7 +95,7 @@ def test_a_removed_import_comes_back(take_in: Run, odd: OddServer, here: RunSvc)
         item = take_in(f"{odd.url}/ferries.md").json["items"][0]
         assert (item["action"], item["ready"]) == ("created", True)
         ids.append(item["source_id"])
-        assert here("source", "rm", item["source_id"]).exit == 0
+        assert here("source", "rm", item["source_id"], "--force").exit == 0
     assert len(set(ids)) == 2
 
 

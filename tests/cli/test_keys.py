@@ -61,8 +61,9 @@ def test_a_revoked_key_is_refused_at_once(here: RunSvc, monkeypatch: pytest.Monk
     made = here("key", "create", "lost", "--preset", "ingest", "--json").json
     would = here("key", "revoke", made["id"], "--dry-run", "--json").json
     assert (would["dry_run"], would["revoked_at"]) == (True, None)
-    assert "revoked" in here("key", "revoke", made["id"]).stdout
-    assert here("key", "revoke", made["id"], "--json").json["revoked_at"]
+    assert here("key", "revoke", made["id"]).exit == 2
+    assert "revoked" in here("key", "revoke", made["id"][:-1], "--force").stdout
+    assert here("key", "revoke", made["id"], "--force", "--json").json["revoked_at"]
     assert "revoked" in here("key", "ls").stdout
     monkeypatch.setenv("SVC_API_KEY", made["key"])
     ended = here("bucket", "ls", "--json")
@@ -93,7 +94,7 @@ def test_a_dry_run_makes_nothing(here: RunSvc) -> None:
         (("create", "x", "--preset", "read", "--expires", "0s"), 3, "invalid_request"),
         (("revoke", "key_none"), 5, "key_not_found"),
         (("revoke", "key_none", "--dry-run"), 5, "key_not_found"),
-        (("revoke", "a/b"), 2, "svc_usage"),
+        (("revoke", "a/b", "--force"), 2, "svc_usage"),
     ],
 )
 def test_a_refusal_is_one_json_value_with_its_exit_code(

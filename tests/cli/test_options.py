@@ -7,7 +7,8 @@ import pytest
 import typer
 
 from svc_cli.app import COMMANDS, build, load
-from svc_cli.commands.options import Flags, Invocation, parse_duration, parse_metadata
+from svc_cli.commands.flags import Flags
+from svc_cli.commands.options import Invocation, parse_duration, parse_metadata
 from svc_cli.commands.upload import UploadFlags, upload_options
 from svc_cli.errors import UsageError
 from tests.cli.consoles import MakeConsole
@@ -46,7 +47,7 @@ def test_the_words_of_an_upload_become_its_flags(words: tuple[str, ...], options
         ("upload", ("a", "-j", "many")),
         ("upload", ("a", "--no-such-flag")),
         ("search", ()),
-        ("search", ("one", "two")),
+        ("search", ("--",)),
         ("search", ("q", "--mode", "psychic")),
         ("wait", ()),
         ("bucket", ("ls", "extra")),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.uploads.readings import ATTEMPTS, KEPT_BYTES, FileContent, FileRefused, read
+from svc_cli.errors import FileRefused
+from svc_cli.uploads.readings import ATTEMPTS, KEPT_BYTES, FileContent, read
 from svc_cli.uploads.selections import Candidate
 
 

@@ -18,6 +18,34 @@ def test_on_a_terminal_the_last_column_is_cut_to_fit(make_console: MakeConsole) 
     assert lines[1] == "12345  " + "x" * 22 + "…"
 
 
+def test_ids_are_shortened_first_to_starts_that_tell_them_apart(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="40").console
+    rows = [("src_01m81nywyax2k70ggze3mxk36g", "A title of some words"), ("src_01m81nywybt3g70fc85khe0yn1", "Other")]
+    lines = table(console, ("source", "title"), rows).split("\n")
+    assert lines[1] == "src_01m81nywyax2…  A title of some words"
+    assert lines[2] == "src_01m81nywybt3…  Other"
+
+
+def test_the_title_is_cut_last_and_only_as_far_as_needed(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="40").console
+    (_, line) = table(console, ("why", "title"), [("a" * 30, "t" * 20)]).split("\n")
+    assert line == f"{'a' * 17}…  {'t' * 20}"
+    (_, line) = table(console, ("why", "title"), [("a" * 30, "t" * 60)]).split("\n")
+    assert line == f"{'a' * 15}…  {'t' * 21}…"
+
+
+def test_a_column_without_a_value_is_as_wide_as_its_head(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="30").console
+    heads, line = table(console, ("state", "pending", "folder"), [("on", None, "f" * 40)]).split("\n")
+    assert line.index("f") == heads.index("folder")
+
+
+def test_a_folded_column_goes_on_below_itself(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="24").console
+    shown = table(console, ("", ""), [("daemon", "one two three four")], fold=True)
+    assert shown == "daemon  one two three\n        four"
+
+
 def test_a_cell_is_one_line_and_harmless(make_console: MakeConsole) -> None:
     assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
 
@@ -66,7 +94,9 @@ def test_durations_read_at_a_glance(seconds: float, shown: str) -> None:
     assert duration(seconds) == shown
 
 
-@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("漢字", 4), ("e\u0301", 1)])
+@pytest.mark.parametrize(
+    ("text", "columns"), [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("\U0001f469\u200d\U0001f4bb", 4)]
+)
 def test_width_counts_columns(text: str, columns: int) -> None:
     assert width(text) == columns
 

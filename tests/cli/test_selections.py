@@ -78,16 +78,24 @@ def test_policy_leaves_out_and_says_why(work: Path) -> None:
     os.mkfifo(folder / "pipe.md")
     selection = select(["mixed"], POLICY)
     assert [candidate.title for candidate in selection.candidates] == ["mixed/README", "mixed/good.md"]
-    assert {skip.title.removeprefix("mixed/"): skip.reason for skip in selection.skips} == {
+    assert {skip.path.removeprefix("mixed/"): skip.reason for skip in selection.skips} == {
         ".hidden.md": "dotfile",
         ".git/": "dotfile",
         "empty.md": "empty",
         "large.md": "too large",
         "picture.png": "type can't be read",
         "link.md": "link",
-        "loop": "link",
+        "loop/": "link",
         "pipe.md": "not a regular file",
     }
+
+
+def test_a_compressed_text_is_sent_and_another_compressed_file_is_not(work: Path) -> None:
+    for name in ("a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz"):
+        (work / "packed" / name).parent.mkdir(exist_ok=True)
+        (work / "packed" / name).write_bytes(b"\x1f\x8b\x08\x00\xff")
+    selection = select(("packed",), FolderPolicy(frozenset({".txt.gz", ".md.gz"}), 100))
+    assert [each.title for each in selection.candidates] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
 
 
 def test_a_named_file_is_sent_whatever_it_is(work: Path) -> None:

@@ -1,11 +1,12 @@
 """The end of an upload: counts, exit code, error."""
 
+from typing import Any
+
 import pytest
 
 from svc_cli.commands.upload_report import render_summary
-from svc_cli.errors import SvcError, WaitTimedOut
+from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
-from svc_cli.uploads.readings import FileRefused
 from svc_cli.uploads.summaries import ACTIONS, Item, Summary
 from tests.cli.consoles import MakeConsole
 
@@ -86,8 +87,56 @@ def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole)
         assert words in text
 
 
+def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeConsole) -> None:
+    items = [Item(path=f"a/{number}.gz", action="skipped", reason="type can't be read") for number in range(40)]
+    items += [Item(path="b.bin", action="skipped", reason="type can't be read")]
+    console = make_console().console
+    assert "40 \N{MULTIPLICATION SIGN} .gz  type can't be read" in render_summary(console, _summary(*items))
+    console.is_verbose = True
+    assert all(f"a/{number}.gz" in render_summary(console, _summary(*items)) for number in range(40))
+
+
+def test_one_cause_of_many_failures_is_told_once_with_every_file(make_console: MakeConsole) -> None:
+    items = [_item(f"{number}.pdf", source=FAILED) for number in range(5)]
+    text = render_summary(make_console().console, _summary(*items))
+    assert text.count("document_unreadable") == 1
+    assert all(f"  {number}.pdf" in text for number in range(5))
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("dotfile", "dotfile"),
+        ("type can't be read", "type_unreadable"),
+        ("can't be read: Permission denied", "unreadable"),
+        ("something that is new", "something_that_is_new"),
+    ],
+)
+def test_a_skipped_file_has_a_code_for_its_reason(reason: str, code: str) -> None:
+    assert Item(path="a", action="skipped", reason=reason).as_json()["reason_code"] == code
+    assert Item(path="a", action="created").as_json()["reason_code"] is None
+
+
 def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> None:
     items = [Item(path=f"{number}.png", action="skipped", reason="ignored") for number in range(500)]
     text = render_summary(make_console().console, _summary(*items))
-    assert "and 488 more" in text
+    assert "500 files, such as 0.png  ignored" in text
     assert len(text.splitlines()) < 30
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": "no_text_found", "message": "m"}, {"code": "x", "message": "m", "details": {"a": 1}}]
+)
+def test_an_error_of_an_item_has_every_field_of_an_error(error: dict[str, Any]) -> None:
+    item = Item(path="a.pdf", action="created")
+    item.fail(error)
+    summary = _summary(item).as_json()
+    fields = {"retryable": False, "details": {}, "hint": None, "request_id": None} | error
+    assert summary["items"][0]["error"] == summary["error"] == fields
+
+
+def test_an_error_of_an_item_names_its_request() -> None:
+    item = Item(path="a.pdf", action="created")
+    item.refuse(ApiError(413, {"code": "file_too_large", "message": "m"}, "req_1"))
+    told = item.as_json()["error"]
+    assert (told["request_id"], told["hint"]) == ("req_1", "split the file, or leave out what needs no search.")

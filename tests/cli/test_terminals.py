@@ -11,42 +11,13 @@ import pytest
 
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation, wait_until
+from tests.cli.terminals import on_terminal, read_shown
 from tests.conftest import MakeInstallation
-
-
-def _on_terminal(installation: Installation, *words: str, **environ: str) -> tuple[int, str]:
-    """Run `svc` on a pseudo terminal; exit code and everything that was shown."""
-    primary, secondary = pty.openpty()
-    variables = {**installation.environ, "TERM": "xterm-256color", **environ}
-    for name in ("CI", "NO_COLOR", "COLUMNS"):
-        if name not in environ:
-            variables.pop(name, None)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "svc_cli", *words],
-        env=variables,
-        cwd=installation.root,
-        stdin=secondary,
-        stdout=secondary,
-        stderr=secondary,
-    )
-    os.close(secondary)
-    shown = b""
-    while chunk := _read(primary):
-        shown += chunk
-    os.close(primary)
-    return process.wait(60), shown.decode("utf-8")
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:  # the other end is closed: Linux says so with an error
-        return b""
 
 
 def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation: Installation) -> None:
     (shared_installation.root / "a.md").write_text("Words about ferries.")
-    code, shown = _on_terminal(shared_installation, "upload", "a.md", "-b", "seen")
+    code, shown = on_terminal(shared_installation, "upload", "a.md", "-b", "seen")
     assert code == 0
     assert "indexing" in shown
     assert "\x1b[32mready\x1b[0m" in shown
@@ -55,29 +26,30 @@ def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation:
 
 
 def test_no_color_leaves_words_alone(shared_installation: Installation) -> None:
-    _, shown = _on_terminal(shared_installation, "bucket", "ls", NO_COLOR="1")
+    _, shown = on_terminal(shared_installation, "bucket", "ls", NO_COLOR="1")
     assert "\x1b[" not in shown
 
 
 def test_a_dumb_terminal_gets_no_escape_codes(shared_installation: Installation) -> None:
     (shared_installation.root / "b.md").write_text("Words about harbours.")
-    _, shown = _on_terminal(shared_installation, "upload", "b.md", "-b", "seen", TERM="dumb")
+    _, shown = on_terminal(shared_installation, "upload", "b.md", "-b", "seen", TERM="dumb")
     assert "\x1b" not in shown
 
 
 def test_status_watch_ends_when_everything_has_settled(shared_installation: Installation) -> None:
     (shared_installation.root / "c.md").write_text("Words about quays.")
     shared_installation.svc("upload", "c.md", "-b", "watched", "--wait", "accepted")
-    code, shown = _on_terminal(shared_installation, "status", "-b", "watched", "--watch")
+    code, shown = on_terminal(shared_installation, "status", "-b", "watched", "--watch")
     assert code == 0
     assert "watched" in shown
 
 
-def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: Installation) -> None:
+def _log_in(installation: Installation, typed: bytes) -> tuple[int, bytes]:
+    """Exit code and all that was shown, with this answer to the question for the key."""
     primary, secondary = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "svc_cli", "auth", "login"],
-        env=shared_installation.environ,
+        env=installation.environ,
         stdin=secondary,
         stdout=secondary,
         stderr=secondary,
@@ -86,14 +58,24 @@ def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: In
     os.close(secondary)
     shown = b""
     while b"API key" not in shown:
-        shown += _read(primary)
-    os.write(primary, shared_installation.key.encode() + b"\n")
-    while chunk := _read(primary):
+        shown += read_shown(primary)
+    os.write(primary, typed)
+    while chunk := read_shown(primary):
         shown += chunk
     os.close(primary)
-    assert process.wait(60) == 0
-    assert shared_installation.key.encode() not in shown
+    return process.wait(60), shown
+
+
+def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: Installation) -> None:
+    key = shared_installation.key.encode()
+    code, shown = _log_in(shared_installation, key + b"\n")
+    assert (code, key in shown) == (0, False)
     assert shared_installation.svc("auth", "logout").exit == 0
+
+
+def test_ctrl_d_at_the_question_for_the_key_stores_nothing(shared_installation: Installation) -> None:
+    code, shown = _log_in(shared_installation, b"\x04")
+    assert (code, b"Nothing was stored." in shown, b"--debug" in shown) == (3, True, False)
 
 
 def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installation: MakeInstallation) -> None:

@@ -99,7 +99,7 @@ def test_a_removed_file_comes_back(upload: Upload, svc: RunSvc) -> None:
         item = _only(upload("a.md"))
         assert (item["action"], item["ready"]) == ("created", True)
         ids.append(item["source_id"])
-        assert svc("source", "rm", item["source_id"]).exit == 0
+        assert svc("source", "rm", item["source_id"], "--force").exit == 0
     assert len(set(ids)) == 3
 
 

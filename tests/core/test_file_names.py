@@ -20,6 +20,10 @@ KEPT = [
     ("...", "..."),
     ("日本語.txt", "日本語.txt"),
     ("x" * 255, "x" * 255),
+    ("👩\u200d💻.md", "👩\u200d💻.md"),
+    ("❤\ufe0f\u200d🔥.md", "❤\ufe0f\u200d🔥.md"),
+    ("\u0645\u06cc\u200c\u062e.txt", "\u0645\u06cc\u200c\u062e.txt"),
+    ("क\u094d\u200d .md", "क\u094d\u200d .md"),
 ]
 
 REFUSED = {
@@ -40,12 +44,16 @@ REFUSED = {
     "right-to-left override": "a\u202egpj.exe",
     "isolate": "a\u2066b",
     "zero-width space": "a\u200bb",
-    "zero-width joiner": "a\u200db",
+    "zero-width joiner first": "\u200da.md",
+    "zero-width joiner last": "a.md\u200d ",
+    "zero-width non-joiner at the end of a folder": "a\u200c/b.md",
+    "tag characters": "🏴\U000e0067\U000e007f.md",
     "byte order mark": "\ufeffa",
     "soft hyphen": "a\u00adb",
     "line separator": "a\u2028b",
     "half a surrogate pair": "a\ud800",
     "256 bytes": "x" * 256,
+    "256 bytes and more, once composed": "\u0958" * 85,
     "256 bytes of two-byte characters": "ü" * 128,
     "control in the folder part": "a\tb/c.txt",
 }

@@ -35,3 +35,21 @@ CASES: list[tuple[float, int, float | None, bool]] = [
 @pytest.mark.parametrize(("coverage", "words", "cosine", "enough"), CASES)
 def test_what_supports_an_answer(coverage: float, words: int, cosine: float | None, enough: bool) -> None:
     assert is_support(coverage, words, cosine) is enough
+
+
+#: What one sentence says of the question, how much that counts, and whether it will do beside a coverage of 0.4.
+SAID: list[tuple[float, float, bool]] = [
+    (0.46, 1.0, True),
+    (0.44, 1.0, False),
+    # The coverage counts as much, and lacks 0.3.
+    (0.76, 0.5, True),
+    (0.74, 0.5, False),
+    (1.0, 0.0, False),
+]
+
+
+@pytest.mark.parametrize(("said", "trust", "enough"), SAID)
+def test_what_one_sentence_says_counts_as_far_as_it_is_trusted(said: float, trust: float, enough: bool) -> None:
+    assert is_support(0.4, 1, None, said, trust) is enough
+    assert is_support(0.4, 1, 0.3, said, trust) is enough
+    assert is_support(0.4, 1, 0.2, said, trust) is False

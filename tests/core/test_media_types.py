@@ -1,8 +1,9 @@
-"""What a file is: its content decides, then its name, then what was declared."""
+"""What a file is: its signature decides, then a declared type that says something, then its name."""
 
 import pytest
 
-from svc_daemon.core.media_types import FORMATS, detect, find_format, from_filename, text_encoding
+from svc_daemon.core.media_types import FORMATS, detect, find_format, from_filename
+from svc_daemon.core.text_encodings import text_encoding
 from tests import samples
 
 DOCX, PPTX, XLSX = (
@@ -40,6 +41,24 @@ _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"
         (b"<!-- made by hand -->\n<html><p>x", "", "text/plain", "text/html"),
         (b'<?xml version="1.0"?>\n<html xmlns="x">', "a.xhtml", "", "application/xhtml+xml"),
         (b"<!DOCTYPE html><?php echo 1 ?>", "page.php", "", "text/x-php"),
+        # A declared type that says something, and that the bytes don't contradict, comes before the name.
+        (b"# Title", "a.txt", "text/markdown", "text/markdown"),
+        (b"a,b", "a.md", "text/csv", "text/csv"),
+        (b"x = 1", "a.py", "text/x-ruby", "text/x-ruby"),
+        (b"words", "a.md", "application/x-own", "application/x-own"),
+        (b"words", "a.md", "text/x-own; charset=utf-8", "text/x-own"),
+        (b"\x00\x01\x02\x03", "data.bin", "application/x-own", "application/x-own"),
+        (b"\x00\x01\x02\x03", "a.md", "application/x-own", "application/x-own"),
+        (b"\x00\x01\x02\x03", "fake.pdf", "", "application/pdf"),
+        # What says nothing, what the bytes contradict and what is no media type does not.
+        (b"# Title", "a.md", "application/octet-stream", "text/markdown"),
+        (b"# Title", "a.md", "text/plain", "text/markdown"),
+        (b"words", "a.txt", "image/png", "text/plain"),
+        (b"words", "a.docx", "text/plain", "text/plain"),
+        (b"words", "notes", "application/octet-stream", "text/plain"),
+        (b"\x00\x01\x02\x03", "a.csv", "text/csv", "application/octet-stream"),
+        (b"words", "a.md", "text/x\r\nX-Evil: 1", "text/markdown"),
+        (b"words", "a.md", "nonsense", "text/markdown"),
         # Text is what its name says.
         (b"# Title", "a.md", "", "text/markdown"),
         (b"# Title", "a.MD", "application/pdf", "text/markdown"),
@@ -53,16 +72,28 @@ _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"
         (b"# Title", "upload", "text/markdown; charset=utf-8", "text/markdown"),
         (b"# Title", "upload", "text/x-markdown", "text/markdown"),
         (b'{"a": 1}', "upload", "", "application/json"),
-        (b'[{"a": 1}]', "upload", "text/plain", "application/json"),
+        (b'[{"a": 1}]', "upload", "text/plain", "text/plain"),
+        (b'[{"a": 1}]', "upload", "application/octet-stream", "application/json"),
         (b"[a link](https://a.example)", "upload", "", "text/plain"),
         (b"From: a@b.example\r\nSubject: x\r\n\r\ny", "upload", "", "message/rfc822"),
         (b'<?xml version="1.0"?><a/>', "upload", "", "text/xml"),
         (b"words", "upload", "", "text/plain"),
-        (b"words", "upload.unknown", "x/y", "text/plain"),
+        (b"words", "upload.unknown", "x/y", "x/y"),
     ],
 )
 def test_a_type_is_detected(data: bytes, filename: str, declared: str, expected: str) -> None:
     assert detect(data, filename, declared) == expected
+
+
+@pytest.mark.parametrize("data", [b"words", b"<!DOCTYPE html><p>x", b"\x00\x01\x02\x03", samples.make_pdf(["x"])])
+@pytest.mark.parametrize("filename", ["a", "a.md", "a.pdf", "a.html", "a.csv"])
+@pytest.mark.parametrize(
+    "declared", ["", "text/plain", "text/csv", "application/pdf", "x/y", "application/octet-stream"]
+)
+def test_a_type_that_was_detected_is_detected_again(data: bytes, filename: str, declared: str) -> None:
+    """It is stored, and declared to the extractor."""
+    found = detect(data, filename, declared)
+    assert detect(data, filename, found) == found
 
 
 def test_the_beginning_of_an_office_file_is_enough() -> None:
@@ -101,6 +132,11 @@ def test_a_character_cut_off_by_the_end_of_the_head_does_not_change_the_encoding
     [
         ("a.pdf", "application/pdf"),
         ("archive.tar.gz", None),
+        ("notes.txt.gz", "application/gzip"),
+        ("Notes.MD.GZ", "application/gzip"),
+        ("notes.gz", None),
+        (".gz", None),
+        ("gz", None),
         ("folder.md/file", None),
         ("md", None),
         (".md", "text/markdown"),

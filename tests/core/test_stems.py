@@ -13,6 +13,13 @@ SAME = [
     ("approve", "approves"),
     ("Vacation", "vacation"),
     ("time", "times"),
+    ("wrote", "written"),
+    ("writing", "author"),
+    ("paid", "pays"),
+    ("children", "Kids"),
+    ("used", "use"),
+    ("colour", "colors"),
+    ("licence", "license"),
 ]
 OTHER = [("day", "date"), ("use", "us"), ("part", "partner"), ("2", "20"), ("bus", "business")]
 

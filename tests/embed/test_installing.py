@@ -151,7 +151,9 @@ def test_a_missing_library_is_named_with_the_line_that_brings_it(
     hide(monkeypatch, library)
     with pytest.raises(ExtraMissing, match=library) as missing:
         put(folder, write_model(tmp_path / "tiny"))
-    assert missing.value.hint == "pip install 'svc[semantic]' brings it, in the environment in which svc is installed."
+    assert (
+        missing.value.hint == "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
+    )
     assert not folder.root.exists()
 
 

@@ -280,7 +280,7 @@ def test_a_missing_library_is_told_with_the_line_that_brings_it(
     open_embedder: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbedFailed, match=r"numpy is not installed. pip install 'svc\[semantic\]' brings it"):
+    with pytest.raises(EmbedFailed, match=r"numpy is not installed. Run pip install 'svc-knowledge\[semantic\]' in"):
         open_embedder().start()
 
 

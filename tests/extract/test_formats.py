@@ -6,33 +6,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import FORMATS, detect
+from svc_daemon.core.media_types import FORMATS
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.extract.formats import READERS, Given, find_reader
-from svc_daemon.extract.limits import CageLimits
+from svc_daemon.extract.formats import READERS, find_reader
 from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
-
-Shape = list[tuple[str, str, tuple[str, ...]]]
-
-
-def read(data: bytes, filename: str, **limits: int) -> Document:
-    """The document of some bytes, read in this process, its offsets checked."""
-    content_type = detect(data, filename)
-    given = Given(data=data, filename=filename, content_type=content_type, limits=CageLimits(**limits))
-    document = find_reader(content_type)(given)
-    for block in document.blocks:
-        assert block.text == document.text[block.char_start : block.char_end]
-    return document
-
-
-def shape(document: Document) -> Shape:
-    return [(block.kind, block.text, block.headings) for block in document.blocks]
-
-
-def lines(document: Document) -> list[tuple[int | None, int | None]]:
-    return [(block.line_start, block.line_end) for block in document.blocks]
+from tests.extract.readings import lines, read, shape
 
 
 def test_every_format_has_its_reader() -> None:
@@ -376,7 +355,7 @@ def test_an_archive_over_a_limit_is_never_parsed(limits: dict[str, int], words: 
 
 @pytest.mark.skipif(find_spec("kreuzberg") is not None, reason="the extra is installed")
 def test_a_format_of_an_extra_names_the_extra() -> None:
-    with pytest.raises(ExtractionFailed, match=r"svc\[formats\]") as failed:
+    with pytest.raises(ExtractionFailed, match=r"svc-knowledge\[formats\]") as failed:
         read(b"{\\rtf1 Hello}", "a.rtf")
     assert failed.value.code == SourceErrorCode.UNSUPPORTED_FORMAT
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.operations.directories import Whole
 
+#: Names such as the service gives, which nothing in the state has.
+STRAY, PART, HALF = f"src_{'0' * 26}", f"upl_{'0' * 26}", "0" * 32
+
 Break = Callable[[Whole], object]
 
 
@@ -33,6 +36,21 @@ def _remove_document(whole: Whole, source_id: str) -> None:
     provider = EmbeddedProvider(whole.files.index)
     provider.delete_document(whole.team, source_id)
     provider.close()
+
+
+def _link(path: Path) -> None:
+    """The same bytes, somewhere else."""
+    elsewhere = path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to(elsewhere)
+
+
+def _forget(whole: Whole, source_id: str) -> None:
+    """As an older state knows the source: not at all."""
+    whole.sql(
+        f"DELETE FROM memberships WHERE source_id = '{source_id}'",
+        f"DELETE FROM tasks WHERE source_id = '{source_id}'",
+        f"DELETE FROM sources WHERE id = '{source_id}'",
+    )
 
 
 def _delete(whole: Whole, source_id: str) -> None:
@@ -72,9 +90,16 @@ def _undelivered(source_id: str) -> list[str]:
 BROKEN: dict[str, tuple[Break, str, str, bool]] = {
     "blob lost": (lambda w: (w.files.blobs / w.source).unlink(), "I3", "source {source} has no blob", True),
     "blob cut": (lambda w: os.truncate(w.files.blobs / w.source, 5), "I2", "source {source} has 5 bytes", True),
-    "blob of nobody": (lambda w: (w.files.blobs / "src_x").touch(), "I4", "blob src_x has no source", True),
-    "staging file": (lambda w: (w.files.staging / "half").touch(), "I4", "staging file half belongs to nobody", True),
-    "part of nobody": (lambda w: (w.files.parts / "upl_x").touch(), "I4", "part upl_x has no open session", True),
+    "blob that is a link": (lambda w: _link(w.files.blobs / w.source), "I3", "source {source} has no blob", True),
+    "blob of nobody": (lambda w: (w.files.blobs / STRAY).touch(), "I4", f"blob {STRAY} has no source, and no", True),
+    "blob of a lost row": (
+        lambda w: _forget(w, w.source),
+        "I4",
+        "blob {source} has no source, and the index of {team} has it as 'notes.md' in {bucket}",
+        True,
+    ),
+    "staging file": (lambda w: (w.files.staging / HALF).touch(), "I4", f"staging file {HALF} belongs to nobody", True),
+    "part of nobody": (lambda w: (w.files.parts / PART).touch(), "I4", f"part {PART} has no open session", True),
     "part of an ended session": (
         lambda w: w.sql("UPDATE uploads SET status = 'canceled'"),
         "I4",

@@ -13,7 +13,7 @@ import pytest
 from svc_daemon.database import Database
 from svc_daemon.operations import writers
 from svc_daemon.operations.finalizing import Finalized, finalize_all
-from svc_daemon.operations.sweeping import remove_orphans
+from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.store.uploads import Upload, list_uploads
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
@@ -58,7 +58,7 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
             daemon.loop.run(_finalize(daemon, session))
     assert len(names(daemon.files.blobs)) == 1
     assert daemon.count("sources") == 0
-    assert daemon.loop.run(remove_orphans(daemon.context)) == 1
+    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
     source = body_of(finalize(daemon, session), 201)
     assert stored_bytes(daemon, source["id"]) == NOTES
@@ -81,7 +81,7 @@ def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
     source = body_of(finalize(daemon, session), 201)
     (daemon.files.parts / session["session_id"]).write_bytes(NOTES)  # the kill came before it was removed
     assert body_of(finalize(daemon, session))["id"] == source["id"]
-    assert daemon.loop.run(remove_orphans(daemon.context)) == 1
+    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert stored_bytes(daemon, source["id"]) == NOTES
 
 

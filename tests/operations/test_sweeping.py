@@ -1,5 +1,11 @@
 """What is cleared after deletes and kills."""
 
+import errno
+import os
+
+import pytest
+
+from svc_daemon.errors import StorageError
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import Failure, IndexingClaim, claim_indexing, fail_indexing
 from svc_daemon.operations.syncing import claim_syncs
@@ -21,15 +27,6 @@ def blobs(daemon: Daemon) -> set[str]:
     return {path.name for path in daemon.files.blobs.iterdir()}
 
 
-def test_what_no_row_owns_is_removed_and_all_else_stays(daemon: Daemon) -> None:
-    kept = daemon.add_source()
-    (daemon.files.blobs / "src_orphan").write_bytes(b"x")
-    (daemon.files.staging / "half").write_bytes(b"x")
-    assert daemon.loop.run(sweeping.remove_orphans(daemon.context)) == 2
-    assert (blobs(daemon), list(daemon.files.staging.iterdir())) == ({kept}, [])
-    assert daemon.loop.run(sweeping.remove_orphans(daemon.context)) == 0
-
-
 def test_a_kill_between_delete_and_clearing_leaves_nothing(working: Daemon) -> None:
     source_id = working.add_ready()
     working.stop()
@@ -39,6 +36,19 @@ def test_a_kill_between_delete_and_clearing_leaves_nothing(working: Daemon) -> N
     assert (blobs(working), working.count("tombstones")) == (set(), 0)
     assert working.provider.get_document(working.team_id, source_id) is None
     assert working.loop.run(sweeping.clean_tombstones(working.context)) == 0
+
+
+def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", _refuse)
+        with pytest.raises(StorageError):
+            daemon.loop.run(sweeping.clean_tombstones(daemon.context))
+    assert daemon.count("tombstones") == 1
+
+
+def _refuse(_descriptor: int) -> None:
+    raise OSError(errno.EIO, "broken")
 
 
 def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> None:

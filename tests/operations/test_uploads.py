@@ -12,7 +12,8 @@ import pytest
 from svc_daemon.core.uploads import ContentRange
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.sweeping import expire_uploads, remove_orphans
+from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.sweeping import expire_uploads
 from svc_daemon.operations.uploads import Progress, Sending
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -176,10 +177,10 @@ def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Da
             connection.execute("UPDATE uploads SET status = 'canceled' WHERE id = ?", (ended["session_id"],)).rowcount
         )
     )
-    (daemon.files.parts / "upl_unknown").write_bytes(b"x")
+    (daemon.files.parts / "somebody's").write_bytes(b"x")
     (daemon.files.parts / "lost+found").mkdir()
-    assert daemon.loop.run(remove_orphans(daemon.context)) == 2
-    assert {path.name for path in daemon.files.parts.iterdir()} == {kept["session_id"], "lost+found"}
+    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
+    assert {path.name for path in daemon.files.parts.iterdir()} == {kept["session_id"], "lost+found", "somebody's"}
 
 
 class Disk:

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,25 +13,13 @@ import pytest
 
 from svc_daemon.directories import DirectoryLocked, NoDirectory, lock_directory
 from svc_daemon.errors import StorageError
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.offline import verify_directory
 from svc_daemon.paths import DataFiles
 from svc_daemon.store import checks
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.operations.breakages import BROKEN, overwrite
-from tests.operations.directories import Whole, filled
-
-
-@pytest.fixture(scope="module")
-def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
-    with filled(Daemon(loop, tmp_path_factory.mktemp("original") / "data", extractor)) as whole:
-        yield whole
-
-
-@pytest.fixture
-def whole(original: Whole, tmp_path: Path) -> Whole:
-    return original.copy(tmp_path / "data")
+from tests.operations.breakages import BROKEN, HALF, overwrite
+from tests.operations.directories import Whole
 
 
 def test_a_whole_directory_is_told_whole_and_counted(whole: Whole) -> None:
@@ -39,6 +28,7 @@ def test_a_whole_directory_is_told_whole_and_counted(whole: Whole) -> None:
     assert verdict.as_json() == {
         "whole": True,
         "problems": [],
+        "set_aside": [],
         "counts": {"sources": 7, "blobs": 7, "parts": 1, "documents": 4},
     }
 
@@ -80,6 +70,38 @@ def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) ->
     assert len([problem for problem in whole.verify().findings.problems if problem.invariant == "I3"]) == 7
 
 
+@pytest.fixture
+def readable(whole: Whole) -> Iterator[Path]:
+    """A copy of the directory that this process may read and not write, with the log of a database that was killed."""
+    root = Path(tempfile.mkdtemp())
+    copy = shutil.copytree(whole.files.root, root / "data")
+    with closing(sqlite3.connect(whole.files.state)) as state:
+        state.execute("INSERT INTO facts VALUES ('later', 'than the file')")
+        state.commit()
+        for suffix in ("", "-wal"):
+            shutil.copy(whole.files.root / f"state.db{suffix}", copy / f"state.db{suffix}")
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    assert verify_directory(whole.files.root, read_data=True, repair=False).is_whole  # all that it imports is there
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    yield copy
+    if is_root:
+        os.seteuid(0)
+    for path in (root, *root.rglob("*")):
+        path.chmod(0o755)
+    shutil.rmtree(root)
+
+
+def test_a_copy_that_cannot_be_written_is_looked_at(readable: Path) -> None:
+    with pytest.raises(PermissionError):
+        (readable / "anything").touch()
+    assert (readable / "state.db-wal").stat().st_size > 0
+    verdict = verify_directory(readable, read_data=True, repair=False)
+    assert (verdict.is_whole, verdict.findings.counts["sources"]) == (True, 7)
+
+
 def test_an_index_that_is_being_made_anew_is_not_looked_at(whole: Whole) -> None:
     for index in whole.files.index.glob("*.db*"):
         index.unlink()
@@ -113,11 +135,11 @@ def test_damage_of_the_state_is_told_and_nothing_is_mended(whole: Whole) -> None
     with whole.files.state.open("r+b") as state:
         state.seek(4096)
         state.write(os.urandom(8192))
-    (whole.files.staging / "half").touch()
+    (whole.files.staging / HALF).touch()
     verdict = whole.verify(repair=True)
     assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
     assert verdict.mended == []
-    assert (whole.files.staging / "half").exists()
+    assert (whole.files.staging / HALF).exists()
 
 
 FLIPPED = {
@@ -131,11 +153,11 @@ FLIPPED = {
 @pytest.mark.parametrize("told", FLIPPED)
 def test_a_word_that_nobody_can_read_is_told_and_nothing_is_mended(whole: Whole, told: str) -> None:
     whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[told])
-    (whole.files.staging / "half").touch()
+    (whole.files.staging / HALF).touch()
     verdict = whole.verify(repair=True)
     assert [problem.invariant for problem in verdict.findings.problems] == ["I10"]
     assert told in verdict.findings.problems[0].message
-    assert (verdict.mended, (whole.files.staging / "half").exists()) == ([], True)
+    assert (verdict.mended, (whole.files.staging / HALF).exists()) == ([], True)
 
 
 def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None:
@@ -148,12 +170,12 @@ def test_every_column_of_json_and_every_state_is_looked_at(whole: Whole) -> None
 
 
 def _snapshot(root: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def test_looking_changes_nothing(whole: Whole) -> None:
     (whole.files.blobs / whole.source).unlink()
-    (whole.files.staging / "half").touch()
+    (whole.files.staging / HALF).touch()
     before = _snapshot(whole.files.root)
     assert len(whole.told(read_data=True)) == 2
     assert _snapshot(whole.files.root) == before
@@ -214,7 +236,7 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
 def test_a_copy_that_somebody_put_beside_an_index_is_none_of_ours(whole: Whole) -> None:
     kept = whole.index.with_name(f"{whole.team} (copy).db")
     shutil.copy(whole.index, kept)
-    (whole.files.staging / "half").touch()
+    (whole.files.staging / HALF).touch()
     assert whole.verify(repair=True).is_whole
     assert kept.exists()
 

@@ -73,6 +73,10 @@ class FailingProvider:
         with self._as_told("list_documents"):
             yield from self._provider.list_documents(team_id)
 
+    def list_teams(self) -> list[str]:
+        with self._as_told("list_teams"):
+            return self._provider.list_teams()
+
     def search(self, team_id: str, query: SearchQuery) -> SearchPage:
         with self._as_told("search"):
             return self._provider.search(team_id, query)

@@ -10,6 +10,7 @@ from tests.rules.modules import ROOT
 #: Each pattern is written so that it does not match itself.
 _FORBIDDEN = {
     "a package registry": r"\b(pypi|pythonhosted|npmjs|yarnpkg|crates|conda)\.(org|com|io)\b|--(extra-)?index-url",
+    "an install of another project": r"pip3? install( -\S+| [\w-]+\.txt)* ['\"]?svc(?![\w./-])",
     "a place on one machine": r"(?<![\w.])/(work|root|home/\w+|Users/\w+|tmp/\w+|opt/\w+)/",
 }
 

@@ -11,7 +11,7 @@ DAEMON_LEVELS = (
     ("model_command",),
     ("operators", "offline"),
     ("server",),
-    ("listening",),
+    ("listening", "serving", "allowances"),
     ("api", "workers"),
     ("operations",),
     ("store", "provider", "extract", "fetch", "embed", "llm"),
@@ -32,7 +32,7 @@ CLI_LEVELS = (
     ("daemon_probes", "progress", "render"),
     ("console",),
     ("settings", "credentials"),
-    ("errors",),
+    ("errors", "interrupts"),
     ("exits",),
 )
 LEVELS = {"svc_daemon": DAEMON_LEVELS, "svc_cli": CLI_LEVELS}
@@ -43,7 +43,7 @@ SHARED = ("svc_daemon.wire", "svc_daemon.paths")
 #: The parts that may import a library; nobody else does.
 LIBRARY_OWNERS = {
     "starlette": ("svc_daemon.api",),
-    "uvicorn": ("svc_daemon.server", "svc_daemon.api"),
+    "uvicorn": ("svc_daemon.serving", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
     "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),

@@ -28,12 +28,23 @@ def test_no_committed_file_names_a_registry_or_a_machine() -> None:
         SLASH + "work/main",
         SLASH + "home/jo/svc",
         SLASH + "tmp/svc/venv",
+        "`pip " + "install 'svc[mcp]'`",
+        "pip " + "install -U svc\n",
     ],
 )
 def test_a_registry_or_a_machine_path_is_told(text: str) -> None:
     assert len(list(forbidden(f"see {text} there"))) == 1
 
 
-@pytest.mark.parametrize("text", ["docs/work/notes.md", "../home/x/", "/v1/buckets/handbook/files", "a tmp/x/ folder"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docs/work/notes.md",
+        "../home/x/",
+        "/v1/buckets/handbook/files",
+        "a tmp/x/ folder",
+        "pip install 'svc-knowledge[mcp]'",
+    ],
+)
 def test_a_path_in_the_repository_is_fine(text: str) -> None:
     assert list(forbidden(text)) == []

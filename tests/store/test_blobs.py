@@ -18,6 +18,7 @@ import pytest
 from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import HEAD_BYTES, SPILL_BYTES, Blobs, FolderSync, StagedFile
+from tests.acceptance.installations import wait_until
 
 DEADLINE_S = 30
 SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
@@ -93,7 +94,7 @@ def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataF
         assert staged.head == content[:HEAD_BYTES]
 
     _run(work)
-    with blobs.open("src_1") as file:
+    with blobs.path("src_1").open("rb") as file:
         assert file.read() == content
     assert (_names(files.blobs), _names(files.staging)) == (["src_1"], [])
 
@@ -171,7 +172,7 @@ def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -
 
     _run(work)
     assert {source_id: blobs.path(source_id).read_bytes() for source_id in _names(files.blobs)} == contents
-    assert sorted(blobs.list_ids()) == sorted(contents)
+    assert _names(files.blobs) == sorted(contents)
 
 
 @pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
@@ -193,6 +194,41 @@ def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
     _run(work)
     (files.root / "away").rename(files.root / failing)
     assert (_names(files.blobs), _names(files.staging)) == ([], [])
+
+
+@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("failing", ["staging", "blobs"])
+def test_a_clean_up_that_fails_too_hides_no_cause(
+    blobs: Blobs, files: DataFiles, size_bytes: int, failing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        staged = blobs.stage()
+        await _fill(staged, _content(size_bytes))
+        for folder in (files.staging, files.blobs) if failing == "staging" else (files.blobs,):
+            folder.rename(files.root / f"away-{folder.name}")
+            # With a file in its place, removing from the folder fails as well.
+            folder.write_text("in the way")
+        with pytest.raises(StorageError) as refused:
+            await staged.keep("src_1")
+        assert refused.value.details["errno"] == errno.ENOTDIR
+        await staged.discard()
+
+    _run(work)
+    assert "src_1 could not be removed: Not a directory" in caplog.text
+
+
+def test_a_lack_of_descriptors_is_no_failed_sync(blobs: Blobs, files: DataFiles) -> None:
+    broken: list[OSError] = []
+    folder_sync = FolderSync(files.blobs, broken.append)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            folder_sync.sync()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert broken == []
+    folder_sync.sync()
 
 
 def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
@@ -265,26 +301,42 @@ def test_deleting_is_idempotent(blobs: Blobs, files: DataFiles) -> None:
     blobs.delete("src_1")
     blobs.delete("src_1")
     assert _names(files.blobs) == []
-    with pytest.raises(FileNotFoundError):
-        blobs.open("src_1")
+    assert blobs.find("src_1") is None
 
 
 def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:
     (files.staging / "extract" / "child").mkdir(parents=True)
     (files.staging / "extract" / "child" / "page.tmp").write_bytes(b"in use")
     for number in range(3):
-        (files.staging / f"{number}").write_bytes(b"half")
-    (files.staging / "link").symlink_to(files.staging / "extract")
+        (files.staging / f"{number:032}").write_bytes(b"half")
+    (files.staging / f"{9:032}").symlink_to(files.staging / "extract")
+    (files.staging / "notes.txt").write_bytes(b"somebody's")
     assert blobs.clear_staging() == 4
     assert blobs.clear_staging() == 0
-    assert _names(files.staging) == ["extract"]
+    assert _names(files.staging) == ["extract", "notes.txt"]
     assert (files.staging / "extract" / "child" / "page.tmp").read_bytes() == b"in use"
 
 
 def test_listing_names_files_and_no_folders(blobs: Blobs, files: DataFiles) -> None:
     (files.blobs / "lost+found").mkdir()
-    blobs.path("src_1").write_bytes(b"x")
-    assert list(blobs.list_ids()) == ["src_1"]
+    (files.blobs / ".DS_Store").write_bytes(b"x")
+    names = [f"src_{0:026}", f"src_{0:026}_{1:026}", f"blob_{0:026}"]
+    for name in names:
+        blobs.path(name).write_bytes(b"x")
+    assert sorted(blobs.list_ids()) == sorted(names)
+
+
+def test_what_a_link_leads_to_is_not_stored(blobs: Blobs, files: DataFiles, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"somebody's")
+    blobs.path("src_1").symlink_to(tmp_path / "secret")
+    assert blobs.find("src_1") is None
+    files.staging.rmdir()
+    (tmp_path / "theirs").mkdir()
+    files.staging.symlink_to(tmp_path / "theirs")
+    (files.staging / ("0" * 32)).write_bytes(b"somebody's")
+    assert blobs.clear_staging() == 0
+    blobs.delete_staged("0" * 32)
+    assert _names(tmp_path / "theirs") == ["0" * 32]
 
 
 def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +377,7 @@ def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.Monk
         first = pool.submit(shared.sync)
         assert begun.wait(DEADLINE_S)
         others = [pool.submit(shared.sync) for _ in range(20)]
-        _wait_until(lambda: shared._asked == 21)
+        wait_until(lambda: shared._asked == 21, "everybody to queue up", DEADLINE_S)
         let_go.set()
         for call in (first, *others):
             call.result(DEADLINE_S)
@@ -345,12 +397,3 @@ def test_a_sync_that_began_before_the_rename_does_not_serve_it(tmp_path: Path, m
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(rename_and_sync, range(300)))
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(DEADLINE_S * 1000):
-        if holds():
-            return
-        pause.wait(0.001)
-    raise AssertionError("it never came to hold")

@@ -97,7 +97,7 @@ def test_touching_moves_the_revision_of_each_bucket_of_a_source(connection: Conn
 
 def test_an_empty_bucket_counts_nothing(connection: Connection) -> None:
     census = take_census(connection, add_bucket(connection).id)
-    assert census == Census(active_ids=(), types={}, retrievable=0, indexed=0, pending=0, failed_syncs=0)
+    assert census == Census(active_ids=(), types={}, retrievable=0, indexed=0, pending=0, failed=0, failed_syncs=0)
     assert census.total == 0
 
 
@@ -125,6 +125,7 @@ def test_each_state_of_one_member_is_counted_once(connection: Connection, status
         retrievable=int(indexed and kind != "qa"),
         indexed=int(indexed),
         pending=int(pending),
+        failed=int(status == "failed"),
         failed_syncs=int(failed),
     )
 
@@ -184,6 +185,7 @@ def _count(bucket: Bucket, sources: dict[str, tuple[str, str]], syncs: dict[tupl
         retrievable=sum(indexed and sources[source_id][0] != "qa" for source_id, (indexed, _, _) in facts.items()),
         indexed=sum(indexed for indexed, _, _ in facts.values()),
         pending=sum(pending for _, pending, _ in facts.values()),
+        failed=sum(sources[source_id][1] == "failed" for source_id in members),
         failed_syncs=sum(failed for _, _, failed in facts.values()),
     )
 

@@ -112,7 +112,7 @@ def test_a_link_that_fails_leaves_no_blob(folder: Folder, monkeypatch: pytest.Mo
     monkeypatch.setattr(folder.blobs, "sync_folder", refuse)
     with pytest.raises(StorageError):
         run(folder.parts.link("upl_a", "src_a"))
-    assert list(folder.blobs.list_ids()) == []
+    assert list(folder.files.blobs.iterdir()) == []
     assert (folder.files.parts / "upl_a").read_bytes() == DATA
 
 
@@ -127,6 +127,29 @@ def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monke
         folder.append(b" and lost")
     assert (folder.files.parts / "upl_a").read_bytes() == b"acknowledged"
     assert [error.errno for error in folder.broken] == [errno.EIO]
+
+
+def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Folder) -> None:
+    folder.append(DATA)
+    folder.files.blobs.rename(folder.files.root / "away")
+    folder.files.blobs.write_text("in the way")
+    with pytest.raises(StorageError) as refused:
+        run(folder.parts.link("upl_a", "src_a"))
+    assert refused.value.details["errno"] == errno.ENOTDIR
+
+
+def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
+    async def work() -> None:
+        writer = await folder.parts.open("upl_a")
+        await writer.append(DATA)
+        await writer.sync()
+        writer.close()
+        with (folder.files.root / "stranger").open("wb", buffering=0) as stranger:
+            writer.close()
+            stranger.write(b"mine")
+
+    run(work())
+    assert (folder.files.root / "stranger").read_bytes() == b"mine"
 
 
 def test_what_is_dropped_was_never_there(folder: Folder) -> None:
@@ -155,8 +178,18 @@ def test_a_part_that_cannot_be_removed_is_left_for_the_next_start(
 
 def test_folders_are_no_parts(folder: Folder) -> None:
     (folder.files.parts / "lost+found").mkdir()
-    folder.append(b"x")
-    assert list(folder.parts.list_ids()) == ["upl_a"]
+    (folder.files.parts / "somebody's").write_bytes(b"x")
+    session_id = f"upl_{0:026}"
+    folder.append(b"x", session_id=session_id)
+    assert folder.parts.list_ids() == [session_id]
+
+
+def test_nothing_is_written_through_a_link(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"somebody's")
+    (folder.files.parts / "upl_a").symlink_to(tmp_path / "theirs")
+    with pytest.raises(StorageError):
+        folder.append(b"x")
+    assert (tmp_path / "theirs").read_bytes() == b"somebody's"
 
 
 def test_a_part_is_hashed_as_it_comes_and_not_read_again(folder: Folder) -> None:

@@ -22,6 +22,7 @@ WHOLE = {
     "teams.find_team",
     "teams.list_team_ids",
     "teams.list_teams",
+    "tombstones.list_deleted_blobs",
     "uploads.list_open_ids",
     "uploads.list_open_uploads",
 }

@@ -3,12 +3,7 @@
 import pytest
 
 from svc_cli.errors import SafetyStop, UsageError
-from svc_cli.sync.safety import DEFAULT_MAX_DELETE, Findings, MaxDelete, reason_to_keep, refuse_lost_root, too_many
-
-
-def found(gone: int = 1, owned: int = 100, **doubts: int | bool) -> Findings:
-    facts = {"is_complete": True, "is_moved": False, "failed": 0} | doubts
-    return Findings(gone=gone, owned=owned, **facts)  # type: ignore[arg-type]
+from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete, refuse_lost_root, too_many
 
 
 @pytest.mark.parametrize(
@@ -37,20 +32,9 @@ def test_a_limit_that_makes_no_sense_is_refused(text: str) -> None:
 
 
 def test_too_many_are_told_with_the_way_out() -> None:
-    stop = too_many(found(gone=30), DEFAULT_MAX_DELETE)
+    stop = too_many(30, 100, DEFAULT_MAX_DELETE)
     assert str(stop) == "30 of 100 files are gone, more than 25 %; nothing was removed."
     assert stop.hint == "if that is right, run `svc sync` with --max-delete 30."
-
-
-@pytest.mark.parametrize(
-    ("doubts", "word"), [({"is_complete": False}, "read"), ({"is_moved": True}, "another"), ({"failed": 2}, "2 files")]
-)
-def test_each_doubt_keeps_everything(doubts: dict[str, int | bool], word: str) -> None:
-    assert word in (reason_to_keep(found(**doubts)) or "")
-
-
-def test_without_a_doubt_nothing_is_kept() -> None:
-    assert reason_to_keep(found()) is None
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The indexing worker: attempts, leases, fairness, stops, and deletes that come in between."""
 
+import gzip
 import shutil
 import sqlite3
 from itertools import islice
@@ -231,15 +232,14 @@ def test_a_nearly_full_disk_takes_nothing_into_the_index(daemon: Daemon, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: nearly_full)
         daemon.start()
-        for attempt in (1, 2):
-            wait_attempt(daemon, source_id, attempt)
-            daemon.advance(60)
-        daemon.wait_status(source_id, "failed")
-    error = daemon.source(source_id)["error"]
-    assert (error["code"], error["retryable"]) == ("max_attempts_exhausted", True)
-    assert "nearly full" in error["message"]
-    body_of(daemon.ask("POST", f"/v1/sources/{source_id}/retry"))
+        waits = "the source says what it waits for"
+        shortage = wait_until(lambda: daemon.source(source_id)["waits_for"], waits, PATIENCE_S)
+        assert (shortage["lack"], "nearly full" in shortage["message"]) == ("disk_reserve", True)
+        daemon.wait_status(source_id, "queued")
+        assert state_of(daemon, source_id) == ("queued", "queued", 0)
+        assert daemon.provider.get_document(daemon.team_id, source_id) is None
     daemon.wait_ready(source_id)
+    assert daemon.task(source_id)["attempt"] == 1
 
 
 def test_the_chunking_of_the_bucket_is_used(working: Daemon) -> None:
@@ -252,6 +252,15 @@ def test_the_chunking_of_the_bucket_is_used(working: Daemon) -> None:
     assert chunks[1] >= 3 * chunks[0]
     told = body_of(working.ask("GET", f"/v1/sources/{fine}/text"))["chunks"]
     assert all(len(chunk["text"]) <= 200 for chunk in islice(told, 5))
+
+
+def test_a_compressed_text_is_found_at_its_lines_and_given_back_as_it_came(working: Daemon) -> None:
+    packed = gzip.compress(b"# Notes\n\nThe sluice.\n\nThe umber quay.\n")
+    source_id = working.add_ready(packed, filename="notes.md.gz")
+    (hit,) = body_of(working.search("umber quay"))["data"]
+    assert (hit["location"]["line_start"], hit["location"]["headings"]) == (3, ["Notes"])
+    content = working.ask("GET", f"/v1/sources/{source_id}/content")
+    assert (content.content, content.headers["content-type"]) == (packed, "application/gzip")
 
 
 def test_what_the_bytes_turn_out_to_be_is_shown(working: Daemon) -> None:

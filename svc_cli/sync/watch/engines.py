@@ -54,11 +54,11 @@ class Engine:
         """Whether what is gone from the folder leaves the bucket."""
         return self.session().options_for(mapping).prune != "none"
 
-    def sync(self, mapping: Mapping, progress: Progress, on_item: Callable[[Item], None], *, may_prune: bool) -> Report:
+    def sync(
+        self, mapping: Mapping, progress: Progress, on_item: Callable[[Item], None], *, is_restless: bool
+    ) -> Report:
         """Sync the whole folder. Raises SvcError."""
-        session, options = self.session(), self._options(mapping)
-        if not may_prune:
-            options = replace(options, prune="none")
+        session, options = self.session(), replace(self._options(mapping), is_restless=is_restless)
         return sync(session.client, mapping, options, self._index_path(mapping), progress, on_item)
 
     def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[Item], None]) -> Touched:

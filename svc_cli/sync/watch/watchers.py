@@ -3,7 +3,7 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
+from svc_cli.sync.doubts import Cause, Withheld
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import identify_root
@@ -32,6 +33,10 @@ BUSY_PAUSE_S = 1.0
 LATE_PAUSE_S = 3 * WAIT_S
 #: What is gone has this long to come back before it is taken out of the bucket.
 CALM_S = REST_S[Kind.GONE]
+#: While something is withheld, what has changed may have ended that; all is looked at this long after a change.
+WITHHELD_PAUSE_S = 15.0
+#: Passes within seconds, or is reported as trouble.
+SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class Telling:
     item: Callable[[Mapping, Item], None]
     #: Something worth a line, and whether it is a warning.
     word: Callable[[Mapping, str, bool], None]
+    #: What is gone and stays in the bucket, wherever that has changed.
+    withheld: Callable[[Mapping, Sequence[Withheld]], None]
     #: The state may have changed.
     state: Callable[[], None]
 
@@ -63,6 +70,8 @@ class Watcher:
     #: Why the folder is asked again and again instead of listened to.
     polling: str | None = None
     last: Json | None = None
+    #: What the last whole sync left in the bucket though it is gone.
+    withheld: list[Withheld] = field(default_factory=list)
     flushed: str | None = None
     _events: deque[Event] = field(default_factory=deque)
     _losses: deque[str] = field(default_factory=deque)
@@ -73,6 +82,7 @@ class Watcher:
     _is_missing: bool = False
     #: The files of the record could not be written when that was last tried.
     _is_unwritable: bool = False
+    _reported: list[Withheld] = field(default_factory=list)
     _written: Json = field(default_factory=dict)
 
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
@@ -126,6 +136,7 @@ class Watcher:
             "syncs": dict(self.agenda.counts),
             "last": self.last,
             "error": self.error,
+            "withheld": [each.as_json() for each in self.withheld],
             "flushed": self.flushed,
         }
 
@@ -205,6 +216,8 @@ class Watcher:
     def _touch(self, paths: set[str], now_s: float) -> None:
         def work() -> Report:
             touched = self.engine.touch(self.mapping, paths, self._tell_item)
+            if self.withheld:
+                self.agenda.call("withheld", now_s, WITHHELD_PAUSE_S)
             if touched.needs_sync:
                 self.agenda.call("doubt", now_s)
             return touched.report
@@ -222,9 +235,20 @@ class Watcher:
             is_calm = self.settler.is_calm(now_s)
             if not is_calm and self.engine.prunes(self.mapping):
                 self.agenda.call("calm", now_s, CALM_S)
-            return self.engine.sync(self.mapping, Silent(), self._tell_item, may_prune=is_calm)
+            report = self.engine.sync(self.mapping, Silent(), self._tell_item, is_restless=not is_calm)
+            self._withhold([each for each in report.withheld if each.cause is not Cause.PRUNE_NOT_ASKED])
+            return report
 
         return self._run(reason, now_s, work)
+
+    def _withhold(self, withheld: list[Withheld]) -> None:
+        """Report what is left in the bucket, where that is not what was reported before."""
+        self.withheld = withheld
+        if withheld == self._reported or any(each.cause in SHOWN_ONLY for each in withheld):
+            return
+        self._reported = withheld
+        self._log({"type": "watch.withheld", "withheld": [each.as_json() for each in withheld]})
+        self.telling.withheld(self.mapping, withheld)
 
     def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> bool:
         """False where somebody else syncs the folder just now."""

@@ -42,6 +42,7 @@ READERS = {
     "notebook": "notebooks",
     "mail": "mails",
     "epub": "epub",
+    "gzip": "gzips",
     "code": "code",
     "office": "office",
 }

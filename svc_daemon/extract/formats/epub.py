@@ -12,6 +12,7 @@ from svc_daemon.core.documents import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import open_archive
 from svc_daemon.extract.builders import FlowDocument
+from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html import add_markup
 from svc_daemon.extract.formats.texts import decode
@@ -32,7 +33,9 @@ def read(given: Given) -> Document:
             raise failures.unreadable("The EPUB is damaged: it doesn't say what its chapters are.") from error
         for chapter in _chapters(package, posixpath.dirname(package_path)):
             if chapter in archive.namelist():
-                add_markup(flow, decode(archive.read(chapter))[0])
+                markup = archive.read(chapter)
+                check_entities([markup])
+                add_markup(flow, decode(markup)[0])
     return flow.finish(title=_first_text(package, "title"), language=_first_text(package, "language"))
 
 

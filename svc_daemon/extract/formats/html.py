@@ -16,6 +16,7 @@ from trafilatura.settings import Document as TrafilaturaDocument
 
 from svc_daemon.core.documents import Document
 from svc_daemon.extract.builders import FlowDocument, one_line
+from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode
 
@@ -39,6 +40,7 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", 
 
 
 def read(given: Given) -> Document:
+    check_entities([given.data])
     markup, warnings = _decode(given.data)
     page = LexborHTMLParser(markup)
     whole = FlowDocument()

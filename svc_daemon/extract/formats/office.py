@@ -5,11 +5,11 @@ from importlib import import_module
 from typing import Any
 
 from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
+from svc_daemon.wire.versions import install_command
 
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
@@ -32,9 +32,7 @@ def _parser(content_type: str) -> Any:
     try:
         return import_module("kreuzberg")
     except ImportError as error:
-        format_ = find_format(content_type)
-        extra = format_.extra if format_ else None
         raise failures.unsupported(
-            f"Files of type {content_type} need the extra {extra!r}: pip install 'svc[{extra}]' in the environment in"
-            " which svc is installed, then retry the source."
+            f"Files of type {content_type} need the extra 'formats'. Run {install_command('formats')} in the"
+            " environment in which svc is installed, then retry the source."
         ) from error

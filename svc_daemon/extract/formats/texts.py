@@ -1,7 +1,7 @@
 """Plain text, and the decoding that all formats made of text share."""
 
 from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import text_encoding
+from svc_daemon.core.text_encodings import text_encoding
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.extract.formats import Given

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from svc_daemon.core.problems import LOG_BYTES, Mend, Problem
 from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.provider.embedded import documents, memberships
-from svc_daemon.provider.embedded.files import FILE_NAME
+from svc_daemon.provider.embedded.files import list_teams
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS, VERSION, is_blank
 from svc_daemon.provider.inspections import InspectedDocument
 
@@ -83,8 +83,7 @@ class IndexInspector:
         self._folder = folder
 
     def list_teams(self) -> list[str]:
-        """Files that the service would never open, such as somebody's copies, are none of its."""
-        return sorted(path.stem for path in self._folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
+        return list_teams(self._folder)
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
         path = self._path(team_id)

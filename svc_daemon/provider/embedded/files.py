@@ -31,6 +31,11 @@ class TeamIndex:
     counts: CountsCache = field(default_factory=CountsCache)
 
 
+def list_teams(folder: Path) -> list[str]:
+    """Files that the service would never open, such as somebody's copies, are none of its."""
+    return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
+
+
 class IndexFiles:
     """Opens, keeps and removes index files. Thread-safe."""
 
@@ -45,6 +50,9 @@ class IndexFiles:
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
         self._closed = False
+
+    def list_teams(self) -> list[str]:
+        return list_teams(self._folder)
 
     def find(self, team_id: str) -> TeamIndex | None:
         """The team's index, or None where it has none. Raises ProviderError."""

@@ -147,6 +147,9 @@ class EmbeddedProvider:
         with self._files.translated(team_id):
             embeddings.drop(index.database, keep_model)
 
+    def list_teams(self) -> list[str]:
+        return self._files.list_teams()
+
     def delete_team(self, team_id: str) -> None:
         self._files.delete(team_id)
         self._signs.forget(team_id)

@@ -48,6 +48,7 @@ def search(
         has_more=len(order) > query.limit,
         mode=mode,
         warnings=tuple(_warnings(connection, counts, parsed, mode, query)),
+        chunks=counts.chunks,
     )
 
 

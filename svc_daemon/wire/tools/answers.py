@@ -1,10 +1,12 @@
 """`svc-ask`: an answer out of the sources, with the quotes that it rests on."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
-from svc_daemon.wire.tools.arguments import Arguments, Result
+from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
+from svc_daemon.wire.tools.arguments import Arguments, Named, Result
 from svc_daemon.wire.tools.searches import Place, place_of
 from svc_daemon.wire.tools.services import Call, Service
 
@@ -15,15 +17,18 @@ PARTLY = "Not grounded: not every sentence of this rests on a source. Read the q
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 
-class Ask(Arguments):
+class Ask(Arguments, ScopedBody):
     """Arguments of `svc-ask`."""
+
+    scopes: ClassVar[Mapping[str, str]] = {AGENT: "agent", BUCKETS: "buckets"}
+    plain_scopes: ClassVar[Mapping[str, str]] = {"model": AGENT}
 
     question: str = Field(description="The question, in a whole sentence.")
     agent: str = Field(
         "svc-agent",
         description="The model id of the agent that answers out of its buckets, such as svc-agent:support.",
     )
-    buckets: list[str] = Field(default_factory=list, description="Only out of these buckets, by slug or id.")
+    buckets: Named = Field(default_factory=list, description="Only out of these buckets, by slug or id.")
 
     @field_validator("question")
     @classmethod

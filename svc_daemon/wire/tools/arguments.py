@@ -1,12 +1,15 @@
 """What the arguments and results of all tools have in common, and their schemas in the form that any client reads."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from svc_daemon.wire.requests import RequestBody
+
+#: What a search is kept to: an empty list would be passed over, and everything searched.
+Named = Annotated[list[str], Field(min_length=1)]
 
 
 def _leave_out_nulls(schema: dict[str, Any]) -> None:
@@ -31,6 +34,8 @@ class Arguments(RequestBody):
         """As everywhere in the API; other names that a tool doesn't know are passed over."""
         if isinstance(fields, dict) and {"team_id", "teamId"} & fields.keys():
             raise ValueError("The team follows from the API key; team_id is not accepted.")
+        if isinstance(fields, dict) and (fields.get("dry_run") or fields.get("dryRun")):
+            raise ValueError("A tool has no dry run.")
         return fields
 
 

@@ -92,7 +92,9 @@ async def upload_batch(service: Service, asked: UploadFilesBatch) -> UploadedBat
     items = [await _read(service, place, given) for place, given in enumerate(asked.files)]
     manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
     body = {"manifest": manifest, "files": [item.size() for item in items]}
-    key = asked.idempotency_key or derived_key(asked.destination(), manifest["items"])
+    key = asked.idempotency_key
+    if key is None:
+        key = derived_key(asked.destination(), manifest["items"])
     opened = await service.call(Call(method="POST", path=BATCHES, body=body, idempotency_key=key))
     made = await _finish(service, opened, items)
     told = [_outcome(item, made[item.id]) for item in items]

@@ -53,7 +53,7 @@ class BucketPage(Result):
 
 async def list_buckets(service: Service, asked: ListBuckets) -> BucketPage:
     """The buckets; raises CallFailed."""
-    query = {"limit": str(asked.limit), **({"after": asked.after} if asked.after else {})}
+    query = {"members": "false", "limit": str(asked.limit), **({"after": asked.after} if asked.after else {})}
     page = (await service.call(Call(method="GET", path="/v1/buckets", query=query))).body
     return BucketPage(
         buckets=[_facts(bucket) for bucket in page["buckets"]],

@@ -1,25 +1,33 @@
 """`svc-search`: passages that fit a query, each with the place that it can be cited by."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from svc_daemon.wire.tools.arguments import Arguments, Result
+from svc_daemon.wire.scopes import ScopedBody
+from svc_daemon.wire.searches import SEARCH_SCOPES, SearchRequest
+from svc_daemon.wire.tools.arguments import Arguments, Named, Result
 from svc_daemon.wire.tools.services import Call, Service
 
 Json = dict[str, Any]
 
 
-class Search(Arguments):
+class Search(Arguments, ScopedBody):
     """Arguments of `svc-search`."""
 
+    scopes: ClassVar[Mapping[str, str]] = SEARCH_SCOPES
+    plain_scopes: ClassVar[Mapping[str, str]] = SearchRequest.plain_scopes
+    foreign_scopes: ClassVar[Mapping[str, str]] = SearchRequest.foreign_scopes
+
     query: str = Field(description="What to find, in words or as a question.")
-    buckets: list[str] = Field(default_factory=list, description="Only in these buckets, by slug or id.")
+    buckets: Named = Field(default_factory=list, description="Only in these buckets, by slug or id.")
     agent: str = Field("", description="A model id, such as svc-agent:support: search what this agent searches.")
-    source_ids: list[str] = Field(default_factory=list, description="Only in these sources (src_…).")
+    source_ids: Named = Field(default_factory=list, description="Only in these sources (src_…).")
     tags: list[str] = Field(default_factory=list, description="Only sources that carry every one of these tags.")
     filters: Json = Field(
         default_factory=dict,
+        min_length=1,
         description=(
             "Only sources whose metadata pass: {type, key, value} with type eq, ne, gt, gte, lt, lte, in or nin; "
             "or {type: and | or, filters: […]}."

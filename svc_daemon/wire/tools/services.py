@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
+from svc_daemon.wire.scopes import faults_of
 
 #: Of arguments that are not valid, so many are told.
 MOST_ERRORS = 20
@@ -111,7 +112,4 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
 
 def refused_fields(error: ValidationError) -> CallFailed:
     """The same of arguments that don't fit their model; the values that were sent are not told."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    return refused(
-        *((".".join(map(str, each["loc"])), each["msg"].removeprefix("Value error, ")) for each in found[:MOST_ERRORS])
-    )
+    return refused(*faults_of(error)[:MOST_ERRORS])

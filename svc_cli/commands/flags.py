@@ -1,0 +1,37 @@
+"""The flags that every command takes."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+import typer
+
+ProgressStyle = Literal["auto", "bar", "plain", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """The flags that every command takes, as Typer declares them."""
+
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")] = False
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print one JSON value per line as results come.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List every item where they are usually grouped.")
+    ] = False
+    progress: Annotated[
+        ProgressStyle | None, typer.Option(help="Choose how progress is shown.  [default: auto]  [SVC_PROGRESS]")
+    ] = None
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Use the service at this address.  [SVC_BASE_URL]")
+    ] = None
+    no_autostart: Annotated[
+        bool, typer.Option("--no-autostart", help="Fail if the local daemon is not running, instead of starting it.")
+    ] = False
+    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask a question, even on a terminal.")] = False
+    debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
+
+    def over(self, other: "Flags | None") -> "Flags":
+        """These flags, and those of `other` (given before the command) where these say nothing."""
+        if other is None:
+            return self
+        return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

@@ -1,0 +1,62 @@
+"""How the help of a command is laid out: its own options first, those of all commands after them, then examples."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from svc_cli.commands.flags import Flags
+
+#: What every command inherits.
+HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+#: Options that every command has.
+COMMON = frozenset(Flags.__dataclass_fields__) | {"help"}
+#: A range as Typer spells it, such as `[1<=x<=50]`.
+_RANGE = re.compile(r"  \[[^\[\]]*[<>]=?[^\[\]]*\]$")
+
+
+class HelpfulCommand(TyperCommand):
+    """A command; its epilog holds the examples, one a line."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words behind the command: what is required bare, what may be left out in brackets."""
+        named = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(_usage_of(each) for each in named)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and options; the common ones by themselves."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Common options": []}
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                sections["Arguments"].append((str(parameter.metavar), str(getattr(parameter, "help", ""))))
+            elif record := parameter.get_help_record(ctx):
+                section = "Common options" if parameter.name in COMMON else "Options"
+                sections[section].append((record[0], _RANGE.sub("", record[1])))
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        write_examples(formatter, (self.epilog or "").splitlines())
+
+
+class HelpfulGroup(TyperGroup):
+    """A group of commands; its epilog holds examples, too."""
+
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        write_examples(formatter, (self.epilog or "").splitlines())
+
+
+def write_examples(formatter: Any, lines: Iterable[str]) -> None:
+    """Each example on a line of its own, however long, so that it can be copied."""
+    if text := "".join(f"  {line}\n" for line in lines):
+        with formatter.section("Examples"):
+            formatter.write(text)
+
+
+def _usage_of(argument: Any) -> str:
+    name = f"{argument.metavar}{'…' if argument.nargs != 1 else ''}"
+    return name if argument.required else f"[{name}]"

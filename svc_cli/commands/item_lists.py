@@ -1,0 +1,59 @@
+"""How the files of a report read: what failed by its cause, and what was skipped by its reason."""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
+from svc_cli.console import Console, clean
+from svc_cli.render import table
+from svc_cli.uploads.skips import code_of
+from svc_cli.uploads.summaries import Item
+
+#: Skipped files with one reason are named up to this number, and counted beyond it. `--json` and `-v` name all.
+MOST_NAMES = 3
+_COLOURS = {"failed": "red", "conflict": "yellow"}
+
+
+def render_troubles(console: Console, items: Iterable[Item]) -> str:
+    """Each cause once, with the files under it and what to do below all."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    hints: dict[str, None] = {}
+    for item in items:
+        if item.error:
+            cause = f"{item.error['code']}: {clean(item.error['message'])}"
+            causes.setdefault((item.action, cause), []).append(clean(item.path))
+            hints |= {f"hint: {clean(item.error['hint'])}": None} if item.error.get("hint") else {}
+    lines: list[str] = []
+    for (action, cause), paths in sorted(causes.items(), key=lambda each: each[0][0] != "failed"):
+        first, *more = _wrapped(console, f"{action}  {cause}")
+        lines += [first.replace(action, console.paint(action, _COLOURS.get(action, "bold")), 1), *more]
+        lines += [f"  {path}" for path in paths]
+    return "\n".join([*lines, *hints])
+
+
+def render_skips(console: Console, items: Iterable[Item]) -> str:
+    """A table of what was skipped: many files with one reason, or one extension that can't be read, are one row."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        if item.action == "skipped":
+            reason = item.reason or ""
+            extension = PurePosixPath(item.path).suffix if code_of(reason) == "type_unreadable" else ""
+            groups.setdefault((reason, extension), []).append(item.path)
+    rows = [
+        ("skipped", name, reason)
+        for (reason, extension), paths in groups.items()
+        for name in _names(paths, extension, is_whole=console.is_verbose)
+    ]
+    return table(console, ("", "left out", "why"), rows) if rows else ""
+
+
+def _names(paths: Sequence[str], extension: str, *, is_whole: bool) -> Sequence[str]:
+    if is_whole or len(paths) <= MOST_NAMES:
+        return paths
+    many = f"{len(paths)} \N{MULTIPLICATION SIGN} {extension}"
+    return [many if extension else f"{len(paths)} files, such as {paths[0]}"]
+
+
+def _wrapped(console: Console, line: str) -> list[str]:
+    room = console.width()
+    return [line] if room is None else textwrap.wrap(line, room, subsequent_indent="    ", break_long_words=False)

@@ -1,0 +1,76 @@
+"""Where the stored bytes of a source go: to standard output, or into a file that is whole or not there."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from svc_cli.console import Console, clean, is_terminal
+from svc_cli.errors import BadAnswer, UsageError
+
+Json = dict[str, Any]
+
+
+def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> None:
+    """Write the bytes to standard output. Raises UsageError where that is a terminal and they are not text."""
+    checked = _checked(source, blocks)
+    if not is_terminal(console.out):
+        for block in checked:
+            console.write_bytes(block)
+        return
+    try:
+        content = b"".join(checked).decode()
+    except UnicodeDecodeError:
+        content = "\0"
+    if "\0" in content:
+        raise UsageError(
+            f"{source['title']} is not text, and standard output is a terminal.", hint="add -o FILE, or use a pipe."
+        )
+    console.print("\n".join(clean(line) for line in content.splitlines()))
+
+
+def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
+    """Write the bytes beside the file and put them in its place when all have come.
+
+    A link stays a link, and a device or a pipe is written to: neither is replaced by a file.
+    """
+    path = Path(output)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            device.writelines(_checked(source, blocks))
+        return
+    path = Path(os.path.realpath(path))
+    if path.is_dir():
+        raise UsageError(f"{output} is a folder.", hint="name the file to write in it.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{output}: there is no folder {path.parent}.")
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as draft:
+        try:
+            for block in _checked(source, blocks):
+                draft.write(block)
+            draft.flush()
+            os.fsync(draft.fileno())
+            Path(draft.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            Path(draft.name).replace(path)
+        except BaseException:
+            Path(draft.name).unlink(missing_ok=True)
+            raise
+
+
+def _checked(source: Json, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The blocks. Raises BadAnswer after the last one where they are not the bytes that were uploaded."""
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+        yield block
+    if source.get("sha256") not in (None, digest.hexdigest()):
+        raise BadAnswer(f"The bytes of {source['id']} are not those that were uploaded: their SHA-256 differs.")
+
+
+def _umask() -> int:
+    """The permissions that new files lack; the system returns them only when they are set."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,69 @@
+"""Ctrl-C: once raises KeyboardInterrupt in the main thread, a second time ends the process at once.
+
+An interrupt may arrive between any two steps. Inside the locks that Python's thread pools, futures and events are made
+of, that can leave a lock taken for ever; such steps are shielded: the interrupt is raised when they are over. Nothing
+that may last is shielded.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from svc_cli.exits import Exit
+
+
+class InterruptHandler:
+    """The handler of SIGINT."""
+
+    def __init__(self) -> None:
+        self._was_pressed = False
+        self._is_due = False
+        self._shields = 0
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Interrupt the main thread, or leave."""
+        if self._was_pressed:
+            leave(_number, _frame)
+        self._was_pressed = True
+        self._is_due = self._shields > 0
+        if not self._is_due:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def shield(self) -> Iterator[None]:
+        """Hold an interrupt back until the block ends."""
+        self._shields += 1
+        try:
+            yield
+        finally:
+            self._shields -= 1
+            if self._is_due and not self._shields:
+                self._is_due = False
+                raise KeyboardInterrupt
+
+
+def listen() -> None:
+    """Take Ctrl-C in two steps from now on."""
+    signal.signal(signal.SIGINT, InterruptHandler())
+
+
+def leave(_number: int, _frame: FrameType | None) -> None:
+    """End the process at once."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        os.write(2, b"\x1b[?25h")  # a bar hides the cursor and has no time to bring it back
+    os._exit(Exit.INTERRUPTED)
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Hold Ctrl-C back while the block takes locks that other threads need; only for what ends within a moment."""
+    handler = signal.getsignal(signal.SIGINT)
+    if isinstance(handler, InterruptHandler) and threading.current_thread() is threading.main_thread():
+        with handler.shield():
+            yield
+    else:
+        yield

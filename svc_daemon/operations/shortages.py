@@ -1,0 +1,172 @@
+"""Shortages of the daemon: while the disk, memory, descriptors or processes are short, work waits and nothing is lost.
+
+An episode begins when somebody's work fails for it (`is_cause_of`). From then on `run` looks once a second whether a
+little of everything can be had. When it can, work is let through again, and the episode ends when nobody meets the
+shortage any more; where somebody does, the pauses get longer. The log has one line when an episode begins and one when
+it ends.
+
+Who waits gives the work back without a lost attempt. What fails by itself though nothing is short, again and again, is
+no shortage: then the attempts count.
+"""
+
+import asyncio
+import logging
+import mmap
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from svc_daemon.core.shortages import SENTENCES, Lack, find_lack
+from svc_daemon.core.times import Clock, from_text
+from svc_daemon.errors import StorageError
+from svc_daemon.store.blobs import Blobs
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+#: Between two looks whether something is short still, seconds.
+LOOK_S = 1.0
+#: Before somebody may try again whose work has met the shortage though a look did not; doubles up to the second.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
+#: An episode has ended when nobody has met the shortage for so long, seconds.
+QUIET_S = 5.0
+#: What a look takes for a moment: less than any document needs.
+LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
+#: How often one piece of work may fail for something that a look finds, before the failure counts as its own.
+MOST_ALONE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """What is short, and since when."""
+
+    lack: Lack
+    since: str
+
+    @property
+    def message(self) -> str:
+        return SENTENCES[self.lack]
+
+
+class Short(Exception):
+    """Work was given up because something is short; the cause says what."""
+
+
+class Shortages:
+    """What the daemon waits for; on the loop alone."""
+
+    def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
+        """`wake` has every worker look for work."""
+        #: None while nothing is short.
+        self.now: Shortage | None = None
+        self._blobs = blobs
+        self._reserve_bytes = reserve_bytes
+        self._clock = clock
+        self._wake = wake
+        self._met = asyncio.Event()
+        self._may_try = asyncio.Event()
+        self._may_try.set()
+        self._alone: Counter[str] = Counter()
+
+    async def is_cause_of(
+        self, error: BaseException, about: str = "", *, lacks: Collection[Lack] = tuple(Lack)
+    ) -> bool:
+        """Whether work failed because something is short, which begins an episode: it is to be done again, uncounted.
+
+        An error that does not name the cause is taken for one of these `lacks`, where a look finds it. `about` is whose
+        work it was.
+        """
+        if isinstance(error, Short):
+            return True
+        named, found = find_lack(error), await self._look()
+        if named is None and found not in lacks:
+            return False
+        if found is None and about:
+            self._alone[about] += 1
+            if self._alone[about] > MOST_ALONE:
+                return False
+        self._note(found or named or Lack.MEMORY)
+        return True
+
+    async def passed(self) -> None:
+        """Return when there may be enough again, at once where nothing is short, and after a pause in any case."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_PAUSE_S):
+                await self._may_try.wait()
+
+    async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
+        """The result of a step that has to be done: again and again, while it fails because something is short."""
+        while True:
+            try:
+                return await step()
+            except (StorageError, OSError) as error:
+                if not await self.is_cause_of(error, lacks=()):
+                    raise
+            await self.passed()
+
+    async def run(self) -> None:
+        """Watch over each episode to its end, until this is cancelled."""
+        while True:
+            await self._met.wait()
+            pause_s = FIRST_PAUSE_S
+            while self._met.is_set():
+                await asyncio.sleep(pause_s)
+                await self._await_room()
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            self._end()
+
+    async def _await_room(self) -> None:
+        """Return when work was let through and nobody has met the shortage for a while, or as soon as somebody has."""
+        while found := await self._look():
+            self._note(found)
+            await asyncio.sleep(LOOK_S)
+        self._met.clear()
+        self._may_try.set()
+        self._wake()
+        try:
+            async with asyncio.timeout(QUIET_S):
+                await self._met.wait()
+        except TimeoutError:
+            return
+        except asyncio.CancelledError:
+            # Whoever watches next begins here.
+            self._met.set()
+            raise
+
+    async def _look(self) -> Lack | None:
+        try:
+            if not await asyncio.to_thread(self._blobs.has_room, self._reserve_bytes):
+                return Lack.RESERVE
+            await asyncio.to_thread(_take_a_little, self._blobs)
+        except (OSError, MemoryError, RuntimeError) as error:
+            return find_lack(error)
+        return None
+
+    def _note(self, lack: Lack) -> None:
+        if self.now is None:
+            self.now = Shortage(lack, self._clock.timestamp())
+            log.warning("%s Work waits until there is enough again; nothing is lost.", self.now.message)
+        self.now = replace(self.now, lack=lack)
+        self._may_try.clear()
+        self._met.set()
+
+    def _end(self) -> None:
+        if self.now is not None:
+            lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
+            log.info("work goes on: nothing is short any more (%s, for %.0f s)", self.now.lack, lasted_s)
+        self.now = None
+        self._wake()
+
+
+def _take_a_little(blobs: Blobs) -> None:
+    """Take a little of everything that may be short, and give it back; raises OSError and MemoryError."""
+    with ExitStack() as stack:
+        for _ in range(LOOK_DESCRIPTORS):
+            stack.enter_context(Path(os.devnull).open("rb"))
+        stack.enter_context(mmap.mmap(-1, LOOK_MEMORY_BYTES))
+        blobs.try_room(LOOK_DISK_BYTES)

@@ -1,0 +1,73 @@
+"""Stored bytes that no row and no tombstone names: moved aside, never deleted at once, and found again by their name.
+
+They lie in `aside/2026-11-22/src_01k2…`: the folder is named by the day on which they were moved there. The copy may be
+the only one, where the state is older than the bytes.
+"""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from svc_daemon.core import ids
+from svc_daemon.directories import list_own
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SHAPE = re.compile(f"{ids.BLOB_NAME.pattern}|{ids.PART_NAME.pattern}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many files lie aside."""
+
+    files: int = 0
+    #: Those that a team's search index has in a bucket.
+    known: int = 0
+
+
+class Asides:
+    """The folder of what was moved aside. Blocking."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        #: As of the last count.
+        self.tally = Tally()
+
+    def find_all(self) -> dict[str, Path]:
+        """Every file by its name; of several with one name the last."""
+        return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
+
+    def put(self, path: Path, today: str) -> bool:
+        """Move the file aside. False for a link, where a link leads to or from it, or for a name that is taken."""
+        place = self.folder / today / path.name
+        is_led_away = any(folder.is_symlink() for folder in (path.parent, self.folder, place.parent))
+        if is_led_away or not _is_plain(path) or place.exists():
+            return False
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.rename(place)
+        return True
+
+    def remove_before(self, day: str) -> int:
+        """Delete what was moved aside before this day. Returns how many files."""
+        old = [folder / name for folder in self._days() if folder.name < day for name in list_own(folder, _SHAPE)]
+        for path in old:
+            path.unlink(missing_ok=True)
+        for folder in {path.parent for path in old}:
+            # Somebody's own files in it stay.
+            with suppress(OSError):
+                folder.rmdir()
+        return len(old)
+
+    def _days(self) -> list[Path]:
+        if self.folder.is_symlink() or not self.folder.is_dir():
+            return []
+        return sorted(
+            path
+            for path in self.folder.iterdir()
+            if _DAY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+        )
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether this is a file with bytes of its own."""
+    return path.is_file() and not path.is_symlink()

@@ -1,0 +1,63 @@
+"""File names as data: which ones are refused, by the service and by whoever sends to it. Pure.
+
+No path is ever built from a file name; it is stored, shown and searched.
+"""
+
+import re
+import unicodedata
+from enum import StrEnum
+
+#: What most file systems take as one name.
+MAX_NAME_BYTES = 255
+
+#: Both separators count, whatever system the client runs on.
+_SEPARATORS = re.compile(r"[/\\]")
+
+#: Most names; they need no closer look, and a folder has many.
+_PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
+
+#: Controls (Cc), formats such as zero-width and bidi marks (Cf), line and paragraph separators: what lets a name look
+#: like another one, or breaks a line of a log.
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
+
+#: The zero-width joiner and non-joiner: emoji and many scripts are written with them inside a name.
+JOINERS = frozenset("\u200c\u200d")
+
+
+class NameFlaw(StrEnum):
+    """Why a name is refused."""
+
+    NOT_UTF8 = "name is not UTF-8"
+    INVISIBLE = "name holds an invisible character"
+    NO_NAME = "name is blank or a path"
+    TOO_LONG = "name is too long"
+
+
+def clean_name(text: str) -> str:
+    """The last component of a name, composed (NFC), without spaces around it."""
+    return unicodedata.normalize("NFC", _SEPARATORS.split(text)[-1].strip())
+
+
+def find_flaw(text: str) -> NameFlaw | None:
+    """Why a name is refused; None for a good one. It may hold separators: the last component is the name."""
+    if _PLAIN.fullmatch(text):
+        return None
+    if (flaw := find_odd_character(text)) is not None:
+        return flaw
+    components = [component.strip() for component in _SEPARATORS.split(text)]
+    if components[-1] in {"", "."} or ".." in components:
+        return NameFlaw.NO_NAME
+    name = clean_name(text)
+    return NameFlaw.TOO_LONG if len(name.encode()) > MAX_NAME_BYTES else None
+
+
+def find_odd_character(text: str) -> NameFlaw | None:
+    """As `find_flaw`, for the characters alone: a folder's name needs no more."""
+    if text.isprintable():
+        return None
+    if any("\ud800" <= character <= "\udfff" for character in text):  # bytes that are not UTF-8 arrive as surrogates
+        return NameFlaw.NOT_UTF8
+    components = (component.strip() for component in _SEPARATORS.split(text))
+    ends = {end for component in components if component for end in (component[0], component[-1])}
+    is_odd = any(unicodedata.category(character) in _INVISIBLE for character in (set(text) - JOINERS) | ends)
+    return NameFlaw.INVISIBLE if is_odd else None

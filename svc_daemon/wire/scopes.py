@@ -1,0 +1,152 @@
+"""Names that mean a scope: which documents may be retrieved. What was meant to narrow is never passed over.
+
+A body that is scoped takes each kind of scope under one name. Another name of the same kind is taken for it where its
+meaning is plain, such as `bucket: "a"` for `buckets: ["a"]`. The names of other services, and scopes in other places of
+the body, are refused.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from svc_daemon.wire.faults import plain
+from svc_daemon.wire.requests import RequestBody
+
+BUCKETS, SOURCES, TAGS, FILTERS, AGENT = "buckets", "sources", "tags", "filters", "agents"
+
+#: Names with a plain meaning, by kind; here and below without capitals, `_` and `-`.
+PLAIN: Mapping[str, tuple[str, ...]] = {
+    BUCKETS: ("bucket", "buckets", "bucketid", "bucketids", "bucketslug", "bucketslugs"),
+    SOURCES: ("source", "sources", "sourceid", "sourceids"),
+    TAGS: ("tag", "tags"),
+    FILTERS: ("filter", "filters"),
+    AGENT: ("agent",),
+}
+#: Names that mean the kind elsewhere, or here in another place; an `s` may follow. Others are known by `_HINTS`.
+FOREIGN: Mapping[str, tuple[str, ...]] = {
+    BUCKETS: (
+        "vectorstore", "vectorstoreid", "store", "storeid", "bucketstore", "bucketstoreid", "collection",
+        "collectionid", "collectionname", "namespace", "knowledgebase", "knowledgebaseid", "datastore", "datastoreid",
+        "scope", "policy", "slug", "corpus", "dataset", "datasetid", "kb", "kbid", "index", "indexname",
+    ),
+    SOURCES: ("knowledgeid", "knowledgefileid", "file", "fileid", "documentid", "docid", "document", "doc"),
+    FILTERS: ("metadatafilter", "tagfilter", "where"),
+    AGENT: ("agentid",),
+}  # fmt: skip
+#: Below these is the caller's own data, or a description of a function.
+_FREE = ("metadata", "messages", "input", "prompt", "text", "function", "functions", "responseformat")
+#: Kinds of OpenAI's tools that don't search here; they are not used.
+_OTHER_TOOLS = re.compile(r"function|custom|web_search|code_interpreter|computer|image_generation|mcp|(local_)?shell")
+
+#: What only names of scopes have in them, such as `allowed_buckets`, `sourceName`, `tags_any`.
+_HINTS = re.compile(
+    r"bucket|^bkts?|(?<!re)sources?(name|title|slug|id|filter|in|$)|filename|filter|^tag(s|name|ged)|tags$"
+)
+
+_KINDS = {name: kind for kind, names in PLAIN.items() for name in names}
+#: But for two of OpenAI's that mean something else.
+_FOREIGN = {spelled for names in FOREIGN.values() for name in names for spelled in (name, f"{name}s")} - {
+    "store",
+    "file",
+}
+
+Place = tuple[str | int, ...]
+#: A place and a message.
+Fault = tuple[Place, str]
+
+
+def bare(name: str) -> str:
+    """The name without what differs between spellings: its letters and digits alone."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", name).casefold()))
+
+
+class ScopedBody(RequestBody):
+    """A body that says, or may say, what is to be searched."""
+
+    #: By kind, the fields that take a scope.
+    scopes: ClassVar[Mapping[str, str]] = {}
+    #: Other names that mean a scope in this body, and their kinds: refused, or taken as the plain ones are.
+    foreign_scopes: ClassVar[Mapping[str, str]] = {}
+    plain_scopes: ClassVar[Mapping[str, str]] = {}
+    #: Names that mean something else in this body.
+    unscoped: ClassVar[Collection[str]] = ()
+    #: Why a scope that is not taken is refused.
+    refusal: ClassVar[str] = "There is no such field."
+
+    @classmethod
+    def field_meant_by(cls, name: str) -> str | None:
+        """The field that takes what a name means plainly; None where none does."""
+        kind = _KINDS.get(bare(name)) or cls.plain_scopes.get(bare(name))
+        return cls.scopes.get(kind) if kind else None
+
+    @classmethod
+    def means_scope(cls, name: str) -> bool:
+        """Whether the name means a scope, taken here or not."""
+        named = bare(name)
+        known = named in _KINDS or named in {*_FOREIGN, *cls.foreign_scopes, *cls.plain_scopes}
+        return (known or _HINTS.search(named) is not None) and named not in cls.unscoped
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_scopes(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        own = {*cls.model_fields, *(field.alias for field in cls.model_fields.values())}
+        taken = {name: value for name, value in fields.items() if name in own}
+        faults: list[Fault] = []
+        for name, value in fields.items():
+            if name not in own and value is not None:
+                faults += cls._take(taken, name, value)
+            if name not in own or name == "tools":
+                faults += [(path, cls._refusal()) for path in _scopes_below((name,), value)]
+        if faults:
+            raise PydanticCustomError("scope", "A scope is not taken.", {"faults": faults})
+        return taken
+
+    @classmethod
+    def _take(cls, taken: dict[str, Any], name: str, value: Any) -> list[Fault]:
+        """Put the value where it is meant to be; what means no scope stays under its own name."""
+        field = cls.field_meant_by(name)
+        if field is None:
+            taken[name] = value
+            return [((name,), cls._refusal())] if cls.means_scope(name) else []
+        if taken.get(field) is not None or taken.get(cls.model_fields[field].alias or field) is not None:
+            return [((name,), f"means the same as `{field}`; send one of the two.")]
+        is_one_of_many = isinstance(value, str) and field not in ("agent", "model")
+        taken[field] = [value] if is_one_of_many else value
+        return []
+
+    @classmethod
+    def _refusal(cls) -> str:
+        fields = ", ".join(f"`{field}`" for field in cls.scopes.values())
+        return f"{cls.refusal} What is searched is narrowed by {fields}." if fields else cls.refusal
+
+
+def faults_of(error: ValidationError) -> list[tuple[str, str]]:
+    """The paths and messages of a body that does not fit its model, without the values that were sent."""
+    found: list[tuple[str, str]] = []
+    for each in error.errors(include_url=False, include_input=False):
+        # Of scopes there may be several in one place.
+        faults = each.get("ctx", {}).get("faults", [((), each["msg"])])
+        found += [(".".join(map(str, (*each["loc"], *place))), plain(message)) for place, message in faults]
+    return found
+
+
+def _scopes_below(path: Place, value: Any) -> Iterator[Place]:
+    """The places of names that mean a scope, with something in them, inside of what is passed over."""
+    if bare(str(path[-1])) in _FREE:
+        return
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _scopes_below((*path, number), each)
+    if not isinstance(value, dict) or _OTHER_TOOLS.match(str(value.get("type", ""))):
+        return
+    for name, each in value.items():
+        if each is not None and ScopedBody.means_scope(name):
+            yield (*path, name)
+        else:
+            yield from _scopes_below((*path, name), each)

@@ -1,0 +1,46 @@
+"""`svc`, interrupted at one exact step of its main thread: `python -m tests.acceptance.interrupting STEP WORDS…`.
+
+Steps are the calls, lines and returns of the main thread once the command has begun, in our own code and in the locks
+of Python's threads and futures. The last line on stderr says how many there were.
+"""
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+from svc_cli.main import main
+
+COUNTED = (
+    *("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"),
+    *("concurrent/futures/", "/threading.py", "httpcore/_synchronization.py"),
+)
+
+
+class Interrupter:
+    """Presses Ctrl-C at the given step."""
+
+    def __init__(self, step: int) -> None:
+        self.steps = 0
+        self._step = step
+
+    def trace(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not any(part in name for part in COUNTED):
+            return None
+        if self.steps or (name.endswith("svc_cli/uploads/runs.py") and frame.f_code.co_name == "run"):
+            self.steps += 1
+            if self.steps == self._step:
+                os.kill(os.getpid(), signal.SIGINT)
+        return self.trace
+
+
+if __name__ == "__main__":
+    interrupter = Interrupter(int(sys.argv.pop(1)))
+    sys.settrace(interrupter.trace)
+    try:
+        main()
+    finally:
+        sys.settrace(None)
+        sys.stderr.write(f"\n{interrupter.steps} steps\n")

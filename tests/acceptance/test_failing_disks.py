@@ -1,0 +1,102 @@
+"""A disk that is full or became read-only: what is answered, what is logged, and how the daemon ends."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.installations import Installation, wait_until
+from tests.conftest import UNLIMITED, MakeInstallation
+
+#: What gives a command mounts of its own, and may mount.
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
+READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"
+FULL = "mount -t tmpfs -o size=2m none {0} && ! head -c 3m /dev/zero > {0}/filler"
+
+
+@pytest.fixture
+def mounting(make_installation: MakeInstallation) -> Installation:
+    """An installation that is not started yet, on a system where we may mount."""
+    if subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system gives no mount namespace")
+    mounting = make_installation(**UNLIMITED)
+    mounting.files.root.mkdir(parents=True)
+    return mounting
+
+
+def after(mount: str, folder: Path) -> list[str]:
+    """What runs a command where something is mounted on the folder."""
+    return [*NAMESPACE, "sh", "-c", f'{mount.format(folder)} 2>&- && exec "$@"', "sh"]
+
+
+def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: Installation) -> None:
+    mounting.start(NAMESPACE)
+    with mounting.client() as client:
+        make_bucket(client, "inbox")
+        wait_ended(client, upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"])
+        session = {"filename": "a.md", "content_type": "text/markdown", "size_bytes": 3}
+        open_session = client.post("/v1/buckets/inbox/uploads", json=session)
+        open_session.raise_for_status()
+        enter = ["nsenter", "--target", str(mounting.pid), "--user", "--preserve-credentials", "--mount"]
+        subprocess.run([*enter, "sh", "-c", READ_ONLY.format(mounting.files.root)], check=True)
+        refused = [
+            upload(client, "inbox", "b.md", b"The umber quay.\n"),
+            upload(client, "inbox", "c.md", b"The umber quay.\n" * 200_000),
+            client.post("/v1/buckets/inbox/qa", json={"question": "Where?", "answer": "At the quay."}),
+            client.put(open_session.json()["upload_url"], content=b"abc"),
+        ]
+        told = [(answer.status_code, answer.json()["error"]) for answer in refused]
+        assert {(status, error["code"], error["retryable"]) for status, error in told} == {(503, "storage_full", True)}
+        assert client.get("/v1/buckets").status_code == 200
+    assert "Read-only file system" in mounting.files.log.read_text(encoding="utf-8")
+    assert mounting.stop() == 0
+    assert mounting.printed() == ""
+
+
+def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Installation) -> None:
+    mounting.start()
+    mounting.stop()
+    assert mounting.spawn_daemon(after(READ_ONLY, mounting.files.root)).wait(30) == 1
+    assert "Read-only file system" in mounting.printed()
+    assert mounting.printed().count("\n") == 1
+
+
+def test_svc_repeats_why_the_daemon_does_not_start_on_a_full_disk(mounting: Installation) -> None:
+    command = [*after(FULL, mounting.files.root), sys.executable, "-m", "svc_cli", "bucket", "ls"]
+    ended = subprocess.run(
+        command, env=_buffered(mounting), cwd=mounting.root, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 12, ended.stderr
+    assert "ended with exit code 1." in ended.stderr
+    assert "state.db can't be opened" in ended.stderr
+
+
+def test_words_that_nobody_can_write_change_no_exit_code(make_installation: MakeInstallation) -> None:
+    wrong = make_installation(SVC_LOG_LEVEL="shouting")
+    wrong.root.mkdir()
+    command = [sys.executable, "-m", "svc_daemon", "serve"]
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            command, env=_buffered(wrong), cwd=wrong.root, stdout=full, stderr=full, timeout=60, check=False
+        )
+    assert ended.returncode == 2
+
+
+def test_a_log_on_a_full_disk_fails_nothing_and_prints_nothing(make_installation: MakeInstallation) -> None:
+    silent = make_installation(**UNLIMITED)
+    silent.files.log.parent.mkdir(parents=True)
+    silent.files.log.symlink_to("/dev/full")
+    silent.start()
+    with silent.client() as client:
+        make_bucket(client, "inbox")
+        source = upload(client, "inbox", "a.md", b"The umber quay.\n").json()
+        wait_until(lambda: client.get(f"/v1/sources/{source['id']}").json()["ready"], "the source is ready")
+    assert silent.stop() == 0
+    assert silent.printed() == ""
+
+
+def _buffered(installation: Installation) -> dict[str, str]:
+    """The environment in which Python keeps what it could not print, and fails again at its end."""
+    return {name: value for name, value in installation.environ.items() if name != "PYTHONUNBUFFERED"}

@@ -1,0 +1,132 @@
+"""The disk refuses, or the process dies, at a chosen system call: what was acknowledged is there once, and ready.
+
+`strace` makes the faults. It counts calls by thread, so the number of a call says how far a thread had come.
+"""
+
+import hashlib
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+from tests.acceptance.calls import list_sources, make_bucket, upload, wait_ended
+from tests.acceptance.installations import Installation, TooLate, wait_until
+from tests.conftest import UNLIMITED, MakeInstallation
+from tests.corpus import Prose
+
+BUCKET = "faults"
+STRACE = shutil.which("strace")
+#: What makes bytes durable, gives them their names and takes them away, and how many of each one thread makes from the
+#: start to the end of the load below.
+CALLS = {"fsync": 16, "fdatasync": 44, "rename": 9, "unlink": 2, "pwrite64": 480, "write": 17, "openat": 1500}
+#: Full, broken and read-only disks, too few descriptors, no memory; and the death of the process.
+FAULTS = ("error=ENOSPC", "error=EIO", "error=EROFS", "error=EMFILE", "error=ENOMEM", "signal=KILL")
+#: What a client waits for an answer before it sends again.
+ANSWER_S = 10.0
+
+
+def can_trace() -> bool:
+    """Whether strace is there and may trace."""
+    if STRACE is None:
+        return False
+    return subprocess.run([STRACE, "-qq", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(not can_trace(), reason="no strace is installed, or it may not trace here")
+
+
+@dataclass
+class Load:
+    """Files that a client sends with their keys, again and again until each is acknowledged."""
+
+    files: dict[str, bytes] = field(default_factory=lambda: {f"{n}.md": _note(n) for n in range(8)})
+    #: The ids that were acknowledged, by file.
+    ids: dict[str, str] = field(default_factory=dict)
+    #: Sources whose deletion was acknowledged.
+    deleted: set[str] = field(default_factory=set)
+
+    def send(self, installation: Installation) -> None:
+        """Send all that is not acknowledged, and delete the first source; raises httpx.TransportError."""
+        with installation.client() as client:
+            client.timeout = httpx.Timeout(ANSWER_S)
+            client.put(f"/v1/buckets/{BUCKET}")
+            for name, data in self.files.items():
+                answer = upload(client, BUCKET, name, data, f"key-{name}")
+                if answer.status_code in {200, 201}:
+                    assert self.ids.setdefault(name, answer.json()["id"]) == answer.json()["id"]
+                else:
+                    assert answer.json()["error"]["retryable"], answer.text
+            if "0.md" in self.ids and client.delete(f"/v1/sources/{self.ids['0.md']}").status_code in {200, 404}:
+                self.deleted.add(self.ids["0.md"])
+
+    def hold(self, installation: Installation) -> None:
+        """Every acknowledged file is there once with its bytes and ready, every deleted one is gone."""
+        with installation.client() as client:
+            kept = {name: source_id for name, source_id in self.ids.items() if source_id not in self.deleted}
+            for name, source_id in kept.items():
+                assert wait_ended(client, source_id)["ready"], name
+                content = client.get(f"/v1/sources/{source_id}/content").content
+                assert hashlib.sha256(content).digest() == hashlib.sha256(self.files[name]).digest()
+            assert sorted(source["id"] for source in list_sources(client, BUCKET)) == sorted(kept.values())
+
+
+def _note(number: int) -> bytes:
+    return "\n\n".join([f"# Note {number}", *Prose(f"note-{number}").paragraphs(3)]).encode()
+
+
+def _launcher(call: str, fault: str, when: str) -> Sequence[str]:
+    """The command that starts a process in which these calls of each thread meet the fault."""
+    inject = f"inject={call}:{fault}:when={when}"
+    return (STRACE or "", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
+
+
+def _moments(count: int) -> Iterator[tuple[str, str, str]]:
+    """Calls to meet a fault, once or from then on; the same ones in each run."""
+    draw = random.Random(count)
+    for call in draw.choices(list(CALLS), k=count):
+        yield call, draw.choice(FAULTS), f"{draw.randint(1, CALLS[call])}{draw.choice(['', '+'])}"
+
+
+def test_what_was_acknowledged_survives_a_fault_at_any_system_call(
+    make_installation: MakeInstallation, large: bool
+) -> None:
+    for number, moment in enumerate(_moments(200 if large else 3)):
+        installation = make_installation(f"at-{number}", **UNLIMITED)
+        try:
+            _run_through(installation, moment)
+        except AssertionError as failed:
+            raise AssertionError(f"{moment}: {failed}; it printed: {installation.printed()}") from failed
+        shutil.rmtree(installation.files.root)
+
+
+def _run_through(installation: Installation, moment: tuple[str, str, str]) -> None:
+    installation.start()
+    with installation.client() as client:
+        make_bucket(client, BUCKET)
+    assert installation.stop() == 0
+    load = Load()
+    _meet(installation, load, moment)
+    installation.start()
+    wait_until(lambda: _is_all_sent(installation, load), "the acknowledgement of all files")
+    load.hold(installation)
+    installation.hold_to_every_promise()
+
+
+def _meet(installation: Installation, load: Load, moment: tuple[str, str, str]) -> None:
+    """Run the load against a daemon that meets the fault: it may refuse to start, refuse requests, or die."""
+    try:
+        installation.start(_launcher(*moment))
+        load.send(installation)
+    except (TooLate, httpx.TransportError):
+        pass
+    finally:
+        installation.kill()
+
+
+def _is_all_sent(installation: Installation, load: Load) -> bool:
+    load.send(installation)
+    return load.ids.keys() == load.files.keys()

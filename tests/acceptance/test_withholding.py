@@ -1,0 +1,155 @@
+"""A file that fails keeps no other file in the bucket, and what does is reported with its cause, wherever one looks."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.calls import search
+from tests.acceptance.holding_proxies import holding
+from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.sync_folders import BUCKET, Json, counts, fill, items, sync, titles, unreadable, withheld, write
+from tests.acceptance.watches import Watch, run_state, watching
+from tests.conftest import MakeInstallation
+from tests.samples import make_corrupt_docx, make_docx, make_killing_pdf
+
+MB = 1024**2
+PRUNE = ("--prune", "detach", "--name", "docs")
+
+
+@pytest.fixture
+def docs(installation: Installation) -> Path:
+    """A folder of two documents that are in the bucket, beside one that can't be indexed."""
+    folder = installation.root / "docs"
+    write(folder, "a.md", "The aardvark digs.")
+    write(folder, "b.md", "The badger sleeps all day.")
+    write(folder, "scan.docx", make_corrupt_docx())
+    assert counts(sync(installation, *PRUNE)) == {"created": 2, "failed": 1}
+    return folder
+
+
+def _answers(installation: Installation, query: str) -> bool:
+    with installation.client() as client:
+        return bool(search(client, query, BUCKET))
+
+
+@pytest.mark.parametrize(("prune", "action"), [("detach", "detached"), ("delete", "deleted")])
+def test_a_broken_document_does_not_keep_a_deleted_one_searchable(
+    installation: Installation, docs: Path, prune: str, action: str
+) -> None:
+    assert _answers(installation, "aardvark")
+    (docs / "a.md").unlink()
+    words = ("--prune", prune, "--name", "docs")
+    foreseen = sync(installation, *words, verb="diff")
+    assert (foreseen.exit, counts(foreseen)) == (10, {action: 1, "unchanged": 1, "failed": 1})
+    finished = sync(installation, *words)
+    assert (finished.exit, counts(finished)) == (3, {action: 1, "unchanged": 1, "failed": 1})
+    assert items(finished)["scan.docx"]["error"]["code"] == "document_unreadable"
+    assert withheld(foreseen) == withheld(finished) == []
+    assert not _answers(installation, "aardvark")
+    assert _answers(installation, "badger")
+
+
+def test_the_watcher_takes_out_what_is_deleted_beside_a_broken_document(installation: Installation, docs: Path) -> None:
+    with watching(installation, str(docs), "-b", BUCKET, *PRUNE) as watch:
+        (docs / "a.md").unlink()
+        watch.wait_for_item("detached", "a.md")
+        assert run_state(installation, "docs")["withheld"] == []
+    assert titles(installation) == ["b.md", "scan.docx"]
+
+
+@pytest.fixture
+def renamed(installation: Installation) -> Iterator[tuple[Path, Watch]]:
+    """A watched folder, in which a document was damaged and then renamed: its old version still answers."""
+    folder = installation.root / "docs"
+    write(folder, "old.docx", make_docx({"Animals": "The aardvark digs."}))
+    with watching(installation, str(folder), "-b", BUCKET, *PRUNE) as watch:
+        write(folder, "old.docx", make_corrupt_docx())
+        watch.wait_for_item("failed", "old.docx")
+        (folder / "old.docx").rename(folder / "new.docx")
+        wait_until(lambda: run_state(installation, "docs").get("withheld"), "something is withheld")
+        yield folder, watch
+
+
+def _reports(watch: Watch) -> list[list[Json]]:
+    return [line["withheld"] for line in watch.lines if line["type"] == "watch.withheld"]
+
+
+def test_what_is_withheld_is_reported_everywhere_and_ends_with_its_cause(
+    installation: Installation, renamed: tuple[Path, Watch]
+) -> None:
+    folder, watch = renamed
+    (told,) = run_state(installation, "docs")["withheld"]
+    assert (told["code"], told["files"], told["because"]) == ("replacement_not_ready", 1, ["new.docx"])
+    assert told["message"].endswith("the same document is here and is not searchable yet (new.docx).")
+    assert _reports(watch) == [[told]]
+    for words in (("watch", "status", "docs"), ("watch", "log", "docs"), ("sync", "docs", "-b", BUCKET, *PRUNE)):
+        assert told["message"] in installation.svc(*words).stdout, words
+    streamed = installation.svc("diff", "docs", "-b", BUCKET, "--ndjson", *PRUNE)
+    assert [line for line in map(json.loads, streamed.stdout.splitlines()) if line["type"] == "sync.withheld"] == [
+        {"type": "sync.withheld", "mapping": "docs", **told}
+    ]
+    assert _answers(installation, "aardvark")
+    write(folder, "new.docx", make_docx({"Animals": "The badger sleeps."}))
+    wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out", 60)
+    wait_until(lambda: _reports(watch) == [[told], []], "its end is reported")
+    assert run_state(installation, "docs")["withheld"] == []
+    assert titles(installation) == ["new.docx"]
+
+
+def test_a_file_that_cannot_be_opened_keeps_only_what_it_may_be(installation: Installation, docs: Path) -> None:
+    (docs / "a.md").rename(docs / "c.md")
+    (docs / "b.md").unlink()
+    with unreadable(docs / "c.md"):
+        finished = sync(installation, *PRUNE)
+    assert items(finished)["c.md"]["error"]["code"] == "svc_file_unreadable"
+    assert counts(finished) == {"detached": 1, "gone": 1, "failed": 2}
+    assert withheld(finished) == [("may_have_moved", 1, ["c.md"])]
+    assert titles(installation) == ["a.md", "scan.docx"]
+    again = sync(installation, *PRUNE)
+    assert (counts(again), again.json["bytes_sent"]) == ({"moved": 1, "failed": 1}, 0)
+
+
+def test_a_document_that_takes_long_withholds_for_one_run(make_installation: MakeInstallation) -> None:
+    # A parser that dies each time is tried again and again, with pauses: this one is never done.
+    installation = make_installation(SVC_LIMIT_TASK_ATTEMPTS="100", SVC_LIMIT_EXTRACT_MEMORY_BYTES=str(256 * MB))
+    installation.start()
+    folder = installation.root / "docs"
+    write(folder, "a.md", "The aardvark digs.")
+    write(folder, "b.md", "The badger sleeps all day.")
+    assert sync(installation, *PRUNE).exit == 0
+    (folder / "a.md").unlink()
+    write(folder, "slow.pdf", make_killing_pdf(300 * MB))
+    first, second = (sync(installation, *PRUNE, "--timeout", "1s") for _ in range(2))
+    assert (first.exit, withheld(first)) == (8, [("not_indexed", 1, ["slow.pdf"])])
+    assert (second.exit, withheld(second), second.json["counts"]["detached"]) == (8, [], 1)
+    assert titles(installation) == ["b.md", "slow.pdf"]
+
+
+def test_what_nobody_waits_for_withholds_until_the_next_run(installation: Installation, docs: Path) -> None:
+    (docs / "a.md").unlink()
+    write(docs, "c.docx", make_corrupt_docx() + b"otherwise")
+    first, second = (sync(installation, *PRUNE, "--wait", "accepted") for _ in range(2))
+    assert (withheld(first), counts(first).get("detached")) == ([("not_indexed", 1, ["c.docx"])], None)
+    assert (withheld(second), counts(second)["detached"]) == ([], 1)
+
+
+def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Installation) -> None:
+    fill(installation.root / "docs", 100)
+    words = (*PRUNE, "--max-delete", "99")
+    assert counts(sync(installation, *words)) == {"created": 100}
+    for path in sorted((installation.root / "docs").rglob("*.md"))[1:]:
+        path.unlink()
+    installation.environ["SVC_API_KEY"] = installation.key
+    with holding(int(installation.base_url.rpartition(":")[2]), 9000) as proxy:
+        running = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url, *words)
+        assert proxy.holds.wait(60)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=60)
+    report = json.loads(out)
+    detached, gone = report["counts"]["detached"], report["counts"]["gone"]
+    assert (running.returncode, detached + gone) == (130, 99)
+    assert [(each["code"], each["files"]) for each in report["withheld"]] == [("ended_early", gone)]
+    assert "the sync ended early" in report["withheld"][0]["message"]

@@ -1,0 +1,171 @@
+"""A dry run is honoured where something is made, attached or finalized, and refused wherever else something changes."""
+
+from collections.abc import Iterator
+from sqlite3 import Connection
+from typing import Any
+
+import pytest
+
+from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.extract.cages import Extractor
+from tests.api import aliases
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.examples import EXAMPLES
+from tests.api.sessions import batch_body, open_batch, open_session, put
+from tests.api.stages import Call, Stage, staging
+
+CHANGING = [row for row in ENDPOINTS if row.method not in ("GET", "OPTIONS") and not row.reads]
+DRY = [row for row in CHANGING if "dry_run" in row.query]
+REFUSING = [row for row in CHANGING if row not in DRY]
+REPEATABLE = [row for row in DRY if row.repeatable]
+
+
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+def kept(daemon: Daemon) -> list[Any]:
+    """All that the daemon has stored: every row and every file of bytes."""
+
+    def rows(connection: Connection) -> list[Any]:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        return [
+            (table["name"], [tuple(row) for row in connection.execute(f'SELECT * FROM "{table["name"]}"')])
+            for table in tables
+            if "fts" not in table["name"]
+        ]
+
+    folders = (daemon.files.blobs, daemon.files.staging, daemon.files.parts)
+    return [daemon.read(rows), *(sorted(path.name for path in folder.iterdir()) for folder in folders)]
+
+
+def variants(row: Endpoint, call: Call) -> list[Call]:
+    """The call with a dry run asked for in each way that there is."""
+    in_query = call.asking(dry_run="true")
+    if row.raw:
+        return [in_query]
+    if row.body is None and not row.form:
+        told = ({"json": {"dry_run": True}}, {"data": {"dry_run": "true"}}, {"content": b"\xff dry_run"})
+        return [in_query, *(call.but(**each) for each in told)]
+    return [in_query, call.sending(dry_run="true" if row.form else True)]
+
+
+@pytest.mark.parametrize("row", DRY, ids=name_of)
+def test_a_dry_run_says_what_would_be_made_and_makes_nothing(stage: Stage, row: Endpoint) -> None:
+    call = EXAMPLES[row.method, row.path][0](stage)
+    with stage.resting():
+        before = kept(stage.daemon)
+        for each in variants(row, call):
+            told = body_of(stage.send(each))
+            assert (told["dry_run"], told["valid"], told["errors"]) == (True, True, [])
+            assert told["would_create"]
+        assert kept(stage.daemon) == before
+    assert stage.send(call).is_success
+
+
+def test_a_dry_run_is_not_taken_back_by_a_second_parameter(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    for query in ("dry_run=true&dry_run=false", "dry_run=false&dry_run=true"):
+        assert "dry run" in daemon.ask("DELETE", f"/v1/sources/{source_id}?{query}").text
+        made = daemon.ask("POST", f"/v1/buckets?{query}", json={"slug": "judged"})
+        assert body_of(made)["dry_run"] is True
+    assert daemon.ask("GET", f"/v1/sources/{source_id}").is_success
+
+
+@pytest.mark.parametrize("row", REFUSING, ids=name_of)
+def test_what_has_no_dry_run_refuses_one_and_changes_nothing(stage: Stage, row: Endpoint) -> None:
+    call = EXAMPLES[row.method, row.path][0](stage)
+    with stage.resting():
+        before = kept(stage.daemon)
+        for each in variants(row, call):
+            answer = stage.send(each)
+            assert answer.status_code == 400, answer.text
+            assert "dry run" in answer.text
+        assert kept(stage.daemon) == before
+    assert stage.send(call.asking(dry_run="false")).is_success
+
+
+@pytest.mark.parametrize("row", REPEATABLE, ids=name_of)
+def test_a_dry_run_of_what_would_be_replayed_makes_nothing(stage: Stage, row: Endpoint) -> None:
+    call = EXAMPLES[row.method, row.path][0](stage).naming(Idempotency_Key=stage.name())
+    body_of(stage.send(call), 201)
+    for each in variants(row, call):
+        assert body_of(stage.send(each))["would_create"] is None
+    assert stage.send(call).headers["Idempotent-Replayed"] == "true"
+
+
+def test_what_is_there_already_would_not_be_made(daemon: Daemon) -> None:
+    source_id = daemon.add_source()
+    for method, path, body in (
+        ("PUT", "/v1/buckets/inbox", {}),
+        ("POST", "/v1/buckets/inbox/sources", {"source_id": source_id}),
+    ):
+        assert body_of(daemon.ask(method, path, json=body | {"dry_run": True}))["would_create"] is None
+
+
+def test_a_dry_finalize_is_refused_as_the_real_one_would_be(daemon: Daemon) -> None:
+    session = open_session(daemon, NOTES)
+    path = f"/v1/buckets/inbox/uploads/{session['session_id']}/finalize"
+    details_of(daemon.ask("POST", path, json={"dry_run": True}), "blob_not_uploaded")
+    body_of(put(daemon, session, NOTES))
+    told = body_of(daemon.ask("POST", path, json={"dry_run": True}))["would_create"]
+    made = body_of(daemon.ask("POST", path), 201)
+    assert {name: made[name] for name in told} == told
+    assert body_of(daemon.ask("POST", path, json={"dry_run": True}))["would_create"] is None
+    daemon.ask("DELETE", f"/v1/sources/{made['id']}")
+    details_of(daemon.ask("POST", path, json={"dry_run": True}), "source_not_found")
+
+
+def test_a_dry_finalize_of_a_batch_names_what_has_arrived(daemon: Daemon) -> None:
+    batch = open_batch(daemon, [("a", NOTES), ("b", NOTES)])
+    path = f"/v1/buckets/inbox/batches/{batch['batch_id']}/finalize"
+    body_of(put(daemon, batch["by_id"]["a"], NOTES))
+    for mode in ("finalize_uploaded", "abandon_pending"):
+        told = body_of(daemon.ask("POST", path, json={"mode": mode, "dry_run": True}))
+        assert (told["would_create"]["client_file_ids"], [each["path"] for each in told["errors"]]) == (["a"], ["b"])
+    done = body_of(daemon.ask("POST", path))
+    assert ([each["client_file_id"] for each in done["finalized"]], len(done["pending"])) == (["a"], 1)
+    assert body_of(daemon.ask("POST", path, json={"dry_run": True}))["would_create"] is None
+
+
+def test_a_bucket_of_rejected_files_alone_would_not_be_made(daemon: Daemon) -> None:
+    body = batch_body([("a", NOTES), ("b", b"")])
+    for item, slug in zip(body["manifest"]["items"], ("good", "bad"), strict=True):
+        item |= {"bucket": slug, "create_missing_buckets": True}
+    told = body_of(daemon.ask("POST", aliases.BATCH, json=body | {"dry_run": True}))
+    assert (told["would_create"]["missing_buckets"], told["would_create"]["files"]) == (["good"], 1)
+    assert [error["path"] for error in told["errors"]] == ["b"]
+
+
+@pytest.mark.parametrize("place", [("manifest",), ("manifest", "items", 0), ("files", 0)])
+def test_a_dry_run_asked_for_inside_of_a_batch_is_refused(daemon: Daemon, place: tuple[Any, ...]) -> None:
+    body: Any = batch_body([("a", NOTES)])
+    part = body
+    for name in place:
+        part = part[name]
+    part["dry_run"] = True
+    (error,) = details_of(daemon.ask("POST", "/v1/buckets/inbox/batches", json=body), "invalid_request")["errors"]
+    assert error["path"] == ".".join(map(str, (*place, "dry_run")))
+    assert daemon.count("batches") == 0
+
+
+def test_the_operators_routes_refuse_one_too(daemon: Daemon) -> None:
+    before = kept(daemon)
+    for method, path, body in (
+        ("POST", "/admin/teams", {"name": "second"}),
+        ("POST", "/admin/keys", {"team": "default", "preset": "admin"}),
+        ("POST", f"/admin/teams/{daemon.team_id}/rebuild", {}),
+        ("PUT", "/admin/search", {"enabled": False}),
+        ("POST", "/admin/model", {}),
+    ):
+        for options in ({"params": {"dry_run": "true"}, "json": body}, {"json": body | {"dry_run": True}}):
+            details_of(daemon.ask(method, path, key=daemon.operator_token, **options), "invalid_request")
+    assert kept(daemon) == before

@@ -1,0 +1,239 @@
+"""A scope under whatever name narrows or is refused: no search, answer, agent, key or tool passes it over."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
+from tests.api.answers import body_of, details_of
+from tests.api.daemons import Daemon, Loop
+from tests.api.tool_callers import Caller
+
+QUESTION = "Where is the umber quay?"
+#: What the specification's own names are, and what OpenAI's and others' are, as a client may spell them.
+SPELLED = ("bucket_ids", "bucketSlugs", "Bucket", "bucket-id", "vectorStoreIds", "store_ids", "SourceId", "source_ids")
+NAMES = sorted({*SPELLED, *(name for table in (PLAIN, FOREIGN) for names in table.values() for name in names)})
+#: Spellings that no table has.
+OTHERS = (
+    "bucket_name", "bucketNames", "allowed_buckets", "exclude_buckets", "buckets[]", "bucket.id", "Buckets ", "bkts",
+    "bucket\u200b", "\uff42ucket", "source_name", "dataSources", "file_name", "filename", "filterBy", "tags_any",
+)  # fmt: skip
+#: `store` is OpenAI's, and a file has its place among the parts of a message.
+NAMES.remove("store")
+NAMES.remove("file")
+
+
+class Shelves:
+    """Two buckets with the same document; `left` is what is meant."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.left, self.right = daemon.make_bucket("left"), daemon.make_bucket("right")
+        self.source = self._add("left", "The umber quay is on the left side.")
+        self.other = self._add("right", "The umber quay is on the right side.")
+        agent = {"agent_id": "left", "policy": {"bucket_ids": ["left"]}}
+        body_of(daemon.ask("POST", "/v1/agents", json=agent), 201)
+
+    def _add(self, bucket: str, text: str) -> str:
+        metadata = f'{{"side": "{bucket}"}}'
+        return self.daemon.add_ready(
+            text.encode(), bucket=bucket, filename=f"{bucket}.md", tags=bucket, metadata=metadata
+        )
+
+    def values(self, name: str) -> list[Any]:
+        """What may be sent under the name to mean the left bucket alone."""
+        kinds = {bare: kind for table in (PLAIN, FOREIGN) for kind, names in table.items() for bare in names}
+        bare = name.lower().replace("_", "").replace("-", "")
+        kind = kinds.get(bare) or kinds[bare.removesuffix("s")]
+        one: dict[str, list[Any]] = {
+            BUCKETS: ["left", self.left],
+            SOURCES: [self.source],
+            TAGS: ["left"],
+            AGENT: ["svc-agent:left", "left"],
+            FILTERS: [{"type": "eq", "key": "side", "value": "left"}],
+        }
+        # Every source carries all of no tags.
+        nothing: list[Any] = [] if kind == TAGS else [[], {}]
+        return [value for each in one[kind] for value in (each, [each])] + [*nothing, "", {"id": self.left}, 7]
+
+    def is_narrowed(self, answer: httpx.Response) -> bool:
+        """Refused, or with nothing of the other bucket."""
+        return 400 <= answer.status_code < 500 or (answer.status_code == 200 and self.other not in answer.text)
+
+
+@pytest.fixture(scope="module")
+def shelves(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelves]:
+    daemon = Daemon(loop, tmp_path_factory.mktemp("shelves") / "data", extractor)
+    daemon.start()
+    try:
+        yield Shelves(daemon)
+    finally:
+        daemon.close()
+
+
+def test_without_a_scope_both_buckets_answer(shelves: Shelves) -> None:
+    assert {shelves.source, shelves.other} <= set(shelves.daemon.found("umber quay"))
+
+
+DOORS: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/search", {"query": "umber quay"}),
+    ("/v1/responses", {"model": "svc-agent", "input": QUESTION}),
+    ("/v1/chat/completions", {"model": "svc-agent", "messages": [{"role": "user", "content": QUESTION}]}),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("path", "body"), DOORS)
+def test_a_scope_under_any_name_narrows_or_is_refused(
+    shelves: Shelves, path: str, body: dict[str, Any], name: str
+) -> None:
+    for value in shelves.values(name):
+        answer = shelves.daemon.ask("POST", path, json=body | {name: value})
+        assert shelves.is_narrowed(answer), (value, answer.text)
+        for inner in ({"type": "file_search", name: value}, {"type": "file_search", "file_search": {name: value}}):
+            for outer in ({"tools": [inner]}, {"options": inner}, {"tool_resources": {"file_search": {name: value}}}):
+                answer = shelves.daemon.ask("POST", path, json=body | outer)
+                details_or_openai(answer, "invalid_request")
+
+
+def details_or_openai(answer: httpx.Response, code: str) -> None:
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), answer.text
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_name_that_has_a_scope_in_it_narrows_or_is_refused(shelves: Shelves, name: str) -> None:
+    daemon, body = shelves.daemon, {name: ["left"]}
+    answers = [daemon.ask("POST", path, json=fields | body) for path, fields in DOORS]
+    answers += [daemon.ask("POST", "/v1/agents", json=fields) for fields in (body, {"policy": body})]
+    for answer in answers:
+        is_taken = answer.is_success and shelves.left in answer.text and shelves.other not in answer.text
+        assert is_taken or answer.status_code == 400, answer.text
+    key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "read", **body})
+    assert key.status_code == 400 or key.json()["buckets"] == [shelves.left]
+    result = Caller(daemon).call("svc-search", query="umber quay", **body)
+    assert result.is_error or shelves.other not in str(result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scope_in_a_query_string_narrows_or_is_refused(shelves: Shelves, name: str) -> None:
+    for value in shelves.values(name):
+        if isinstance(value, str | list) and all(isinstance(each, str) for each in value):
+            query = {name: value or ""}
+            assert shelves.is_narrowed(shelves.daemon.ask("GET", "/v1/search", params={"q": "umber quay"} | query))
+            for path, body in DOORS:
+                details_or_openai(shelves.daemon.ask("POST", path, json=body, params=query), "invalid_request")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tool_narrows_or_refuses_too(shelves: Shelves, name: str) -> None:
+    tools = Caller(shelves.daemon)
+    for value in shelves.values(name):
+        for tool, arguments in (("svc-search", {"query": "umber quay"}), ("svc-ask", {"question": QUESTION})):
+            if name == "agent" and value == "":
+                continue
+            result = tools.call(tool, **arguments, **{name: value})
+            assert result.is_error or shelves.other not in str(result), (tool, value)
+
+
+@pytest.mark.parametrize(
+    ("named", "sent"),
+    [
+        ("bucket", "left"),
+        ("bucket", ["left"]),
+        ("bucket_id", "left"),
+        ("bucketSlugs", ["left"]),
+        ("source", "{source}"),
+        ("sourceIds", ["{source}"]),
+        ("tag", "left"),
+        ("filter", {"type": "eq", "key": "side", "value": "left"}),
+        ("model", "svc-agent:left"),
+    ],
+)
+def test_a_plain_name_is_taken(shelves: Shelves, named: str, sent: Any) -> None:
+    value = [shelves.source] if sent == ["{source}"] else shelves.source if sent == "{source}" else sent
+    assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source]
+    if isinstance(value, str):
+        query = {"q": "umber quay", named: value}
+        page = body_of(shelves.daemon.ask("GET", "/v1/search", params=query))
+        assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
+    assert Caller(shelves.daemon).tell("svc-search", query="umber quay", **{named: value})["results"]
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "right"),
+    [
+        ({"vector_store_ids": ["left"]}, "vector_store_ids", "`buckets`"),
+        ({"storeId": "left"}, "storeId", "`buckets`"),
+        ({"knowledge_ids": ["x"]}, "knowledge_ids", "`source_ids`"),
+        ({"metadata": {"side": "left"}}, "metadata", "`filters`"),
+        ({"options": {"bucket": "left"}}, "options.bucket", "`buckets`"),
+        ({"bucket": "left", "buckets": ["right"]}, "bucket", "`buckets`"),
+        ({"bucket": "left", "bucket_id": "right"}, "bucket_id", "`buckets`"),
+        ({"tools": [{"type": "file_search", "vector_store_ids": ["left"]}]}, "tools.0.vector_store_ids", "`buckets`"),
+    ],
+)
+def test_a_refusal_names_the_place_and_the_right_field(
+    shelves: Shelves, body: dict[str, Any], path: str, right: str
+) -> None:
+    (error,) = details_of(shelves.daemon.search("umber quay", **body), "invalid_request")["errors"]
+    assert error["path"] == path
+    assert right in error["message"]
+
+
+@pytest.mark.parametrize("body", [{"bucket": None}, {"vector_store_ids": None}, {"buckets": None}])
+def test_null_is_not_sent(shelves: Shelves, body: dict[str, Any]) -> None:
+    assert len(shelves.daemon.found("umber quay", **body)) == 2
+
+
+@pytest.mark.parametrize("body", [{"buckets": []}, {"source_ids": []}, {"bucket": []}])
+def test_an_empty_list_is_nothing_and_not_everything(shelves: Shelves, body: dict[str, Any]) -> None:
+    assert shelves.daemon.found("umber quay", **body) == []
+    (name,) = body
+    assert Caller(shelves.daemon).refuse("svc-search", query="umber quay", **body)["code"] == "invalid_request", name
+
+
+def test_what_openai_takes_is_still_ignored(shelves: Shelves) -> None:
+    function = {"name": "f", "parameters": {"type": "object", "properties": {"bucket": {"type": "string"}}}}
+    tools = [
+        {"type": "function", **function},
+        {"type": "function", "function": function},
+        {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}},
+        {"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["x"]}},
+        {"type": "file_search"},
+    ]
+    ignored = {"store": True, "metadata": {"bucket": "left"}, "tools": tools, "tool_choice": "auto", "user": "u"}
+    for path, body in DOORS[1:]:
+        body_of(shelves.daemon.ask("POST", path, json=body | ignored))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_agent_and_a_key_take_a_scope_or_refuse_it(shelves: Shelves, name: str) -> None:
+    daemon = shelves.daemon
+    # A policy without filters is an empty object, and so is one without a change.
+    values = [value for value in shelves.values(name) if value != {}]
+    for number, (value, at_top) in enumerate(product(values, (True, False))):
+        scope = {name: value} if at_top else {"policy": {name: value}}
+        body = {"agent_id": f"{name.replace('-', '.')}-{number}-{at_top}", **scope}
+        made = daemon.ask("POST", "/v1/agents", json=body)
+        if made.is_success and "agent" not in name:  # an agent's body may have its own id in it
+            assert daemon.found("umber quay", agent=made.json()["model"]) in ([], [shelves.source]), body
+        assert made.is_success or made.status_code == 400, made.text
+        key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "admin", name: value})
+        if key.is_success:
+            assert daemon.search("umber quay", key=key.json()["key"], agent="svc-agent:left").is_success
+            assert shelves.other not in daemon.search("umber quay", key=key.json()["key"]).text
+
+
+def test_a_policy_takes_plain_names(shelves: Shelves) -> None:
+    body = {"agent_id": "plain", "policy": {"bucket": "left"}}
+    policy = body_of(shelves.daemon.ask("POST", "/v1/agents", json=body), 201)["policy"]
+    assert (policy["scope"], policy["bucket_ids"]) == ("buckets", [shelves.left])
+
+
+def test_a_key_is_kept_to_the_bucket_that_a_plain_name_names(shelves: Shelves) -> None:
+    body = {"name": "x", "preset": "read", "bucket_ids": "left"}
+    assert body_of(shelves.daemon.ask("POST", "/v1/keys", json=body), 201)["buckets"] == [shelves.left]

@@ -1,0 +1,140 @@
+"""Ctrl-C and the locks of threads: an interrupt is raised at once, or when the shield around such a lock ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from svc_cli.client.api import Client
+from svc_cli.client.uploads import Description
+from svc_cli.interrupts import InterruptHandler, listen, shielded
+from svc_cli.uploads.crews import Crew, take
+from svc_cli.uploads.deliveries import Parcel
+from svc_cli.uploads.dispatches import Dispatch
+from svc_cli.uploads.readings import FileContent, read
+from svc_cli.uploads.selections import Candidate
+from svc_cli.uploads.summaries import Item
+from tests.acceptance.installations import environment
+from tests.cli.odd_servers import OddServer
+
+#: Presses Ctrl-C when the command begins to load its own modules.
+_PRESSES_WHILE_LOADING = """
+import os, signal, sys
+
+class Presser:
+    def find_spec(self, name, path=None, target=None):
+        if name == "svc_cli.exits":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Presser())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _listening() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    listen()
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_is_raised_where_it_arrives() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_shield_holds_an_interrupt_back_until_the_last_one_ends() -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        with shielded():
+            with shielded():
+                signal.raise_signal(signal.SIGINT)
+                done.append("inner")
+            done.append("outer")
+        done.append("behind")
+    assert done == ["inner", "outer"]
+
+
+def test_a_shield_of_another_thread_holds_nothing_back() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    assert isinstance(handler, InterruptHandler)
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with shielded():
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(30)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    leave.set()
+    thread.join()
+
+
+def test_a_waiting_main_thread_is_interrupted_and_the_crew_still_ends() -> None:
+    crew, done = Crew(2, "test"), SimpleQueue[Future[bool]]()
+    go_on = threading.Event()
+    futures = [crew.give(partial(go_on.wait, 30), done) for _ in range(4)]
+    pressing = threading.Timer(0.05, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        while take(done) is None:
+            pass
+    pressing.join()
+    crew.end()
+    go_on.set()
+    ended = [future for _ in futures if (future := take(done)) is not None]
+    assert sorted(map(id, ended)) == sorted(map(id, futures))
+    assert sum(future.cancelled() for future in futures) == 2
+
+
+def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(odd: OddServer, tmp_path: Path) -> None:
+    asked, interrupted = threading.Event(), threading.Event()
+
+    def open_batch(_query: str) -> tuple[int, Any, dict[str, str]]:
+        asked.set()
+        assert interrupted.wait(30)
+        (items,) = [json.loads(body)["files"] for path, _, body in odd.calls if path.endswith("/batches")]
+        opened = [
+            {"session_id": "ses_1", "client_file_id": each["client_file_id"], "upload_url": f"{odd.url}/up"}
+            for each in items
+        ]
+        return 201, {"batch_id": "bat_1", "items": opened, "rejected": []}, {}
+
+    odd.answers["POST /v1/buckets/bkt_1/batches"] = open_batch
+    path = tmp_path / "a.md"
+    path.write_text("Words.")
+    candidate = Candidate(path, "a.md", is_named=False)
+    content = FileContent(candidate, read(candidate, 100))
+    description = Description(filename="a.md", title="a.md", sha256=content.reading.sha256)
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Client(odd.url, "sk-test") as client,
+        Dispatch(client, "bkt_1", 2, "batch", on_end=lambda *_: None) as dispatch,
+    ):
+        dispatch.add(Parcel(Item(path="a.md", action="created"), content, description))
+        dispatch.flush()
+        assert asked.wait(30)
+        threading.Timer(0.1, interrupted.set).start()
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_the_command_is_loaded_shows_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(_PRESSES_WHILE_LOADING)
+    environ = {**environment(tmp_path, {}), "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path.cwd()}"}
+    words = [sys.executable, "-m", "svc_cli", "config", "path"]
+    ended = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "", "")

@@ -1,0 +1,122 @@
+"""What the machine lacks comes out as the system's error; what the cage refuses is the document's."""
+
+import errno
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.extract.cages import Extractor
+from svc_daemon.extract.failures import ExtractionFailed
+from svc_daemon.extract.limits import CageLimits
+from svc_daemon.wire.codes import SourceErrorCode
+from tests.extract.conftest import Extract, MakeExtractor
+from tests.extract.test_cages import read, server_of
+from tests.samples import PROSE
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not psutil.LINUX, reason="only Linux sets the limits of another process"),
+]
+
+
+@pytest.fixture
+def prose(tmp_path: Path) -> Path:
+    path = tmp_path / "prose.md"
+    path.write_text(f"# The harbour\n\n{PROSE}\n")
+    return path
+
+
+def succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+async def test_a_fork_server_without_descriptors_says_so_and_goes_on(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
+    extractor = await make_extractor()
+    await read(extractor, prose)
+    server = server_of(extractor)
+    limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (server.num_fds(), limits[1]))
+    for _ in range(3):
+        with pytest.raises(OSError, match="open files") as failed:
+            await read(extractor, prose)
+        assert failed.value.errno == errno.EMFILE
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limits)
+    assert (await read(extractor, prose)).title == "The harbour"
+    assert server_of(extractor).pid == server.pid
+
+
+def remove_scratch(extractor: Extractor) -> None:
+    """Renamed, not removed: a child may still be clearing its own folder in there."""
+    extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed"))
+
+
+async def test_a_scratch_folder_that_was_removed_is_made_again(make_extractor: MakeExtractor, prose: Path) -> None:
+    extractor = await make_extractor()
+    await read(extractor, prose)
+    remove_scratch(extractor)
+    assert (await read(extractor, prose)).title == "The harbour"
+
+
+async def test_a_scratch_folder_that_cannot_be_made_is_no_shortage_and_no_lost_file(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
+    extractor = await make_extractor()
+    await read(extractor, prose)
+    remove_scratch(extractor)
+    extractor.scratch_dir.touch()
+    with pytest.raises(ExtractionFailed) as failed:
+        await read(extractor, prose)
+    assert failed.value.retryable
+
+
+async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: Path, prose: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    # A folder and a file for the fork server fit in; a child's own folder does not.
+    if not succeeds("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "svc-test", str(disk)):
+        pytest.skip("only root can mount a small disk")
+    extractor = Extractor(disk / "scratch", CageLimits())
+    try:
+        with pytest.raises(OSError, match="space") as failed:
+            await read(extractor, prose)
+        assert failed.value.errno == errno.ENOSPC
+        assert succeeds("mount", "-o", "remount,nr_inodes=100", str(disk))
+        assert (await read(extractor, prose)).title == "The harbour"
+    finally:
+        await extractor.close()
+        assert succeeds("umount", "--lazy", str(disk))
+
+
+async def test_without_descriptors_the_daemons_side_says_so_and_goes_on(
+    make_extractor: MakeExtractor, prose: Path
+) -> None:
+    extractor = await make_extractor()
+    await read(extractor, prose)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    open_now = psutil.Process().num_fds()
+    # One more can be opened, for the blob, but no pipe for the answer.
+    for more in (0, 1):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + more, limits[1]))
+        try:
+            with pytest.raises(OSError, match="open files") as failed:
+                await extractor.extract(prose, filename="a.md", content_type="", chunking=ChunkingOptions())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert failed.value.errno == errno.EMFILE
+    assert (await read(extractor, prose)).title == "The harbour"
+    assert psutil.Process().num_fds() == open_now
+
+
+async def test_the_memory_of_the_cage_stays_the_documents_limit(extract: Extract) -> None:
+    with pytest.raises(ExtractionFailed) as failed:
+        await extract(b"a\n\n" * 2_000_000, "tiny-paragraphs.txt", memory_bytes=150 * 1024**2)
+    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)

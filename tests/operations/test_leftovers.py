@@ -1,0 +1,215 @@
+"""What a start makes of stored bytes that no row names: what was deleted goes, all else is kept and found again."""
+
+import os
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.operations.leftovers import forget_asides, sort_leftovers
+from svc_daemon.operations.sweeping import reconcile_index
+from svc_daemon.settings import Limits
+from svc_daemon.store.tombstones import create_tombstone
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.sessions import open_session, put_part
+from tests.operations.breakages import HALF, PART, STRAY
+from tests.provider.samples import make_document
+
+DATA = b"The umber quay.\n"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def aside(daemon: Daemon) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in daemon.files.aside.glob("*/*")}
+
+
+def sort(daemon: Daemon) -> Counter[str]:
+    return +daemon.loop.run(sort_leftovers(daemon.context))
+
+
+def forget(daemon: Daemon, *source_ids: str) -> None:
+    """As an older state knows the sources: not at all."""
+    for source_id in source_ids:
+        daemon.write(lambda connection: connection.execute("DELETE FROM memberships WHERE source_id = ?", [source_id]))  # noqa: B023
+        daemon.write(lambda connection: connection.execute("DELETE FROM sources WHERE id = ?", [source_id]))  # noqa: B023
+
+
+def test_bytes_that_no_row_names_are_moved_aside_and_all_else_stays(daemon: Daemon) -> None:
+    kept = daemon.add_source()
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    (daemon.files.parts / PART).write_bytes(DATA)
+    (daemon.files.staging / HALF).write_bytes(b"x")
+    assert sort(daemon) == {"removed": 1, "set aside": 2}
+    assert (names(daemon.files.blobs), names(daemon.files.staging), names(daemon.files.parts)) == ({kept}, set(), set())
+    assert aside(daemon) == {STRAY: DATA, PART: DATA}
+    assert names(daemon.files.aside) == {datetime.now(UTC).date().isoformat()}
+    assert sort(daemon) == {"kept aside": 2}
+
+
+def test_somebodys_own_files_stay_where_they_are(daemon: Daemon, tmp_path: Path) -> None:
+    for folder in (daemon.files.blobs, daemon.files.staging, daemon.files.parts):
+        (folder / "notes.txt").write_bytes(DATA)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in (STRAY, HALF, "notes.txt"):
+        (theirs / name).write_bytes(DATA)
+    for folder in (daemon.files.blobs, daemon.files.staging):
+        folder.rename(folder.with_name(f"real-{folder.name}"))
+        folder.symlink_to(theirs)
+    assert sort(daemon) == {"left": 1}
+    assert names(theirs) == {STRAY, HALF, "notes.txt"}
+    assert (daemon.files.parts / "notes.txt").exists()
+
+
+def test_nothing_goes_aside_through_a_link_and_no_link_is_moved(
+    daemon: Daemon, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blob, link = daemon.files.blobs / STRAY, daemon.files.blobs / f"{STRAY[:-1]}1"
+    blob.write_bytes(DATA)
+    link.symlink_to(tmp_path / "missing")
+    daemon.files.aside.symlink_to(tmp_path)
+    assert sort(daemon) == {"left": 2}
+    assert f"{blob} can't be moved aside, and stays" in caplog.text
+    daemon.files.aside.unlink()
+    assert sort(daemon) == {"set aside": 1, "left": 1}
+    (day,) = daemon.files.aside.iterdir()
+    link.rename(day / link.name)
+    assert sort(daemon) == {"kept aside": 1}
+    assert (link.name in names(day), daemon.context.asides.tally.files) == (True, 1)
+
+
+def test_a_clock_that_is_behind_makes_nothing_look_old(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon()
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    daemon.advance(-86_400 * 1000)
+    assert sort(daemon) == {"set aside": 1}
+    daemon.advance(86_400 * 1000)
+    assert daemon.loop.run(forget_asides(daemon.context)) == 0
+    assert aside(daemon) == {STRAY: DATA}
+
+
+def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: Daemon) -> None:
+    daemon.provider.put_document(f"team_{'0' * 26}", make_document(STRAY, "umber quay"), ["bkt_one"])
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    assert sort(daemon) == {"set aside": 1}
+    assert daemon.context.asides.tally.known == 1
+
+
+def test_bytes_of_what_was_deleted_go(daemon: Daemon) -> None:
+    deleted = daemon.add_source()
+    body_of(daemon.ask("DELETE", f"/v1/sources/{deleted}"))
+    assert sort(daemon) == {"removed": 1}
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    assert sort(daemon) == {"set aside": 1}
+    daemon.write(lambda connection: create_tombstone(connection, daemon.team_id, STRAY, None, "now"))
+    assert sort(daemon) == {"removed": 1}
+    assert (names(daemon.files.blobs), aside(daemon)) == (set(), {})
+
+
+def test_a_second_name_of_an_open_sessions_bytes_goes(daemon: Daemon) -> None:
+    session = open_session(daemon, DATA)
+    put_part(daemon, session, DATA, 0, len(DATA) - 1)
+    os.link(daemon.files.parts / session["session_id"], daemon.files.blobs / STRAY)
+    assert sort(daemon) == {"removed": 1}
+    assert names(daemon.files.parts) == {session["session_id"]}
+
+
+def test_what_lies_aside_goes_back_once_the_state_names_it_again(make_daemon: MakeDaemon, tmp_path: Path) -> None:
+    daemon = make_daemon()
+    daemon.make_bucket()
+    daemon.start()
+    source_id = daemon.add_ready(DATA)
+    session = open_session(daemon, DATA)
+    put_part(daemon, session, DATA, 0, 5)
+    daemon.close()
+    newer = shutil.copy(daemon.files.state, tmp_path / "newer.db")
+    older = make_daemon()
+    forget(older, source_id)
+    older.write(lambda connection: connection.execute("DELETE FROM uploads"))
+    assert sort(older) == {"set aside": 2}
+    older.loop.run(reconcile_index(older.context))
+    older.close()
+    shutil.copy(newer, daemon.files.state)
+    again = make_daemon()
+    assert sort(again) == {"taken back": 2}
+    assert aside(again) == {}
+    assert again.loop.run(reconcile_index(again.context)) == 0
+    assert again.ask("GET", f"/v1/sources/{source_id}/content").content == DATA
+    assert (again.source(source_id)["ready"], again.found("quay")) == (True, [source_id])
+    assert (again.files.parts / session["session_id"]).read_bytes() == DATA[:6]
+
+
+def test_bytes_of_another_size_are_not_taken_back(daemon: Daemon) -> None:
+    source_id = daemon.add_source(DATA)
+    day = daemon.files.aside / "2026-01-01"
+    day.mkdir(parents=True)
+    (daemon.files.blobs / source_id).rename(day / source_id)
+    (day / source_id).write_bytes(DATA[:5])
+    assert sort(daemon) == {"kept aside": 1}
+
+
+def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> None:
+    source_id = working.add_ready(DATA)
+    working.stop()
+    forget(working, source_id)
+    assert sort(working) == {"set aside": 1}
+    assert working.context.asides.tally.known == 1
+    assert working.loop.run(reconcile_index(working.context)) == 0
+    assert working.provider.get_document(working.team_id, source_id) is not None
+    working.advance(86_400 * 32)
+    assert working.loop.run(forget_asides(working.context)) == 1
+    assert working.loop.run(reconcile_index(working.context)) == 1
+    assert working.provider.get_document(working.team_id, source_id) is None
+
+
+def test_what_lies_aside_is_kept_for_the_days_that_are_set_and_somebodys_files_for_good(
+    make_daemon: MakeDaemon,
+) -> None:
+    daemon = make_daemon(limits=Limits(set_aside_days=3))
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    assert sort(daemon) == {"set aside": 1}
+    (day,) = daemon.files.aside.iterdir()
+    (day / "notes.txt").write_bytes(DATA)
+    (daemon.files.aside / "2020-01-01-of-mine").mkdir()
+    daemon.advance(86_400 * 3)
+    assert daemon.loop.run(forget_asides(daemon.context)) == 0
+    daemon.advance(86_400)
+    assert daemon.loop.run(forget_asides(daemon.context)) == 1
+    assert names(daemon.files.aside) == {day.name, "2020-01-01-of-mine"}
+    assert (names(day), daemon.context.asides.tally.files) == ({"notes.txt"}, 0)
+
+
+def test_a_few_are_no_warning_and_many_or_known_ones_are(working: Daemon, caplog: pytest.LogCaptureFixture) -> None:
+    def warned() -> str | None:
+        caplog.clear()
+        sort(working)
+        message = working.ask("GET", "/healthz").json()["set_aside"]["message"]
+        assert (message in caplog.text) if message else ("state database" not in caplog.text)
+        return None if message is None else str(message)
+
+    for number in range(9):
+        (working.files.blobs / f"src_{number:026}").write_bytes(DATA)
+    assert warned() is None
+    (working.files.blobs / f"src_{9:026}").write_bytes(DATA)
+    assert "10 stored files are not in the state database" in (warned() or "")
+    source_id = working.add_ready(DATA)
+    working.stop()
+    forget(working, source_id)
+    assert "search indexes know 1 of them" in (warned() or "")
+
+
+def test_a_blob_that_is_a_link_is_not_served_and_not_read(working: Daemon, tmp_path: Path) -> None:
+    source_id = working.add_ready(DATA)
+    blob = working.files.blobs / source_id
+    blob.rename(tmp_path / "theirs")
+    blob.symlink_to(tmp_path / "theirs")
+    assert working.ask("GET", f"/v1/sources/{source_id}/content").status_code == 404
+    reread = working.ask("GET", f"/v1/sources/{source_id}/text", params={"verify": "content"})
+    assert body_of(reread)["content"]["sha256"] is None

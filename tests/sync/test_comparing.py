@@ -1,0 +1,46 @@
+"""A folder against the index: what can't be looked at is not taken for gone."""
+
+import os
+from pathlib import Path
+
+from svc_cli.sync.comparing import Comparison, ReadPolicy
+from svc_cli.sync.index import Row
+from svc_cli.sync.snapshots import Filters, Snapshot
+
+FILTERS = Filters(max_bytes=100, max_path_characters=10_000)
+POLICY = ReadPolicy(max_bytes=100, extensions=frozenset({".md"}))
+#: The most characters of a path that the system takes, its end included.
+PATH_MAX = 4096
+
+
+def _row(path: str) -> Row:
+    return Row(5, 1, 2, 3, 4, 6, path, path, "one", "src_1", "src_1", "ready", None)
+
+
+def _compare(folder: Path, *paths: str) -> Comparison:
+    comparison = Comparison(folder, Snapshot(folder, FILTERS), {path: _row(path) for path in paths}, POLICY)
+    assert list(comparison) == []
+    return comparison
+
+
+def test_a_known_file_that_the_system_does_not_show_is_not_gone(tmp_path: Path) -> None:
+    hidden = f"{'x' * 300}.md"
+    comparison = _compare(tmp_path, "gone.md", "gone/too.md", hidden)
+    assert [row.path for row in comparison.gone] == ["gone.md", "gone/too.md"]
+    assert [row.path for row in comparison.left_out] == [hidden]
+
+
+def test_a_walk_that_met_a_file_of_which_nothing_is_known_is_not_whole(tmp_path: Path) -> None:
+    depth = (PATH_MAX - 10 - len(str(tmp_path))) // 201
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d" * 200, dir_fd=here)
+        there = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = there
+    os.close(os.open("x" * 220, os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+    comparison = _compare(tmp_path)
+    assert not comparison.snapshot.is_complete
+    assert all(skip.error_code for skip in comparison.snapshot.skips)
+    assert len(comparison.snapshot.skips) == 1

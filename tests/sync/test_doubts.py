@@ -1,0 +1,144 @@
+"""What keeps files that are gone in the bucket: doubts about all of them, and those about one."""
+
+from typing import Any
+
+import pytest
+
+from svc_cli.errors import ApiError, FileRefused, NetworkFailed
+from svc_cli.sync.doubts import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all
+from svc_cli.uploads.readings import changed
+from svc_cli.uploads.summaries import Item
+
+BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}
+EXHAUSTED = {"code": "max_attempts_exhausted", "message": "it was tried often.", "retryable": True}
+UNREADABLE = FileRefused("it can't be read.", code="svc_file_unreadable")
+REFUSED = ApiError(400, {"code": "invalid_request", "message": "its name is refused."})
+#: The bucket has `known.md` with the bytes "old".
+KNOWN: dict[str, Any] = {"paths": {"known.md"}, "hashes": {"old"}}
+
+
+def ready(path: str, sha256: str = "new") -> Item:
+    return Item(path=path, action="created", source_id="src_1", status="active", ready=True, sha256=sha256)
+
+
+def pending(path: str, sha256: str) -> Item:
+    return Item(path=path, action="created", source_id="src_1", status="queued", sha256=sha256)
+
+
+def failed(path: str, sha256: str, error: dict[str, Any] | None = None) -> Item:
+    """A file that the service has and could not index."""
+    item = Item(path=path, action="created", source_id="src_1", status="failed", sha256=sha256)
+    item.fail(error or BROKEN)
+    return item
+
+
+def refused(path: str, error: Any, sha256: str | None = "new", source_id: str | None = None) -> Item:
+    """A file that did not become a source, or whose source did not follow."""
+    item = Item(path=path, action="created", sha256=sha256, source_id=source_id, size_bytes=7)
+    item.refuse(error)
+    return item
+
+
+def causes(*items: Item, **facts: Any) -> list[Cause]:
+    return list(causes_of_all(Findings(items=items, **KNOWN, **facts)))
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        ready("a.md"),
+        failed("known.md", "old"),
+        failed("known.md", "old", EXHAUSTED),
+        failed("copy.md", "old"),
+        pending("known.md", "old"),
+        refused("b.md", REFUSED),
+        refused("b.md", UNREADABLE, sha256=None),
+        refused("b.md", changed()),
+        Item(path="c.gz", action="skipped", reason="type can't be read"),
+    ],
+    ids=lambda item: f"{item.action} {item.path} {(item.error or {}).get('code')}",
+)
+def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket(item: Item) -> None:
+    assert causes(item, is_late=True) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "cause"),
+    [
+        (failed("known.md", "new"), Cause.NEWLY_FAILED),
+        (failed("new.md", "new", EXHAUSTED), Cause.NEWLY_FAILED),
+        (pending("new.md", "new"), Cause.NOT_INDEXED),
+        (refused("new.md", NetworkFailed("the line broke.")), Cause.NOT_SENT),
+        (refused("new.md", ApiError(503, {"code": "storage_full", "retryable": True})), Cause.NOT_SENT),
+        (refused("new.md", ApiError(500, {"code": "internal_error"})), Cause.NOT_SENT),
+        (refused("new.md", ApiError(400, {"code": "checksum_mismatch"})), Cause.NOT_SENT),
+        (refused("known.md", ApiError(503, {"code": "storage_full"}), "old", "src_1"), Cause.NOT_SENT),
+        (refused("moved.md", ApiError(503, {"code": "storage_full"}), "old", "src_1"), Cause.MOVE_NOT_SENT),
+        (refused("moved.md", ApiError(404, {"code": "source_not_found"}), "old", "src_1"), Cause.MOVE_NOT_SENT),
+    ],
+)
+def test_what_is_not_decided_yet_keeps_everything_and_is_named(item: Item, cause: Cause) -> None:
+    found = Findings(items=[ready("a.md"), item], is_late=True, **KNOWN)
+    assert causes_of_all(found) == {cause: (item.path,)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        ({"is_complete": False}, Cause.FOLDER_UNREADABLE),
+        ({"is_moved": True}, Cause.FOLDER_REPLACED),
+        ({"is_restless": True}, Cause.JUST_DELETED),
+    ],
+)
+def test_doubts_about_the_folder_keep_everything(facts: dict[str, bool], cause: Cause) -> None:
+    assert causes(**facts) == [cause]
+
+
+def test_all_causes_are_named_and_not_the_first_alone() -> None:
+    unlisted = refused("sub/", UNREADABLE, sha256=None)
+    unlisted.size_bytes = None
+    found = Findings(items=[unlisted, failed("b.md", "new")], is_complete=False, is_moved=True, **KNOWN)
+    assert causes_of_all(found) == {
+        Cause.FOLDER_UNREADABLE: ("sub/",),
+        Cause.FOLDER_REPLACED: (),
+        Cause.NEWLY_FAILED: ("b.md",),
+    }
+
+
+def test_a_pending_file_is_no_doubt_where_nobody_waited() -> None:
+    assert causes(pending("new.md", "new")) == []
+
+
+@pytest.mark.parametrize(
+    ("leaving", "item", "cause"),
+    [
+        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 9), ready("b.md", "x"), None),
+        (Leaving("a.md", "src_1", "x", 9, is_silent=True), failed("b.md", "x"), None),
+        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "y"), None),
+        (Leaving("a.md", "src_1", "x", 9), failed("a.md", "y"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", changed(), sha256="y"), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 0), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 9), refused("b.md", UNREADABLE, sha256=None), None),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", REFUSED, sha256="y"), None),
+    ],
+)
+def test_a_source_stays_for_a_file_that_may_be_the_same_document(
+    leaving: Leaving, item: Item, cause: Cause | None
+) -> None:
+    assert Replacements([ready("c.md", "x"), item]).find(leaving) == (cause and (cause, item.path))
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_each_cause_has_a_code_and_a_sentence(cause: Cause) -> None:
+    files = None if cause is Cause.ENDED_EARLY else 3
+    told = Withheld(cause, files, ("a", "b", "c", "d", "e")).as_json()
+    assert (told["code"], told["files"]) == (cause.value, files)
+    assert told["because"] == ["a", "b", "c", "d", "e"]
+    if files:
+        assert told["message"].startswith("3 files are gone here and still answer: ")
+        assert told["message"].endswith(" (a, b, c and 2 more).")
+    else:
+        assert told["message"] == "nothing was pruned: the sync ended early."

@@ -1,0 +1,82 @@
+"""The listening socket of a process that has no descriptor left."""
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.listening import bind
+from svc_daemon.settings import Settings
+
+DEADLINE_S = 30
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Open whatever this process may still open, of a small number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir()) + 10
+    with ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        try:
+            while True:
+                held.enter_context(Path(os.devnull).open())
+        except OSError:
+            yield
+
+
+def test_without_a_descriptor_new_connections_are_closed_at_once_and_later_ones_served(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"hello")
+        writer.close()
+
+    async def answer(client: socket.socket, address: tuple[str, int]) -> bytes:
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, address)
+        try:
+            return await loop.sock_recv(client, 100)
+        except ConnectionResetError:
+            return b""
+
+    async def work() -> None:
+        with bind(Settings(data_dir=tmp_path, port=0)) as listener, ExitStack() as stack:
+            address = listener.getsockname()
+            async with asyncio.timeout(DEADLINE_S), await asyncio.start_server(greet, sock=listener, backlog=1000):
+                clients = [stack.enter_context(socket.socket()) for _ in range(40)]
+                with no_descriptor_left():
+                    assert {await answer(client, address) for client in clients} == {b""}
+                assert await answer(stack.enter_context(socket.socket()), address) == b"hello"
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(work())
+    assert [record.message for record in caplog.records] == ["new connections are closed: Too many open files"]
+
+
+def test_many_that_wait_are_taken_in_a_few_at_a_time(tmp_path: Path) -> None:
+    async def work() -> None:
+        with bind(Settings(data_dir=tmp_path, port=0)) as listener, ExitStack() as stack:
+            listener.setblocking(False)
+            for _ in range(60):
+                stack.enter_context(socket.create_connection(listener.getsockname()))
+            taken = 0
+            for _ in range(60):
+                try:
+                    stack.enter_context(listener.accept()[0])
+                    taken += 1
+                except BlockingIOError:
+                    break
+            assert taken < 20
+            await asyncio.sleep(0)
+            stack.enter_context(listener.accept()[0])
+
+    asyncio.run(work())

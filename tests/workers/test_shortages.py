@@ -1,0 +1,233 @@
+"""What is short is the daemon's state: tasks wait, no attempt is counted, and all goes on by itself."""
+
+import errno
+import logging
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from svc_daemon.operations.shortages import MOST_ALONE, Shortages
+from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.settings import Limits
+from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of
+from tests.api.daemons import Daemon
+from tests.api.fixtures import MakeDaemon
+from tests.api.holds import PATIENCE_S
+from tests.api.sites import hosting, receiving
+from tests.workers.rebuilds import begin, wait_rebuilt
+
+NEARLY_FULL = type("Usage", (), {"total": 10**12, "free": 10**6})
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits here for the end of a real shortage."""
+    for name, seconds in (("FIRST_PAUSE_S", 0.05), ("LONGEST_PAUSE_S", 0.2), ("LOOK_S", 0.05), ("QUIET_S", 0.5)):
+        monkeypatch.setattr(f"svc_daemon.operations.shortages.{name}", seconds)
+
+
+@contextmanager
+def nearly_full() -> Iterator[None]:
+    """Less is free than is kept in reserve."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda _: NEARLY_FULL)
+        yield
+
+
+def refused(number: int = errno.ENOSPC) -> ProviderFailed:
+    """What a provider raises where the system refuses it something."""
+    failure = ProviderFailed("The index failed.", retryable=True)
+    failure.__cause__ = OSError(number, os.strerror(number))
+    return failure
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own; skips the test where none can be mounted."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "svc-test", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root can mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Take all that the disk has left."""
+    with path.open("wb", buffering=0) as filler:
+        for size in (1024**2, 4096):
+            with suppress(OSError):
+                while filler.write(bytes(size)):
+                    pass
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """Nobody in this process can open anything more."""
+    lowest = os.dup(0)
+    os.close(lowest)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def wait_short(daemon: Daemon) -> Shortages:
+    """Return when the daemon says that something is short."""
+    shortages = daemon.context.shortages
+    wait_until(lambda: shortages.now is not None, "something is short", PATIENCE_S)
+    return shortages
+
+
+def wait_enough(daemon: Daemon) -> None:
+    """Return when the episode has ended."""
+    wait_until(lambda: daemon.context.shortages.now is None, "nothing is short any more", PATIENCE_S)
+
+
+def test_below_the_reserve_tasks_wait_say_so_and_go_on(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
+    made = [daemon.add_source() for _ in range(8)]
+    caplog.set_level(logging.INFO)
+    with nearly_full():
+        daemon.start()
+        wait_short(daemon)
+        for source_id in made:
+            assert daemon.wait_status(source_id, "queued")["waits_for"]["lack"] == "disk_reserve"
+            task = daemon.task(source_id)
+            assert (task["attempt"], task["error"], task["waits_for"]["lack"]) == (0, None, "disk_reserve")
+        assert "nearly full" in body_of(daemon.ask("GET", "/healthz"))["shortage"]["message"]
+        # The daemon goes away meanwhile, and comes back to the same.
+        daemon.stop()
+        daemon.start()
+        for source_id in made:
+            daemon.wait_status(source_id, "queued")
+    daemon.wait_ready(*made)
+    wait_enough(daemon)
+    assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
+    assert daemon.source(made[0])["waits_for"] is daemon.task(made[0])["waits_for"] is None
+    assert body_of(daemon.ask("GET", "/healthz"))["shortage"] is None
+    assert caplog.text.count("Work waits") == caplog.text.count("work goes on") == 1
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN])
+def test_what_the_system_refuses_costs_no_attempt(working: Daemon, number: int) -> None:
+    working.provider.fail("put_document", refused(number), times=MOST_ALONE)
+    source_id = working.add_source()
+    working.wait_ready(source_id)
+    assert working.task(source_id)["attempt"] == 1
+    wait_enough(working)
+
+
+def test_what_only_one_document_meets_again_and_again_is_its_own(working: Daemon) -> None:
+    working.provider.fail("put_document", refused(), times=MOST_ALONE + 3)
+    source_id = working.add_source()
+
+    def has_failed() -> bool:
+        working.advance(60)
+        return bool(working.source(source_id)["status"] == "failed")
+
+    wait_until(has_failed, "the document fails", PATIENCE_S)
+    assert working.source(source_id)["error"]["code"] == "max_attempts_exhausted"
+    wait_enough(working)
+    working.add_ready(b"Another quay.\n")
+
+
+def test_a_failure_in_a_shortage_that_names_no_cause_costs_no_attempt(working: Daemon) -> None:
+    source_id = working.add_source()
+    working.wait_ready(source_id)
+    with working.provider.held("put_document") as hold:
+        source_id = working.add_source(b"Another quay.\n")
+        hold.wait_entered()
+        working.provider.fail("put_document", ProviderFailed("Nobody knows.", retryable=True))
+        with nearly_full():
+            hold.release()
+            wait_short(working)
+    working.wait_ready(source_id)
+    assert working.task(source_id)["attempt"] == 1
+
+
+def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
+    working.provider.fail("set_buckets", refused(), times=3)
+    seen = set()
+    source_id = working.add_source()
+
+    def is_ready() -> bool:
+        seen.add(working.source(source_id)["bucket_sync_status"])
+        working.advance(1)
+        return bool(working.source(source_id)["ready"])
+
+    wait_until(is_ready, "it is ready", PATIENCE_S)
+    assert "failed" not in seen
+
+
+def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDaemon, tmp_path: Path) -> None:
+    limits = Limits(creates_per_second=0, bytes_per_minute=0, free_disk_bytes=0)
+    with small_disk(tmp_path / "data", "24m") as disk:
+        daemon = make_daemon(limits=limits)
+        daemon.make_bucket()
+        daemon.make_bucket("old")
+        made = [daemon.add_source(f"The umber quay {number}.\n".encode() * 20_000) for number in range(3)]
+        for number in range(300):
+            daemon.add_source(f"Quay {number}.\n".encode(), bucket="old")
+        deletion = body_of(daemon.ask("DELETE", "/v1/buckets/old", params={"force": "true"}))
+        filler = disk / "filler"
+        fill(filler)
+        daemon.start()
+        wait_short(daemon)
+        assert "failed" not in {daemon.source(source_id)["status"] for source_id in made}
+        filler.unlink()
+        daemon.wait_ready(*made)
+        task = wait_rebuilt(daemon, deletion["deletion"]["task_id"])
+        assert (task["status"], task["attempt"], task["deletion"]["failed"]) == ("succeeded", 1, 0)
+        assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
+        daemon.close()
+
+
+def test_a_rebuild_waits_and_gives_up_no_document(working: Daemon) -> None:
+    source_id = working.add_ready()
+    first = working.source(source_id)["task"]["id"]
+    working.provider.fail("put_document", refused(), times=4)
+    task = wait_rebuilt(working, begin(working))
+    assert (task["status"], task["attempt"]) == ("succeeded", 1)
+    working.wait_ready(source_id)
+    assert working.source(source_id)["task"]["id"] == first
+
+
+def test_a_new_chunking_waits_and_is_applied(working: Daemon) -> None:
+    source_id = working.add_ready(b"\n\n".join(b"The umber quay, sentence %d." % number for number in range(60)))
+    before = working.source(source_id)["extraction"]["chunks"]
+    with nearly_full():
+        small = {"target": 150, "min": 100, "max": 200}
+        body_of(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": small}))
+        wait_short(working)
+        assert working.source(source_id)["ready"]
+    cut = "it is cut again"
+    wait_until(lambda: working.source(source_id)["extraction"]["chunks"] > before, cut, PATIENCE_S)
+    assert working.source(source_id)["warnings"] == []
+
+
+def test_a_webhook_is_called_when_there_are_descriptors_again(daemon: Daemon) -> None:
+    with hosting() as site, receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
+        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
+        daemon.start("indexing", "syncing", "shortages")
+        daemon.wait_ready(source_id)
+        with no_descriptors():
+            daemon.start("delivering")
+            wait_short(daemon)
+        delivered = "the receiver is called"
+        wait_until(lambda: daemon.count("delivery_attempts") == 1, delivered, PATIENCE_S)
+    assert len(receiver.calls) == 1
+    (told,) = body_of(daemon.ask("GET", "/v1/webhooks/deliveries"))["deliveries"]
+    assert (told["status"], len(told["attempts"])) == ("delivered", 1)
