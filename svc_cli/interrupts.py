@@ -2,7 +2,8 @@
 
 An interrupt may arrive between any two steps. Inside the locks that Python's thread pools, futures and events are made
 of, that can leave a lock taken for ever; such steps are shielded: the interrupt is raised when they are over. Nothing
-that may last is shielded.
+that may last is shielded. Python drops an exception that is raised inside a destructor, such as that of a generator
+left before its end; an interrupt that was lost there is sent again a moment later.
 """
 
 import os
@@ -14,6 +15,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 from svc_cli.exits import Exit
+
+#: How long after its loss an interrupt is sent again; the destructor that dropped it has ended by then.
+_RESEND_S = 0.01
 
 
 class InterruptHandler:
@@ -45,10 +49,27 @@ class InterruptHandler:
                 self._is_due = False
                 raise KeyboardInterrupt
 
+    def resend(self) -> None:
+        """Interrupt again, since Python dropped the first one."""
+        self._was_pressed = False
+        timer = threading.Timer(_RESEND_S, os.kill, (os.getpid(), signal.SIGINT))
+        timer.daemon = True
+        timer.start()
+
 
 def listen() -> None:
     """Take Ctrl-C in two steps from now on."""
-    signal.signal(signal.SIGINT, InterruptHandler())
+    handler = InterruptHandler()
+    report_unraisable = sys.unraisablehook
+
+    def on_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            handler.resend()
+        else:
+            report_unraisable(unraisable)
+
+    sys.unraisablehook = on_unraisable
+    signal.signal(signal.SIGINT, handler)
 
 
 def leave(_number: int, _frame: FrameType | None) -> None:

@@ -42,15 +42,29 @@ sys.meta_path.insert(0, Presser())
 
 @pytest.fixture(autouse=True)
 def _listening() -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     listen()
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before[0])
+    sys.unraisablehook = before[1]
 
 
 def test_an_interrupt_is_raised_where_it_arrives() -> None:
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.CaptureFixture[str]) -> None:
+    def items() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        next(items())  # the generator goes away here, and its interrupt with it
+        threading.Event().wait(30)
+    assert "ignored" not in capfd.readouterr().err
 
 
 def test_a_shield_holds_an_interrupt_back_until_the_last_one_ends() -> None:
