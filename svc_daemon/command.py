@@ -19,7 +19,7 @@ from svc_daemon.exits import (
     EXIT_MISSING,
     EXIT_REFUSED,
     EXIT_USAGE,
-    Json,
+    JsonFlag,
     fail,
     refuse,
     refuse_as,
@@ -108,7 +108,7 @@ def verify(
         ),
     ] = False,
     repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired without guessing.")] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Check the data directory of a stopped service for damage.
 
@@ -131,7 +131,7 @@ def verify(
 
 
 @app.command()
-def version(as_json: Json = False) -> None:
+def version(as_json: JsonFlag = False) -> None:
     """Print the release."""
     print(json.dumps({"version": VERSION, "api": API_RANGE}) if as_json else VERSION)
 
@@ -139,7 +139,7 @@ def version(as_json: Json = False) -> None:
 @teams.command("create")
 def create_team(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no other team of this service has.")],
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Create a team, and print its first admin key; the key is not shown again."""
     from svc_daemon.operations import teams as verbs
@@ -154,7 +154,7 @@ def create_team(
 
 
 @teams.command("ls")
-def list_teams(as_json: Json = False) -> None:
+def list_teams(as_json: JsonFlag = False) -> None:
     """List the teams."""
     from svc_daemon.operations import teams as verbs
     from svc_daemon.operators import Errand
@@ -169,7 +169,7 @@ def list_teams(as_json: Json = False) -> None:
 
 @teams.command("rebuild")
 def rebuild_team(
-    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team, by id or name.")], as_json: Json = False
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team, by id or name.")], as_json: JsonFlag = False
 ) -> None:
     """Rebuild the search index of a team from its stored files.
 
@@ -213,7 +213,7 @@ def create_key(
     save: Annotated[
         bool, typer.Option("--save", help="Store the key for svc on this machine instead of printing it.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Create an API key for any team, and print it; it is not shown again."""
     from svc_daemon.operations import teams as verbs
@@ -238,20 +238,20 @@ def search_off(
     retry_after: Annotated[
         int, typer.Option(metavar="SECONDS", help="Tell clients to try again after this many seconds.")
     ] = 60,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Refuse the searches and questions of every team, until `search on`."""
     _switch_search({"enabled": False, "retry_after_seconds": retry_after}, as_json)
 
 
 @search.command("on")
-def search_on(as_json: Json = False) -> None:
+def search_on(as_json: JsonFlag = False) -> None:
     """Accept searches and questions again."""
     _switch_search({"enabled": True}, as_json)
 
 
 @search.command("status")
-def search_status(as_json: Json = False) -> None:
+def search_status(as_json: JsonFlag = False) -> None:
     """Show whether searches are on."""
     from svc_daemon.operations.switches import show_search
     from svc_daemon.operators import Errand

@@ -10,7 +10,7 @@ import typer
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_LOCKED, EXIT_ADDRESS = 7, 11, 12
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
 
 def refuse(

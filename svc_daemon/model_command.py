@@ -16,7 +16,7 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
-    Json,
+    JsonFlag,
     refuse,
     say,
 )
@@ -47,7 +47,7 @@ def install_model(
             metavar="FOLDER|FILE", help="The folder or file of the model.  [default: download the standard small one]"
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
 ) -> None:
     """Install a model, so that searches also match by meaning.
 
@@ -65,7 +65,7 @@ def install_model(
 
 
 @models.command("show")
-def show_model(as_json: Json = False) -> None:
+def show_model(as_json: JsonFlag = False) -> None:
     """Show which model is installed, after checking that it is undamaged and has what it needs to run."""
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):
@@ -81,7 +81,7 @@ def show_model(as_json: Json = False) -> None:
 
 
 @models.command("remove")
-def remove_model(as_json: Json = False) -> None:
+def remove_model(as_json: JsonFlag = False) -> None:
     """Remove the installed model; searches then match by words only."""
     files = DataFiles(data_dir(os.environ))
     with _told(as_json):

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Request
+from svc_daemon.wire import Json
 
 
 class AgentCalls(Calls):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
+from svc_daemon.wire import Json
 
 #: A model may think as long as the daemon lets it; it is the daemon that ends it.
 SILENCE_S = 600.0

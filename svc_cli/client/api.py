@@ -7,7 +7,7 @@ from typing import Any, Self
 from svc_cli.client.agents import AgentCalls
 from svc_cli.client.answers import AnswerCalls
 from svc_cli.client.batches import BatchCalls
-from svc_cli.client.calls import Json, part
+from svc_cli.client.calls import part
 from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls
@@ -17,6 +17,7 @@ from svc_cli.client.uploads import Upload
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.interrupts import shielded
+from svc_daemon.wire import Json
 
 #: Rows of one page of a long list; the most that the API gives.
 PAGE_ROWS = 1000

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Answer
 from svc_cli.client.uploads import Description
+from svc_daemon.wire import Json
 
 #: The most that the service takes in one batch.
 MOST_FILES = 100

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 from svc_cli.client.transport import Answer, Request, Transport
 from svc_cli.errors import UsageError
-
-Json = dict[str, Any]
+from svc_daemon.wire import Json
 
 
 class Calls:

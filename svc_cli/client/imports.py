@@ -5,8 +5,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Answer
+from svc_daemon.wire import Json
 
 #: The two doors for a URL: what stands there as it is, or the article of a web page.
 Door = Literal["file", "page"]

@@ -1,10 +1,11 @@
 """Upload sessions: one file in as many pieces as the line allows."""
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
 from svc_cli.client.contents import Content
 from svc_cli.client.storage import OnSent, Storage
 from svc_cli.client.transport import Answer, Transport
 from svc_cli.client.uploads import Description
+from svc_daemon.wire import Json
 
 
 class SessionCalls(Calls):

@@ -7,9 +7,10 @@ for one by one, many through the list of their bucket.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from svc_cli.errors import ApiError, WaitTimedOut
+from svc_daemon.wire import Json
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
@@ -21,8 +22,6 @@ FEW = 8
 PAGE_ROWS = 200
 #: Sorts behind every id.
 _BEHIND_ALL = "~"
-
-Json = dict[str, Any]
 
 
 class SourceReader(Protocol):

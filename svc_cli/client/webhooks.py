@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from svc_cli.client.calls import Calls, Json, part
+from svc_cli.client.calls import Calls, part
+from svc_daemon.wire import Json
 
 
 class WebhookCalls(Calls):

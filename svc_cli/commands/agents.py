@@ -14,6 +14,7 @@ from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -24,7 +25,6 @@ app = new_app(
     "svc ask --agent hr how long is parental leave",
 )
 
-Json = dict[str, Any]
 #: The value of an option that takes away what the agent has.
 NONE = "none"
 AgentArgument = Annotated[

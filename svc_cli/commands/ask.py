@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,10 @@ from svc_cli.console import Console, clean
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import cut, place_of
+from svc_daemon.wire import Json
 
 app = new_app()
 
-Json = dict[str, Any]
 
 #: Columns of a quote where there is no terminal to measure.
 PLAIN_COLUMNS = 100

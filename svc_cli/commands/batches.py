@@ -1,16 +1,16 @@
 """`svc batch …`: files that were sent together."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import Console
 from svc_cli.render import fields, table
+from svc_daemon.wire import Json
 
 app = new_app("Show a batch of uploads.")
 
-Json = dict[str, Any]
 
 BATCH_PREFIX = "bat_"
 

@@ -1,7 +1,7 @@
 """`svc bucket …`: named collections of sources."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -31,7 +32,6 @@ app = new_app(
     "svc bucket rm drafts old-drafts",
 )
 
-Json = dict[str, Any]
 NameOption = Annotated[str | None, typer.Option(help="Give the bucket a name for people to read.")]
 DescriptionOption = Annotated[str | None, typer.Option(help="Describe what the bucket holds.")]
 MetaOption = Annotated[

@@ -13,13 +13,13 @@ from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.errors import ApiError, PathMissing, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import place_of, table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
 app = new_app("Check the quotes of an answer against the stored files.")
 
-Json = dict[str, Any]
 
 PROVEN = "proven"
 

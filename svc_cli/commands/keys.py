@@ -4,7 +4,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,10 +12,10 @@ from svc_cli.commands.names import whole_id
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import ApiError, KeyNotShown, UsageError
 from svc_cli.render import table
+from svc_daemon.wire import Json
 
 app = new_app("Create, list and revoke API keys.")
 
-Json = dict[str, Any]
 #: A key that has no list of its own reaches all.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}

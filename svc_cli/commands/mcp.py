@@ -55,7 +55,7 @@ def mcp(
 def _library() -> ModuleType:
     """What needs the `mcp` library. Raises UsageError where the extra is not installed."""
     try:
-        from svc_daemon.wire.tools import servers
+        from svc_daemon.tools import servers
     except ModuleNotFoundError as error:
         raise UsageError(
             "svc was installed without its extra for MCP.",

@@ -4,15 +4,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svc_cli.errors import ApiError, SourceAmbiguous, UsageError
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
     from svc_cli.commands.options import Invocation
 
-Json = dict[str, Any]
 
 PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)

@@ -5,12 +5,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
 
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import BadAnswer, UsageError
-
-Json = dict[str, Any]
+from svc_daemon.wire import Json
 
 
 def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> None:

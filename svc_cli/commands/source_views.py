@@ -5,8 +5,8 @@ from typing import Any
 
 from svc_cli.console import Console, clean
 from svc_cli.render import fields, size, state_of, table
+from svc_daemon.wire import Json
 
-Json = dict[str, Any]
 #: Columns of a terminal that has room for the whole table.
 WIDE = 80
 

@@ -1,7 +1,7 @@
 """`svc source …`: the files and pages inside buckets."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,6 +20,7 @@ from svc_cli.commands.source_views import render_source, render_sources
 from svc_cli.console import clean
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.render import place_of, state_of
+from svc_daemon.wire import Json
 
 app = new_app(
     "List, show, download, retry, refresh, attach, detach and delete sources.",
@@ -27,8 +28,6 @@ app = new_app(
     "svc source show docs/leave.md -b handbook",
     "svc source get plan.pdf -b handbook -o plan.pdf",
 )
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

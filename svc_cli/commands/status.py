@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,13 +15,13 @@ from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console
 from svc_cli.exits import Exit
 from svc_cli.render import table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
 app = new_app()
 
-Json = dict[str, Any]
 
 #: How often `--watch` looks, in seconds.
 WATCH_INTERVAL_S = 1.0

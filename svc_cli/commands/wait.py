@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,14 +20,13 @@ from svc_cli.commands.options import (
 from svc_cli.errors import WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.render import state_of, table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
     from svc_cli.progress import Progress
 
 app = new_app()
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)

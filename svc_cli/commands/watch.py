@@ -41,6 +41,7 @@ from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.watch.lists import Added
 from svc_cli.sync.watch.records import Record
 from svc_daemon import paths
+from svc_daemon.wire import Json
 
 app = new_app(
     "Keep buckets up to date with their folders while files change.",
@@ -49,7 +50,6 @@ app = new_app(
     "svc watch status",
 )
 
-Json = dict[str, Any]
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: every mapping]")
 ]

@@ -12,8 +12,8 @@ from svc_cli.render import cut, fields, table
 from svc_cli.sync.doubts import Withheld
 from svc_cli.sync.mappings import Mapping
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
-Json = dict[str, Any]
 #: What happened last, below the live table.
 LAST_LINES = 10
 #: Many files that are told at a time are not drawn one by one.

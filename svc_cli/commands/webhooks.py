@@ -13,13 +13,13 @@ from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields, table
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
 
 app = new_app("List and resend webhook calls, show their secret, and verify a received call.")
 
-Json = dict[str, Any]
 
 SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 

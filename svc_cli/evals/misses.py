@@ -14,7 +14,7 @@ ranked_below        it is found, behind the last hit that can be seen
 no_match            nothing in it answers the query, however it is asked
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
 from svc_cli.evals.scopes import DEPTH, Scope, ask
 from svc_cli.exits import Exit
+from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
@@ -31,8 +32,6 @@ SOURCE_PREFIX = "src_"
 MOST_BUCKETS = 200
 #: More of a text than this adds nothing to a search for it.
 PROBE_CHARACTERS = 300
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,12 @@
 """An evaluation as the one JSON value of `--json`, and its expectations in words."""
 
 from dataclasses import asdict
-from typing import Any
 
 from svc_cli.evals.gates import Gates
 from svc_cli.evals.golden import Expectation
 from svc_cli.evals.runs import Evaluation, Result, Verdict
 from svc_cli.exits import Exit
-
-Json = dict[str, Any]
+from svc_daemon.wire import Json
 
 
 def summarize(evaluation: Evaluation, gates: Gates) -> Json:

@@ -1,13 +1,12 @@
 """What the bucket has of a mapping, asked for only where the index may be behind it."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.sync.index import Index, Row, State
 from svc_cli.sync.plan import merge
+from svc_daemon.wire import Json
 
-Json = dict[str, Any]
 BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
 
 

@@ -18,12 +18,10 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
 
 from svc_cli.sync.index import Row, State
 from svc_cli.sync.snapshots import Fingerprint
-
-Json = dict[str, Any]
+from svc_daemon.wire import Json
 
 
 class Verb(StrEnum):

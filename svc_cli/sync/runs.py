@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from svc_cli.client.api import Client
 from svc_cli.errors import ApiError, PathMissing, SvcError, WaitTimedOut, refused_by_system
@@ -34,8 +33,8 @@ from svc_cli.sync.snapshots import Snapshot
 from svc_cli.uploads.deliveries import item_of_skip
 from svc_cli.uploads.runs import elapsed_ms, interrupted, refuse_archived
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
-Json = dict[str, Any]
 #: Rows that are written to the index at a time.
 SAVED_AT_ONCE = 1000
 

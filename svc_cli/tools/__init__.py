@@ -1,1 +1,1 @@
-"""`svc mcp`: the tools of `svc_daemon.wire.tools` on this machine, and the files that they may read."""
+"""`svc mcp`: the tools of `svc_daemon.tools` on this machine, and the files that they may read."""

@@ -18,15 +18,15 @@ from svc_cli.client.contents import BytesContent
 from svc_cli.client.transport import Request
 from svc_cli.errors import NetworkFailed, SvcError
 from svc_cli.tools.folders import Folders
-from svc_daemon.wire.tools.arguments import Result
-from svc_daemon.wire.tools.catalogue import Tool
-from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
+from svc_daemon.tools.arguments import ToolResult
+from svc_daemon.tools.catalogue import Tool
+from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File
 
 T = TypeVar("T")
 Connect = Callable[[], AbstractContextManager[Client]]
 
 
-async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> Result:
+async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: dict[str, Any]) -> ToolResult:
     """Run a tool with the service in force; raises CallFailed."""
     line = Line(connect, folders)
     try:
@@ -38,7 +38,7 @@ async def run_tool(connect: Connect, folders: Folders, tool: Tool, arguments: di
 
 
 class Line:
-    """One call's way to the service (`svc_daemon.wire.tools.services.Service`)."""
+    """One call's way to the service (`svc_daemon.tools.services.ToolService`)."""
 
     def __init__(self, connect: Connect, folders: Folders) -> None:
         self._connect = connect
@@ -53,7 +53,7 @@ class Line:
             self._client.stop()
         self._open.close()
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: Call) -> CallAnswer:
         """Make a call; raises CallFailed."""
         request = Request(
             method=call.method,
@@ -66,7 +66,7 @@ class Line:
             is_create=call.idempotency_key is not None,
         )
         answer = await self._do(lambda client: client.send(request))
-        return Answer(answer.body, is_replay=answer.is_replay)
+        return CallAnswer(answer.body, is_replay=answer.is_replay)
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session; raises CallFailed."""

@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from svc_cli.client.batches import FinalizeMode, batch_key
 from svc_cli.client.transport import Answer
 from svc_cli.errors import ApiError, NetworkFailed, SvcError
-from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Parcel, stops_everything
 from svc_cli.uploads.lines import MOST_EPOCHS, Line, too_many_epochs
 from svc_cli.uploads.singles import send_one
+from svc_daemon.wire import Json
 
 #: Rounds of sending and finalizing: more are needed only where the service loses bytes or runs out of time each time.
 MOST_ROUNDS = 10

@@ -7,9 +7,10 @@ nothing is sent. The same title with other bytes is a conflict, unless the user 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
-Json = dict[str, Any]
+from svc_daemon.wire import Json
+
 #: What the user said about a title that is taken by other bytes.
 OnConflict = Literal["ask", "replace", "as_new"]
 

@@ -10,10 +10,11 @@ from svc_cli.client.batches import Member
 from svc_cli.client.uploads import Description
 from svc_cli.errors import FileRefused, NetworkFailed, SvcError
 from svc_cli.exits import Exit
-from svc_cli.uploads.decisions import Decision, Json, OnConflict, Verb, decide
+from svc_cli.uploads.decisions import Decision, OnConflict, Verb, decide
 from svc_cli.uploads.readings import FileContent, read
 from svc_cli.uploads.selections import Candidate, Skip, is_utf8
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
 _ACTIONS = {
     Verb.CREATE: "created",

@@ -14,10 +14,10 @@ from svc_cli.client.imports import Door, UrlImport, import_key
 from svc_cli.client.transport import Answer
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit
-from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import stops_everything
 from svc_cli.uploads.lines import MOST_EPOCHS, too_many_epochs
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
 Kind = Literal["auto", "file", "page"]
 

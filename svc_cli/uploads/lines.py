@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from svc_cli.client.api import Client
 from svc_cli.client.storage import OnSent
 from svc_cli.errors import ApiError, FileRefused
-from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Parcel
 from svc_cli.uploads.readings import changed
+from svc_daemon.wire import Json
 
 #: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
 MOST_EPOCHS = 1000

@@ -17,12 +17,12 @@ from svc_cli.errors import ApiError, Interrupted, SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.progress import Flow, Progress
 from svc_cli.uploads.crews import GRACE_S, Crew, take
-from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Holdings, Parcel, Wishes, examine
 from svc_cli.uploads.dispatches import Dispatch
 from svc_cli.uploads.selections import Candidate, is_utf8
 from svc_cli.uploads.shipments import Mode
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,9 +4,9 @@ from dataclasses import fields
 
 from svc_cli.client.uploads import Description, Upload, idempotency_key, session_key
 from svc_cli.errors import ApiError
-from svc_cli.uploads.decisions import Json
 from svc_cli.uploads.deliveries import Parcel
 from svc_cli.uploads.lines import MOST_EPOCHS, Line, too_many_epochs
+from svc_daemon.wire import Json
 
 
 def send_one(line: Line, parcel: Parcel) -> None:

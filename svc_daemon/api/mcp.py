@@ -32,14 +32,14 @@ from svc_daemon.core.json_documents import MAX_ENTRIES, too_many_entries
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
+from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File
 from svc_daemon.wire import headers
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File
 from svc_daemon.wire.versions import install_command
 
 if TYPE_CHECKING:
-    from svc_daemon.wire.tools.arguments import Result
-    from svc_daemon.wire.tools.catalogue import Tool
+    from svc_daemon.tools.arguments import ToolResult
+    from svc_daemon.tools.catalogue import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Door:
     """The ASGI application behind the route."""
 
     def __init__(self) -> None:
-        #: `svc_daemon.wire.tools.servers` and the list of tools, once a client has come.
+        #: `svc_daemon.tools.servers` and the list of tools, once a client has come.
         self._library: tuple[Any, Any] | None = None
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
@@ -104,7 +104,7 @@ class Door:
     async def _load(self) -> tuple[Any, Any]:
         """Import the library, in a thread: it takes a while."""
         try:
-            servers = await asyncio.to_thread(import_module, "svc_daemon.wire.tools.servers")
+            servers = await asyncio.to_thread(import_module, "svc_daemon.tools.servers")
         except ModuleNotFoundError as error:
             raise ServiceError(
                 ErrorCode.EXTRA_NOT_INSTALLED,
@@ -116,7 +116,7 @@ class Door:
         return self._library
 
 
-async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "Result":
+async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) -> "ToolResult":
     """Run a tool for the caller of a request; raises CallFailed alone, with the request's id."""
     try:
         return await tool.call(routes, arguments)
@@ -187,7 +187,7 @@ class _Gathered:
 
 
 class Routes:
-    """The API of this very process, as the caller of one request sees it (`wire.tools.services.Service`)."""
+    """The API of this very process, as the caller of one request sees it (`tools.services.ToolService`)."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -196,7 +196,7 @@ class Routes:
         self._stopping: asyncio.Event = scope["app"].state.stopping
         self.request_id = request_id_of(scope)
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: Call) -> CallAnswer:
         """Make a call; raises CallFailed."""
         sent = [(b"content-type", b"application/json")]
         if call.idempotency_key is not None:
@@ -205,7 +205,7 @@ class Routes:
         body = b"" if call.body is None else json.dumps(call.body).encode()
         answer = await self._ask(call.method, unquote(call.path), urlencode(call.query, errors="replace"), sent, body)
         replayed = Headers(raw=answer.head).get(headers.IDEMPOTENT_REPLAYED) == "true"
-        return Answer(json.loads(answer.body), is_replay=replayed)
+        return CallAnswer(json.loads(answer.body), is_replay=replayed)
 
     async def send_bytes(self, upload_url: str, data: bytes) -> None:
         """Send all bytes of an upload session; raises CallFailed."""

@@ -194,7 +194,7 @@ def test_the_daemon_and_its_commands_load_no_library_of_mcp(tmp_path: Path) -> N
     ended = subprocess.run(
         [sys.executable, "-c", script], env=environment(tmp_path, {}), capture_output=True, text=True, check=True
     )
-    assert not {"mcp", "mcp_types", "svc_daemon.wire.tools.catalogue"} & set(ended.stderr.split())
+    assert not {"mcp", "mcp_types", "svc_daemon.tools.catalogue"} & set(ended.stderr.split())
 
 
 def test_without_the_library_svc_mcp_says_what_to_install(tmp_path: Path) -> None:

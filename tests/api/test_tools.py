@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.wire.tools.batches import BATCHES
-from svc_daemon.wire.tools.files import UPLOADS
+from svc_daemon.tools.batches import BATCHES
+from svc_daemon.tools.files import UPLOADS
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S

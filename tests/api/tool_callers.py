@@ -70,7 +70,7 @@ class Caller:
 def without_library() -> Iterator[None]:
     """As where the extra is not installed."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "svc_daemon.wire.tools.servers", None)
+        patch.setitem(sys.modules, "svc_daemon.tools.servers", None)
         yield
 
 

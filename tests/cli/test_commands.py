@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.wire.tools.catalogue import TOOLS
+from svc_daemon.tools.catalogue import TOOLS
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc
 from tests.samples import make_pdf

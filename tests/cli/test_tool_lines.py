@@ -12,8 +12,8 @@ from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import Unreachable
 from svc_cli.tools.folders import Folders
 from svc_cli.tools.services import run_tool
-from svc_daemon.wire.tools.catalogue import TOOLS
-from svc_daemon.wire.tools.services import CallFailed
+from svc_daemon.tools.catalogue import TOOLS
+from svc_daemon.tools.services import CallFailed
 from tests.cli.odd_servers import OddServer
 
 LIST = next(tool for tool in TOOLS if tool.name == "svc-list-buckets")

@@ -18,7 +18,7 @@ DAEMON_LEVELS = (
     ("database", "directories", "interpreters"),
     ("core",),
     ("errors",),
-    ("settings",),
+    ("settings", "tools"),
     ("wire", "paths", "logs", "exits"),
 )
 CLI_LEVELS = (
@@ -38,7 +38,7 @@ CLI_LEVELS = (
 LEVELS = {"svc_daemon": DAEMON_LEVELS, "svc_cli": CLI_LEVELS}
 
 #: What the command line may know of the daemon.
-SHARED = ("svc_daemon.wire", "svc_daemon.paths")
+SHARED = ("svc_daemon.wire", "svc_daemon.tools", "svc_daemon.paths")
 
 #: The parts that may import a library; nobody else does.
 LIBRARY_OWNERS = {
@@ -51,8 +51,8 @@ LIBRARY_OWNERS = {
     "standardwebhooks": ("svc_daemon.core.webhook_signatures", "svc_cli.client.signatures"),
     # The daemon's own is for the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_cli.client", "svc_daemon.llm", "svc_daemon.embed"),
-    "mcp": ("svc_daemon.wire.tools.servers",),
-    "mcp_types": ("svc_daemon.wire.tools.servers",),
+    "mcp": ("svc_daemon.tools.servers",),
+    "mcp_types": ("svc_daemon.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command", "svc_daemon.exits"),
     "yaml": ("svc_cli.evals.golden",),

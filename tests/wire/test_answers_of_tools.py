@@ -2,9 +2,9 @@
 
 import pytest
 
-from svc_daemon.wire.tools.answers import NOT_AT_ALL, PARTLY, Answered, Citation
+from svc_daemon.tools.answers import NOT_AT_ALL, PARTLY, AnswerCitation, Answered
 
-CITATION = Citation(
+CITATION = AnswerCitation(
     number=1,
     quote="They get 30 days.",
     citation="handbook.pdf, page 3",
@@ -24,7 +24,7 @@ CITATION = Citation(
     [(True, [CITATION], []), (False, [CITATION], [PARTLY]), (False, [], [NOT_AT_ALL])],
 )
 def test_how_far_an_answer_is_grounded_stands_under_it(
-    grounded: bool, citations: list[Citation], doubt: list[str]
+    grounded: bool, citations: list[AnswerCitation], doubt: list[str]
 ) -> None:
     lines = Answered(answer="30 days. [1]", grounded=grounded, citations=citations, warnings=[]).text().split("\n")
     assert lines[1 : len(lines) - len(citations)] == doubt

@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from svc_cli.errors import SyncRunning
 from svc_cli.sync.mappings import Mapping
+from svc_daemon.wire import Json
 
-Json = dict[str, Any]
 #: A longer log becomes `.log.1`, in the place of the one before.
 LOG_BYTES = 1024 * 1024
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
@@ -22,11 +22,11 @@ from svc_cli.sync.watch.hints import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.settling import REST_S, Facts, Settler
 from svc_cli.uploads.summaries import Item
+from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.sync.watch.observers import Observer
 
-Json = dict[str, Any]
 #: Somebody else syncs the folder; it is tried again after this time.
 BUSY_PAUSE_S = 1.0
 #: What is still being indexed is looked at again this long after the last look began: two thirds of it are the others'.

@@ -1,5 +1,6 @@
 """The MCP tools: what each takes, the calls of the API that it is made of, and how it tells what came of them.
 
 Two doors share them: the daemon's `/mcp` (`svc_daemon.api.mcp`) and `svc mcp` (`svc_cli.tools`). Each brings a
-`Service`, its own way to the API with its caller's key, so that every check, gate and error of the API holds at both.
+`ToolService`, its own way to the API with its caller's key, so that every check, gate and error of the API holds at
+both.
 """

@@ -1,16 +1,15 @@
 """`svc-search`: passages that fit a query, each with the place that it can be cited by."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
+from svc_daemon.tools.arguments import Arguments, Named, ToolResult
+from svc_daemon.tools.services import Call, ToolService
+from svc_daemon.wire import Json
 from svc_daemon.wire.scopes import ScopedBody
 from svc_daemon.wire.searches import SEARCH_SCOPES, SearchRequest
-from svc_daemon.wire.tools.arguments import Arguments, Named, Result
-from svc_daemon.wire.tools.services import Call, Service
-
-Json = dict[str, Any]
 
 
 class Search(Arguments, ScopedBody):
@@ -44,7 +43,7 @@ class Search(Arguments, ScopedBody):
         return self.model_dump(exclude_defaults=True)
 
 
-class Place(BaseModel):
+class CitedPlace(BaseModel):
     """Where a passage stands in its document; what the format doesn't have is null."""
 
     source_id: str
@@ -59,7 +58,7 @@ class Place(BaseModel):
     citation: str
 
 
-class Passage(Place):
+class FoundPassage(CitedPlace):
     """A passage that was found."""
 
     #: 0 to 1: how well it fits.
@@ -68,10 +67,10 @@ class Passage(Place):
     bucket_ids: list[str]
 
 
-class Passages(Result):
+class Passages(ToolResult):
     """What was found, best first."""
 
-    results: list[Passage]
+    results: list[FoundPassage]
     has_more: bool
     warnings: list[str]
 
@@ -85,18 +84,18 @@ class Passages(Result):
         return "\n\n".join(told) or "Nothing was found."
 
 
-async def search(service: Service, asked: Search) -> Passages:
+async def search(service: ToolService, asked: Search) -> Passages:
     """The passages; raises CallFailed with the errors of a search."""
     page = (await service.call(Call(method="POST", path="/v1/search", body=asked.body()))).body
     results = [
-        Passage(**place_of(hit), score=hit["score"], passage=hit["text"], bucket_ids=hit["bucket_ids"])
+        FoundPassage(**place_of(hit), score=hit["score"], passage=hit["text"], bucket_ids=hit["bucket_ids"])
         for hit in page["data"]
     ]
     return Passages(results=results, has_more=page["has_more"], warnings=page["warnings"])
 
 
 def place_of(hit: Json) -> Json:
-    """The fields of a Place, from a hit or a cited source as the API shows it."""
+    """The fields of a CitedPlace, from a hit or a cited source as the API shows it."""
     location = hit["location"]
     told = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}

@@ -3,31 +3,30 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from svc_daemon.tools.arguments import ToolResult
+from svc_daemon.tools.files import GONE, DestinationArguments, FileGiven, derived_key, read, store
+from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File, ToolService
+from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
-from svc_daemon.wire.tools.arguments import Result
-from svc_daemon.wire.tools.files import GONE, Destination, FileGiven, derived_key, read, store
-from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File, Service
-
-Json = dict[str, Any]
 
 BATCHES = "/v1/knowledge/files:batch/upload-session"
 #: Files whose bytes go out at a time.
 AT_ONCE = 4
 
 
-class BatchFile(FileGiven, Destination):
+class BatchFileGiven(FileGiven, DestinationArguments):
     """One file of a batch; it has a destination of its own where the batch has none."""
 
 
-class UploadFilesBatch(Destination):
+class UploadFilesBatch(DestinationArguments):
     """Arguments of `svc-upload-files-batch`."""
 
-    files: Annotated[list[BatchFile], Field(min_length=1)] = Field(
+    files: Annotated[list[BatchFileGiven], Field(min_length=1)] = Field(
         description="1 to 100 files. The destination stands beside them for all, or on every one of them."
     )
     idempotency_key: str | None = Field(
@@ -35,7 +34,7 @@ class UploadFilesBatch(Destination):
     )
 
 
-class FileOutcome(Result):
+class FileOutcome(ToolResult):
     """What became of one file."""
 
     filename: str
@@ -53,7 +52,7 @@ class FileOutcome(Result):
         return f"{self.filename} {'was stored already' if self.replayed else 'is stored'} as {self.source_id}."
 
 
-class UploadedBatch(Result):
+class UploadedBatch(ToolResult):
     """What became of the files, in the order in which they were given."""
 
     #: The batch; its status stands at `GET /v1/knowledge/batches/{batch_id}`.
@@ -69,12 +68,12 @@ class UploadedBatch(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class LoadedFile:
     """A file of the batch with its bytes."""
 
     #: The same in every call with the same files.
     id: str
-    given: BatchFile
+    given: BatchFileGiven
     file: File
 
     def manifest(self) -> Json:
@@ -87,7 +86,7 @@ class Item:
         return {"client_file_id": self.id, "filename": name, "size_bytes": len(self.file.data)}
 
 
-async def upload_batch(service: Service, asked: UploadFilesBatch) -> UploadedBatch:
+async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> UploadedBatch:
     """Store the files; raises CallFailed with what the API refuses the whole batch for."""
     items = [await _read(service, place, given) for place, given in enumerate(asked.files)]
     manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
@@ -104,11 +103,11 @@ async def upload_batch(service: Service, asked: UploadFilesBatch) -> UploadedBat
     return UploadedBatch(batch_id=opened.body["batch_id"], stored=stored, failed=len(told) - stored, files=told)
 
 
-async def _read(service: Service, place: int, given: BatchFile) -> Item:
-    return Item(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
+async def _read(service: ToolService, place: int, given: BatchFileGiven) -> LoadedFile:
+    return LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
 
 
-async def _finish(service: Service, opened: Answer, items: Sequence[Item]) -> dict[str, Json]:
+async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
     """What became of each file, by its id: an object with `knowledge_id`, or with `error`."""
     batch = opened.body
     # What an earlier call has stored need not be sent again.
@@ -120,7 +119,7 @@ async def _finish(service: Service, opened: Answer, items: Sequence[Item]) -> di
     return made | {one["client_file_id"]: one for one in batch["rejected"]}
 
 
-async def _send(service: Service, targets: Sequence[Json], bytes_of: Mapping[str, bytes]) -> dict[str, Json]:
+async def _send(service: ToolService, targets: Sequence[Json], bytes_of: Mapping[str, bytes]) -> dict[str, Json]:
     """Send the bytes of each, some at a time; the errors, by id."""
     gate = asyncio.Semaphore(AT_ONCE)
     failed: dict[str, Json] = {}
@@ -137,7 +136,7 @@ async def _send(service: Service, targets: Sequence[Json], bytes_of: Mapping[str
     return failed
 
 
-async def _finalize_again(service: Service, batch: Json) -> dict[str, Json]:
+async def _finalize_again(service: ToolService, batch: Json) -> dict[str, Json]:
     """The same for a batch of an earlier call, whose bucket may be gone by now, with all that was in it."""
     try:
         return await _finalize(service, batch)
@@ -147,7 +146,7 @@ async def _finalize_again(service: Service, batch: Json) -> dict[str, Json]:
         return {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
 
 
-async def _finalize(service: Service, batch: Json) -> dict[str, Json]:
+async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
     path = f"/v1/buckets/{batch['bucket_ids'][0]}/batches/{batch['batch_id']}/finalize"
     report = (await service.call(Call(method="POST", path=path, body={}))).body
     made = {one["client_file_id"]: one for one in (*report["finalized"], *report["failed"])}
@@ -155,7 +154,7 @@ async def _finalize(service: Service, batch: Json) -> dict[str, Json]:
     return made | {one["client_file_id"]: _PENDING for one in report["pending"]}
 
 
-def _outcome(item: Item, made: Json) -> FileOutcome:
+def _outcome(item: LoadedFile, made: Json) -> FileOutcome:
     return FileOutcome(
         filename=item.given.filename or item.file.name,
         source_id=made.get("knowledge_id"),
@@ -164,7 +163,9 @@ def _outcome(item: Item, made: Json) -> FileOutcome:
     )
 
 
-async def _renewed(service: Service, asked: UploadFilesBatch, item: Item, outcome: FileOutcome) -> FileOutcome:
+async def _renewed(
+    service: ToolService, asked: UploadFilesBatch, item: LoadedFile, outcome: FileOutcome
+) -> FileOutcome:
     """A file that an earlier call stored and that is gone by now, stored again, by itself."""
     if outcome.error is None or outcome.error.code not in GONE:
         return outcome

@@ -33,7 +33,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """A success."""
 
     body: dict[str, Any]
@@ -71,10 +71,10 @@ class CallFailed(Exception):
         return {"error": self.error, "request_id": self.request_id}
 
 
-class Service(Protocol):
+class ToolService(Protocol):
     """The API as one caller sees it."""
 
-    async def call(self, call: Call) -> Answer:
+    async def call(self, call: Call) -> CallAnswer:
         """Make a call; raises CallFailed."""
         ...
 

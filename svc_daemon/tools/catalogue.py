@@ -6,11 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from svc_daemon.wire.tools import answers, batches, buckets, files, searches, sources
-from svc_daemon.wire.tools.arguments import Arguments, Result, schema_of_arguments, schema_of_result
-from svc_daemon.wire.tools.services import Service, refused_fields
-
-Json = dict[str, Any]
+from svc_daemon.tools import answers, batches, buckets, files, searches, sources
+from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_arguments, schema_of_result
+from svc_daemon.tools.services import ToolService, refused_fields
+from svc_daemon.wire import Json
 
 #: What a model is told of the service as a whole.
 INSTRUCTIONS = (
@@ -29,13 +28,13 @@ class Tool:
     title: str
     description: str
     arguments: type[Arguments]
-    result: type[Result]
+    result: type[ToolResult]
     #: Does it; raises `services.CallFailed`.
-    run: Callable[[Service, Any], Awaitable[Result]]
+    run: Callable[[ToolService, Any], Awaitable[ToolResult]]
     #: It changes nothing. A tool that does only adds, and adds nothing the second time.
     reads_only: bool = False
 
-    async def call(self, service: Service, arguments: Json) -> Result:
+    async def call(self, service: ToolService, arguments: Json) -> ToolResult:
         """Run it on arguments as they were sent; raises CallFailed."""
         try:
             asked = self.arguments.model_validate(arguments)
@@ -95,7 +94,7 @@ TOOLS = (
             "Answer a question out of the stored files, with the quotes that the answer rests on and the file and page "
             "of each. Where `grounded` is false, the files don't answer it: say so instead of guessing."
         ),
-        arguments=answers.Ask,
+        arguments=answers.AskArguments,
         result=answers.Answered,
         run=answers.ask,
         reads_only=True,

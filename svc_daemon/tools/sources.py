@@ -1,15 +1,14 @@
 """`svc-source-status`: is what was uploaded searchable yet?"""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from svc_daemon.tools.arguments import Arguments, ToolResult
+from svc_daemon.tools.services import Call, ToolService, part, refused
+from svc_daemon.wire import Json
 from svc_daemon.wire.sources import SourceError
-from svc_daemon.wire.tools.arguments import Arguments, Result
-from svc_daemon.wire.tools.services import Call, Service, part, refused
-
-Json = dict[str, Any]
 
 #: A call that takes longer is given up by many clients, at 60 s.
 LONGEST_WAIT_S = 50
@@ -30,7 +29,7 @@ class SourceStatus(Arguments):
     )
 
 
-class SourceState(Result):
+class SourceState(ToolResult):
     """A source, and how far it is."""
 
     source_id: str
@@ -65,7 +64,7 @@ class SourceState(Result):
         return "\n".join([*told, *(f"Warning: {warning}" for warning in self.warnings)])
 
 
-class SourceStates(Result):
+class SourceStates(ToolResult):
     """The sources that were asked for, in that order."""
 
     #: All of them are.
@@ -86,7 +85,7 @@ def fields_of(source: Json) -> Json:
     return {**source, "source_id": source["id"], "pages": extraction.get("pages")}
 
 
-async def show_sources(service: Service, asked: SourceStatus) -> SourceStates:
+async def show_sources(service: ToolService, asked: SourceStatus) -> SourceStates:
     """How far the sources are, by now or at the end of the wait. Raises CallFailed `source_not_found`."""
     source_ids = asked.source_ids or [asked.source_id]
     if not all(source_ids) or (asked.source_ids and asked.source_id):
@@ -101,7 +100,7 @@ async def show_sources(service: Service, asked: SourceStatus) -> SourceStates:
     return seen
 
 
-async def _look(service: Service, source_ids: list[str]) -> SourceStates:
+async def _look(service: ToolService, source_ids: list[str]) -> SourceStates:
     sources = [await _show(service, source_id) for source_id in source_ids]
     return SourceStates(
         ready=all(source.ready for source in sources),
@@ -110,6 +109,6 @@ async def _look(service: Service, source_ids: list[str]) -> SourceStates:
     )
 
 
-async def _show(service: Service, source_id: str) -> SourceState:
+async def _show(service: ToolService, source_id: str) -> SourceState:
     found = await service.call(Call(method="GET", path=f"/v1/sources/{part(source_id)}"))
     return SourceState(**fields_of(found.body))

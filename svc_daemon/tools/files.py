@@ -13,13 +13,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from svc_daemon.tools.arguments import Arguments
+from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File, ToolService, refused
+from svc_daemon.tools.sources import SourceState, fields_of
+from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
-from svc_daemon.wire.tools.arguments import Arguments
-from svc_daemon.wire.tools.services import Answer, Call, CallFailed, File, Service, refused
-from svc_daemon.wire.tools.sources import SourceState, fields_of
-
-Json = dict[str, Any]
 
 UPLOADS = "/v1/knowledge/files/upload-session"
 #: States of an upload session.
@@ -32,7 +31,7 @@ MOST_EPOCHS = 100
 Buckets = Annotated[list[str], Field(default_factory=list)]
 
 
-class Destination(Arguments):
+class DestinationArguments(Arguments):
     """Where files go: one of the first three names at least one bucket."""
 
     bucket_ids: Buckets = Field(description="Destination buckets by id (bkt_…).")
@@ -44,7 +43,7 @@ class Destination(Arguments):
 
     def destination(self) -> Json:
         """The fields of a legacy body; what is not set is not sent."""
-        return self.model_dump(include=set(Destination.model_fields), exclude_defaults=True)
+        return self.model_dump(include=set(DestinationArguments.model_fields), exclude_defaults=True)
 
 
 class FileGiven(Arguments):
@@ -80,7 +79,7 @@ class FileGiven(Arguments):
         return {name: value for name, value in fields.items() if value}
 
 
-class UploadFile(FileGiven, Destination):
+class UploadFile(FileGiven, DestinationArguments):
     """Arguments of `svc-upload-file`."""
 
     idempotency_key: str | None = Field(
@@ -111,7 +110,7 @@ def without_paths(schema: Json) -> Json:
     return schema
 
 
-async def read(service: Service, given: FileGiven, at: str = "") -> File:
+async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
     """The file's bytes, from wherever they come; `at` is where it stands among the arguments, with a dot."""
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give the file's bytes in base64, or its path; one of both."))
@@ -140,14 +139,14 @@ def derived_key(destination: Json, *parts: Any) -> str:
     return f"svc-mcp-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-async def upload_file(service: Service, asked: UploadFile) -> UploadedFile:
+async def upload_file(service: ToolService, asked: UploadFile) -> UploadedFile:
     """Store the file; raises CallFailed with whatever the API refuses it for."""
     file = await read(service, asked)
     return await store(service, asked.description(file), asked.destination(), file.data, asked.idempotency_key)
 
 
 async def store(
-    service: Service, described: Json, destination: Json, data: bytes, key: str | None = None
+    service: ToolService, described: Json, destination: Json, data: bytes, key: str | None = None
 ) -> UploadedFile:
     """The same of a file and its destination as a create takes them."""
     body = {**described, **destination, "size_bytes": len(data)}
@@ -160,7 +159,7 @@ async def store(
     raise gone()
 
 
-async def _finish(service: Service, opened: Answer, data: bytes) -> Answer | None:
+async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> CallAnswer | None:
     """The source of an upload session; None where an earlier call made it and it is gone by now."""
     session = opened.body
     if session["status"] == CANCELED:  # or failed for good
@@ -179,13 +178,13 @@ async def _finish(service: Service, opened: Answer, data: bytes) -> Answer | Non
     return await revive(service, made)
 
 
-async def revive(service: Service, made: Answer) -> Answer:
+async def revive(service: ToolService, made: CallAnswer) -> CallAnswer:
     """A source that was made by an earlier call and failed since is queued again where that can help."""
     error = made.body["error"]
     if not (made.is_replay and error and error["retryable"]):
         return made
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
-    return Answer(again.body, is_replay=True)
+    return CallAnswer(again.body, is_replay=True)
 
 
 def gone() -> CallFailed:

@@ -39,7 +39,7 @@ class Arguments(RequestBody):
         return fields
 
 
-class Result(BaseModel):
+class ToolResult(BaseModel):
     """What a tool tells, as data; `text` tells it to whoever reads no data."""
 
     @abstractmethod
@@ -52,7 +52,7 @@ def schema_of_arguments(model: type[Arguments]) -> dict[str, Any]:
     return _plain(model.model_json_schema())
 
 
-def schema_of_result(model: type[Result]) -> dict[str, Any]:
+def schema_of_result(model: type[ToolResult]) -> dict[str, Any]:
     """The JSON schema of a tool's result."""
     return _plain(model.model_json_schema(mode="serialization"))
 

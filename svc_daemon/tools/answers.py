@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from svc_daemon.tools.arguments import Arguments, Named, ToolResult
+from svc_daemon.tools.searches import CitedPlace, place_of
+from svc_daemon.tools.services import Call, ToolService
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
-from svc_daemon.wire.tools.arguments import Arguments, Named, Result
-from svc_daemon.wire.tools.searches import Place, place_of
-from svc_daemon.wire.tools.services import Call, Service
 
 #: A model that the service asks may think for as long as the service lets it.
 SILENCE_S = 600.0
@@ -17,7 +17,7 @@ PARTLY = "Not grounded: not every sentence of this rests on a source. Read the q
 NOT_AT_ALL = "Not grounded: the sources do not answer this."
 
 
-class Ask(Arguments, ScopedBody):
+class AskArguments(Arguments, ScopedBody):
     """Arguments of `svc-ask`."""
 
     scopes: ClassVar[Mapping[str, str]] = {AGENT: "agent", BUCKETS: "buckets"}
@@ -43,7 +43,7 @@ class Ask(Arguments, ScopedBody):
         return {"model": self.agent, "input": self.question, **({"buckets": self.buckets} if self.buckets else {})}
 
 
-class Citation(Place):
+class AnswerCitation(CitedPlace):
     """What a mark in the answer stands for."""
 
     #: As the mark has it: 1 for `[1]`.
@@ -52,13 +52,13 @@ class Citation(Place):
     quote: str
 
 
-class Answered(Result):
+class Answered(ToolResult):
     """An answer."""
 
     answer: str
     #: Whether every sentence rests on a quote; otherwise it is not to be relied on.
     grounded: bool
-    citations: list[Citation]
+    citations: list[AnswerCitation]
     #: What the search behind it has to say.
     warnings: list[str]
 
@@ -70,7 +70,7 @@ class Answered(Result):
         return "\n".join([self.answer, *doubt, *cited, *warned])
 
 
-async def ask(service: Service, asked: Ask) -> Answered:
+async def ask(service: ToolService, asked: AskArguments) -> Answered:
     """The answer; raises CallFailed with the errors of an answer."""
     call = Call(method="POST", path="/v1/responses", body=asked.body(), silence_s=SILENCE_S)
     response = (await service.call(call)).body
@@ -79,7 +79,7 @@ async def ask(service: Service, asked: Ask) -> Answered:
         answer="\n".join(said),
         grounded=bool(response["grounded"]),
         citations=[
-            Citation(**place_of(source), number=source["number"], quote=source["quote"])
+            AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"])
             for source in response["sources"]
         ],
         # An older service tells none.

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from svc_daemon.wire.tools.arguments import Arguments, Result
-from svc_daemon.wire.tools.services import Call, Service
+from svc_daemon.tools.arguments import Arguments, ToolResult
+from svc_daemon.tools.services import Call, ToolService
 
 
 class ListBuckets(Arguments):
@@ -15,7 +15,7 @@ class ListBuckets(Arguments):
     after: str = Field("", description="The last_id of the list before, to go on behind it.")
 
 
-class BucketFacts(Result):
+class BucketFacts(ToolResult):
     """One bucket."""
 
     id: str
@@ -36,7 +36,7 @@ class BucketFacts(Result):
         return f"{named}: {self.retrievable} of {self.total} sources can be searched{about}"
 
 
-class BucketPage(Result):
+class BucketPage(ToolResult):
     """Buckets that the key reaches, without archived ones."""
 
     buckets: list[BucketFacts]
@@ -51,7 +51,7 @@ class BucketPage(Result):
         return "\n".join([*(bucket.text() for bucket in self.buckets), *more])
 
 
-async def list_buckets(service: Service, asked: ListBuckets) -> BucketPage:
+async def list_buckets(service: ToolService, asked: ListBuckets) -> BucketPage:
     """The buckets; raises CallFailed."""
     query = {"members": "false", "limit": str(asked.limit), **({"after": asked.after} if asked.after else {})}
     page = (await service.call(Call(method="GET", path="/v1/buckets", query=query))).body

@@ -23,14 +23,14 @@ from mcp_types import (
 )
 from mcp_types import Tool as ListedTool
 
+from svc_daemon.tools.arguments import ToolResult
+from svc_daemon.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
+from svc_daemon.tools.services import CallFailed
 from svc_daemon.wire.errors import shorten
-from svc_daemon.wire.tools.arguments import Result
-from svc_daemon.wire.tools.catalogue import INSTRUCTIONS, TOOLS, Tool
-from svc_daemon.wire.tools.services import CallFailed
 from svc_daemon.wire.versions import VERSION
 
 #: Runs a tool on its arguments as they were sent, with the caller's way to the API; raises CallFailed.
-Run = Callable[[Tool, dict[str, Any]], Awaitable[Result]]
+Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 
 def list_tools(*, takes_paths: bool) -> ListToolsResult:
