@@ -24,12 +24,11 @@ from typing import Any, BinaryIO
 
 from svc_cli.daemon_probes import Foreign, Health, probe
 from svc_cli.errors import Unreachable
+from svc_cli.exits import Exit
 from svc_daemon import paths
 from svc_daemon.wire.proofs import parse_secret
 
 DEFAULT_ADDRESS = "127.0.0.1:7820"
-#: `svc-daemon` exits so when another process owns the data directory.
-LOCKED_EXIT = 11
 START_TIMEOUT_S = 10.0
 #: The daemon stops within 10 s; the rest is for a loaded machine.
 STOP_TIMEOUT_S = 15.0
@@ -157,7 +156,7 @@ class Installation:
             found = self.find() if self.record() else None
             if found:
                 return found
-            if process.poll() == LOCKED_EXIT:
+            if process.poll() == Exit.LOCKED:
                 # One that is just ending still holds the lock; whoever takes it next answers.
                 time.sleep(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)

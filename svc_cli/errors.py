@@ -161,7 +161,7 @@ class SafetyStop(SvcError):
 
 class SyncRunning(SvcError):
     code = "svc_sync_running"
-    exit = Exit.BUSY
+    exit = Exit.LOCKED
     retryable = True
 
 

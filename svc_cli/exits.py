@@ -32,8 +32,8 @@ class Exit(IntEnum):
     UNREACHABLE = 12
     #: Daemon and command line speak no common API version.
     INCOMPATIBLE = 13
-    #: Another sync of this folder is running.
-    BUSY = 14
+    #: Another sync of this folder is running, or another process uses the data directory.
+    LOCKED = 14
     #: Ctrl-C.
     INTERRUPTED = 130
     #: Whoever read our output went away.

@@ -14,7 +14,7 @@ from tests.acceptance.installations import Installation, environment
 
 #: The name of stored bytes that nothing in the state has.
 STRAY = f"src_{'0' * 26}"
-FAILED, USAGE, NOT_FOUND, LOCKED, ADDRESS = 1, 2, 5, 11, 12
+FAILED, USAGE, NOT_FOUND, ADDRESS, LOCKED = 1, 2, 5, 12, 14
 
 
 def run(root: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":

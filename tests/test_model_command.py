@@ -14,7 +14,7 @@ from tests.acceptance.installations import ROOT
 from tests.embed.tiny_models import weights_sha256, write_model, write_wheel
 from tests.test_command import run
 
-USAGE, REFUSED, MISSING, TEMPORARY, LOCKED = 2, 3, 5, 7, 11
+USAGE, REFUSED, MISSING, TEMPORARY, LOCKED = 2, 3, 5, 7, 14
 
 
 def test_a_model_is_installed_shown_and_removed(tmp_path: Path) -> None:

@@ -149,5 +149,5 @@ def test_a_second_daemon_is_kept_out_whatever_file_is_removed(installation: Inst
     for path in installation.files.root.iterdir():
         if path.is_file() and path.name not in {"state.db", "state.db-wal", "state.db-shm", "daemon.json"}:
             path.unlink()
-    assert installation.spawn_daemon().wait(30) == 11
+    assert installation.spawn_daemon().wait(30) == 14
     assert "Another process owns" in installation.printed()
