@@ -1,86 +1,78 @@
 """The schema of the state database, one ordered migration at a time.
 
-Each migration commits together with its record, and the file is copied before a pending one runs. A database that knows
-migrations which this release doesn't is newer: it is refused, never downgraded.
+Each migration commits together with its record, and the file is copied before a pending one runs. A database that has
+migrations which this release doesn't know is newer: it is refused, never downgraded.
 """
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
-import sqlite_utils
-from sqlite_utils import Migrations
-
 from svc_daemon.errors import StorageError
-from svc_daemon.store import schemas
+from svc_daemon.store.schemas import SCHEMA
 
-state = Migrations("state")
-
-
-@state()
-def m001_teams_buckets_sources(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.FIRST)
-
-
-@state()
-def m002_uploads_batches(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.SECOND)
+#: What the schema was made by before the first release, step by step; the last one's name is the whole schema's.
+FORMER = (
+    "m001_teams_buckets_sources",
+    "m002_uploads_batches",
+    "m003_urls_webhooks",
+    "m004_cascades",
+    "m005_rebuilds",
+    "m006_agents",
+)
 
 
-@state()
-def m003_urls_webhooks(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.THIRD)
+def make_schema(connection: sqlite3.Connection) -> None:
+    """Make all tables, and record the former migrations with them: releases that know these have nothing to add."""
+    for statement in SCHEMA.split(";\n\n"):
+        connection.execute(statement)
+    for name in FORMER:
+        connection.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)",
+            (name,),
+        )
 
 
-@state()
-def m004_cascades(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.FOURTH)
-
-
-@state()
-def m005_rebuilds(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.FIFTH)
-
-
-@state()
-def m006_agents(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.SIXTH)
-
-
-@state()
-def m007_rechunking(db: sqlite_utils.Database) -> None:
-    _run(db, schemas.SEVENTH)
+#: Oldest first; what a release changes is appended. Each runs in one transaction with its record.
+MIGRATIONS: dict[str, Callable[[sqlite3.Connection], None]] = {"m007_rechunking": make_schema}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date; raises StorageError for a newer database."""
-    db = sqlite_utils.Database(connection)
-    known = [migration.name for migration in state.pending(db)]
-    applied = [migration.name for migration in state.applied(db)]
-    _refuse_newer(applied)
-    if applied and known:
-        _copy(connection, suffix=f"before-{known[0]}")
-    state.apply(db)
+    """Bring the schema up to date; raises StorageError for a database that this release can't bring there."""
+    applied = _applied(connection)
+    pending = [name for name in MIGRATIONS if name not in applied]
+    if not pending:
+        return
+    # Only now: the library takes a quarter of a start, which nearly always finds a schema that is up to date.
+    import sqlite_utils  # noqa: PLC0415
+
+    if applied:
+        _copy(connection, suffix=f"before-{pending[0]}")
+    state = sqlite_utils.Migrations("state")
+    for name, change in MIGRATIONS.items():
+        state(name=name)(lambda db, change=change: change(db.conn))
+    state.apply(sqlite_utils.Database(connection))
 
 
 def check_current(connection: sqlite3.Connection) -> None:
     """Change nothing; raises StorageError for a database that another release made."""
-    db = sqlite_utils.Database(connection)
-    applied = [migration.name for migration in state.applied(db)]
-    _refuse_newer(applied)
-    if state.pending(db):
+    if not set(MIGRATIONS) <= set(_applied(connection)):
         raise StorageError(
             "The database was made by an older release; start the service once, which brings it up to date."
         )
 
 
-def names() -> list[str]:
-    """The migrations of this release, oldest first."""
-    return [migration.name for migration in state.pending(sqlite_utils.Database(memory=True))]
-
-
-def _refuse_newer(applied: list[str]) -> None:
-    if unknown := sorted(set(applied) - set(names())):
-        raise StorageError(f"The database was made by a newer release (it knows {unknown[-1]}); install that release.")
+def _applied(connection: sqlite3.Connection) -> list[str]:
+    """The database's migrations, oldest first; raises StorageError where this release can't go on from them."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'").fetchall():
+        return []
+    query = "SELECT name FROM _sqlite_migrations WHERE migration_set = 'state' ORDER BY rowid"
+    applied = [row["name"] for row in connection.execute(query)]
+    if unknown := sorted(set(applied).difference(FORMER, MIGRATIONS)):
+        raise StorageError(f"The database was made by a newer release (it has {unknown[-1]}); install that release.")
+    if applied and "m007_rechunking" not in applied:
+        raise StorageError(f"The database was made before the first release (its last migration is {applied[-1]}).")
+    return applied
 
 
 def _copy(connection: sqlite3.Connection, suffix: str) -> None:
@@ -89,8 +81,3 @@ def _copy(connection: sqlite3.Connection, suffix: str) -> None:
     with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
         connection.backup(copy)
     copy.close()
-
-
-def _run(db: sqlite_utils.Database, statements: str) -> None:
-    for statement in statements.split(";\n\n"):
-        db.execute(statement)

@@ -1,6 +1,12 @@
-"""The statements of each migration. One that has been released is never edited: what changes is appended."""
+"""The tables of the state database, as the first release makes them.
 
-FIRST = """\
+Released statements are never edited: a later release changes them by a migration of its own.
+"""
+
+#: A team has at most one open rebuild: while it has one, its sources are not ready, whatever their own rows hold.
+#: A bucket that is being deleted is no place of a source any more. `valid_from` is the oldest generation whose hits
+#: count: a document that is cut again has pieces of several.
+SCHEMA = """\
 CREATE TABLE facts (
   name TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -62,12 +68,23 @@ CREATE TABLE sources (
   warnings TEXT NOT NULL,
   extraction TEXT,
   created_at TEXT NOT NULL,
-  updated_at TEXT NOT NULL
+  updated_at TEXT NOT NULL,
+  blob TEXT,
+  url_key TEXT,
+  fetched TEXT,
+  qa TEXT,
+  webhook TEXT,
+  valid_from BIGINT,
+  rechunk BIGINT NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
 CREATE INDEX sources_of_team ON sources (team_id, id);
 
 CREATE INDEX sources_replacing ON sources (replaces) WHERE replaces IS NOT NULL;
+
+CREATE UNIQUE INDEX sources_of_url ON sources (team_id, url_key) WHERE url_key IS NOT NULL;
+
+CREATE INDEX sources_to_rechunk ON sources (id) WHERE rechunk = 1;
 
 CREATE TABLE memberships (
   source_id TEXT NOT NULL REFERENCES sources (id),
@@ -111,10 +128,9 @@ CREATE INDEX tasks_open ON tasks (team_id, status, id) WHERE finished_at IS NULL
 
 CREATE INDEX tasks_of_source ON tasks (source_id, id);
 
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m WHERE m.source_id = s.id) AS places
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id;
+CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
+
+CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';
 
 CREATE TABLE idempotency (
   key_id TEXT NOT NULL REFERENCES keys (id),
@@ -133,7 +149,8 @@ CREATE TABLE tombstones (
   team_id TEXT NOT NULL,
   replaced_by TEXT,
   cleaned_at TEXT,
-  created_at TEXT NOT NULL
+  created_at TEXT NOT NULL,
+  blob TEXT
 ) WITHOUT ROWID;
 
 CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS NULL;
@@ -141,9 +158,8 @@ CREATE INDEX tombstones_to_clean ON tombstones (source_id) WHERE cleaned_at IS N
 CREATE TABLE detachments (
   source_id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL
-) WITHOUT ROWID"""
+) WITHOUT ROWID;
 
-SECOND = """\
 CREATE TABLE batches (
   id TEXT PRIMARY KEY,
   team_id TEXT NOT NULL REFERENCES teams (id),
@@ -179,22 +195,7 @@ CREATE TABLE uploads (
 
 CREATE INDEX uploads_of_batch ON uploads (batch_id, position) WHERE batch_id IS NOT NULL;
 
-CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open'"""
-
-THIRD = """\
-ALTER TABLE sources ADD COLUMN blob TEXT;
-
-ALTER TABLE sources ADD COLUMN url_key TEXT;
-
-ALTER TABLE sources ADD COLUMN fetched TEXT;
-
-ALTER TABLE sources ADD COLUMN qa TEXT;
-
-ALTER TABLE sources ADD COLUMN webhook TEXT;
-
-ALTER TABLE tombstones ADD COLUMN blob TEXT;
-
-CREATE UNIQUE INDEX sources_of_url ON sources (team_id, url_key) WHERE url_key IS NOT NULL;
+CREATE INDEX uploads_open ON uploads (expires_at) WHERE status = 'open';
 
 CREATE TABLE deliveries (
   id TEXT PRIMARY KEY,
@@ -228,10 +229,8 @@ CREATE TABLE webhook_secrets (
   team_id TEXT PRIMARY KEY REFERENCES teams (id),
   generation BIGINT NOT NULL,
   rotated_at TEXT NOT NULL
-) WITHOUT ROWID"""
+) WITHOUT ROWID;
 
-#: From the commit on that puts a bucket on `deleting`, a source's places are the others.
-FOURTH = """\
 CREATE TABLE cascades (
   task_id TEXT PRIMARY KEY REFERENCES tasks (id),
   team_id TEXT NOT NULL REFERENCES teams (id),
@@ -246,35 +245,6 @@ CREATE TABLE cascades (
 
 CREATE INDEX cascades_of_bucket ON cascades (bucket_id);
 
-DROP VIEW source_views;
-
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
-
-#: A team has one rebuild at a time; while it has one, its sources are not ready, whatever their rows say.
-FIFTH = """\
-CREATE UNIQUE INDEX tasks_rebuilding ON tasks (team_id) WHERE type = 'store_rebuild' AND finished_at IS NULL;
-
-CREATE INDEX tasks_rebuilds ON tasks (team_id, id) WHERE type = 'store_rebuild';
-
-CREATE VIEW teams_in_maintenance AS
-SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
-
-DROP VIEW source_views;
-
-CREATE VIEW source_views AS
-SELECT s.*, t.type AS task_type, t.status AS task_status,
-  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
-    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
-  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
-FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
-
-#: A team has its default agent from its first day on: one that is missing has been taken away, and is no way to
-#: everything. Teams that are there get theirs as new ones do.
-SIXTH = """\
 CREATE TABLE agents (
   team_id TEXT NOT NULL REFERENCES teams (id),
   id TEXT NOT NULL,
@@ -288,23 +258,19 @@ CREATE TABLE agents (
   PRIMARY KEY (team_id, id)
 ) WITHOUT ROWID;
 
-INSERT INTO agents (team_id, id, name, role, instructions, policy, created_at, updated_at)
-SELECT id, 'default', 'Default agent', '', '',
-  '{"scope": "buckets", "bucket_ids": ["*"], "source_ids": [], "filters": null,'
-    || ' "top_k": null, "score_threshold": null}',
-  created_at, created_at FROM teams;
-
 CREATE TABLE usage (
   team_id TEXT NOT NULL REFERENCES teams (id),
   month TEXT NOT NULL,
   answers BIGINT NOT NULL,
   PRIMARY KEY (team_id, month)
-) WITHOUT ROWID"""
+) WITHOUT ROWID;
 
-#: The same bytes may be cut anew: then pieces of several generations are right, from `valid_from` on.
-SEVENTH = """\
-ALTER TABLE sources ADD COLUMN valid_from BIGINT;
+CREATE VIEW teams_in_maintenance AS
+SELECT team_id FROM tasks WHERE type = 'store_rebuild' AND finished_at IS NULL;
 
-ALTER TABLE sources ADD COLUMN rechunk BIGINT NOT NULL DEFAULT 0;
-
-CREATE INDEX sources_to_rechunk ON sources (id) WHERE rechunk = 1"""
+CREATE VIEW source_views AS
+SELECT s.*, t.type AS task_type, t.status AS task_status,
+  (SELECT group_concat(m.bucket_id || ' ' || m.sync_status) FROM memberships m
+    JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting' WHERE m.source_id = s.id) AS places,
+  EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = s.team_id) AS in_maintenance
+FROM sources s LEFT JOIN tasks t ON t.id = s.task_id"""
