@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from svc_daemon.core.evidence import ASKS_FOR_NUMBER
 from svc_daemon.core.passages import Citation, Passage, quote_of
 from svc_daemon.core.prose import cost_of, fences_of
 from svc_daemon.core.sentences import Span, sentences_of
@@ -37,9 +38,7 @@ BEGINNING = 3
 #: Fewer words say nothing by themselves: `Yes.`
 FEWEST_WORDS = 3
 
-_ASKS_FOR_NUMBER = re.compile(
-    r"\b(?:how (?:many|much|long|old|often|far|big|large|late|early)|when|what time|which year)\b"
-)
+_ASKS_WHEN = re.compile(r"\bwhen\b")
 #: What something is; the group has it.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: What says so, soon behind the name.
@@ -82,7 +81,7 @@ def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Ite
     weights, asked = _weights(question, searched, passages), stems_of(question)
     names = {word for word in words_of(question) if "_" in word}
     beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
-    wants_number = bool(_ASKS_FOR_NUMBER.search(question.lower()))
+    wants_number = bool(ASKS_FOR_NUMBER.search(question.lower()) or _ASKS_WHEN.search(question.lower()))
     asks_what = _ASKS_WHAT.match(question.lower())
     says_what = re.compile(_SAYS_WHAT.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
     for place, passage in enumerate(passages):

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.answers import NOTHING_FOUND
-from svc_daemon.core.claims import is_borne_out
+from svc_daemon.core.claims import Reference, is_borne_out
 from svc_daemon.core.passages import Citation, Passage
-from svc_daemon.core.references import Reference
 from svc_daemon.core.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
 

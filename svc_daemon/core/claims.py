@@ -1,108 +1,139 @@
-"""Claims: whether a sentence of an answer says what the passages say that it cites.
+"""Claims: whether the passages that a sentence of an answer cites can support it.
 
-No model judges. A claim is borne out unless one of these speaks against it:
+No model judges, and no rule knows a language. A sentence is supported unless one of these speaks against it:
 
-* It has too few words in common with the passages.
-* It names a number that neither they nor the question have, or one of another unit than they.
-* The sentence that is closest to it has another number of the same unit.
-* It has a name that neither they nor the question have.
-* It says `not` where the clause closest to it doesn't, or the other way round.
-* It quotes what does not stand there.
+* It shares too few words with the passages.
+* It has a number in digits, a code or a name that neither they nor the question have.
 
-A paraphrase that says something else in words of its own passes: whether it is true, its quotes let the reader see.
+Quotations are checked where marks are, in `citations`. Negations, number words and units are not understood: a
+sentence that misstates its passage with the passage's own words and numbers passes. The quotes let the reader see.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from decimal import Decimal
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
-from svc_daemon.core.names import MOST_CAPITALS, is_known, names_of
-from svc_daemon.core.polarity import clauses_of, contradicts
-from svc_daemon.core.quantities import Quantity, quantities_of
-from svc_daemon.core.references import Reference
+from svc_daemon.core.names import MOST_CAPITALS, is_known, names_of, share_of_capitals
+from svc_daemon.core.passages import Passage
+from svc_daemon.core.sentences import Span, sentences_of
 from svc_daemon.core.stems import stems_of, words_of
 
-#: The part of a sentence's words that the passages must have which it names.
+#: The part of a sentence's words that the cited passages must have.
 SUPPORT = 0.25
+
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"([$€£¥])?\s?(\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?([%‰°$€£¥])?")
+#: 9:00, 09:00 and 9 are the same time.
+_FULL_HOUR = re.compile(r"\b(\d{1,2}):00\b")
+
+
+class Number(NamedTuple):
+    """A number in digits, with the sign of a currency, percentage or degree beside it, if any."""
+
+    value: Decimal
+    sign: str | None
+
+
+def numbers_of(text: str) -> list[Number]:
+    """The numbers in order; 1,000 and 1000 have one value, as have 2.50 and 2.5."""
+    found = _NUMBER.finditer(_FULL_HOUR.sub(r"\1", text))
+    return [Number(Decimal(each[2].replace(",", "")), each[1] or each[3]) for each in found]
+
+
+class Sentence(NamedTuple):
+    """One sentence of a passage."""
+
+    span: Span
+    text: str
+    stems: frozenset[str]
+
+
+class Reference:
+    """One passage that an answer may cite."""
+
+    def __init__(self, passage: Passage) -> None:
+        self.passage = passage
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All of them, and those that stand above."""
+        return frozenset(words_of(self._whole))
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The same, of the words that tell something."""
+        return stems_of(self._whole)
+
+    @cached_property
+    def numbers(self) -> list[Number]:
+        """The numbers in it, and above it."""
+        return numbers_of(self._whole)
+
+    @cached_property
+    def share_of_capitals(self) -> float:
+        """The part of its own words that begin with a capital letter."""
+        return share_of_capitals(self.passage.text)
+
+    @cached_property
+    def sentences(self) -> list[Sentence]:
+        """Its sentences in order; one at least."""
+        text = self.passage.text
+        spans = sentences_of(text) or [Span(0, len(text))]
+        return [Sentence(span, said := text[span.start : span.end], stems_of(said)) for span in spans]
+
+    def closest(self, stems: Collection[str]) -> Span:
+        """The sentence that shares most stems; the first of those that share as many."""
+        return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
+
+    def find(self, quotation: str) -> Span | None:
+        """Where the same words follow each other, whatever stands between them but letters and digits."""
+        spans, starts, joined = self._run
+        found = joined.find(f" {' '.join(words_of(quotation))} ")
+        if found < 0:
+            return None
+        first = bisect_right(starts, found) - 1
+        return Span(spans[first].start, spans[first + len(words_of(quotation)) - 1].end)
+
+    @property
+    def _whole(self) -> str:
+        return f"{self.passage.context} {self.passage.text}"
+
+    @cached_property
+    def _run(self) -> tuple[list[Span], list[int], str]:
+        """Where each word stands in the text, where it begins among the words joined by spaces, and these."""
+        matches = list(_WORD.finditer(self.passage.text))
+        words = [match[0].lower() for match in matches]
+        starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+        return [Span(*match.span()) for match in matches], starts, f" {' '.join(words)} "
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
     """Whether nothing in the passages that the sentence cites, one at least, speaks against it."""
-    return (
-        _shares_words(sentence, references)
-        and _has_known_codes(sentence, references, question)
-        and _has_known_quantities(sentence, references, question)
-        and _has_known_names(sentence, references, question)
-        and not _is_contradicted(sentence, references)
+    stems, words = stems_of(sentence), words_of(sentence)
+    shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
+    if len(shared) < max(1, SUPPORT * len(stems)):
+        return False
+    known = frozenset(words_of(question)).union(*(reference.words for reference in references))
+    # `a4` and `v2` are codes; `1st`, `5pm` and `30` are numbers.
+    if any(any(map(str.isdigit, word)) and not word[0].isdigit() and word not in known for word in words):
+        return False
+    return _has_known_numbers(sentence, references, question) and (
+        any(reference.share_of_capitals > MOST_CAPITALS for reference in references)
+        or all(is_known(name, known) for name in names_of(sentence))
     )
 
 
-def _shares_words(sentence: str, references: Sequence[Reference]) -> bool:
-    own = stems_of(sentence)
-    shared = [stem for stem in own if any(stem in reference.stems for reference in references)]
-    return len(shared) >= max(1, SUPPORT * len(own))
+def _has_known_numbers(sentence: str, references: Sequence[Reference], question: str) -> bool:
+    signs: dict[Decimal, set[str | None]] = {}
+    for number in [*numbers_of(question), *(each for reference in references for each in reference.numbers)]:
+        signs.setdefault(number.value, set()).add(number.sign)
+    return all(_has_sign(number.sign, signs.get(number.value, ())) for number in numbers_of(sentence))
 
 
-def _has_known_codes(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Whether words of letters and digits, such as `A4`, stand there as they are."""
-    asked = words_of(question)
-    return all(
-        word in asked or any(word in reference.words for reference in references)
-        for word in words_of(sentence)
-        if _is_code(word)
-    )
-
-
-def _is_code(word: str) -> bool:
-    """`a4`, `v2`; not `1st`, `5pm`, `30`."""
-    return any(map(str.isdigit, word)) and not word[0].isdigit()
-
-
-def _has_known_quantities(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    claimed = quantities_of(sentence)
-    if not claimed:
-        return True
-    known = [*quantities_of(question), *(each for reference in references for each in reference.quantities)]
-    return all(each.is_single or _is_known(each, known) for each in claimed) and not _is_another(
-        sentence, claimed, references
-    )
-
-
-def _is_known(claimed: Quantity, known: Iterable[Quantity]) -> bool:
-    """Whether it is there in its unit, or as a number without one."""
-    return any(
-        (claimed.number, claimed.kind) == (each.number, each.kind)
-        or (claimed.written == each.written and None in (claimed.kind, each.kind))
-        for each in known
-    )
-
-
-def _is_another(sentence: str, claimed: Sequence[Quantity], references: Sequence[Reference]) -> bool:
-    """Whether the closest sentences have another number of a unit that the claim has."""
-    close = _closest(sentence, references)
-    kinds = {(each.kind, each.is_single) for each in claimed if each.kind}
-    return any(bool(close) and all(_differs(kind, claimed, quantities_of(text)) for text in close) for kind in kinds)
-
-
-def _closest(sentence: str, references: Sequence[Reference]) -> list[str]:
-    """The sentences of the passages that share most words, numbers aside; none that share less than half."""
-    own = {stem for stem in stems_of(sentence) if not stem[0].isdigit()}
-    texts = [each for reference in references for each in reference.sentences]
-    most = max((len(own & each.stems) for each in texts), default=0)
-    return [each.text for each in texts if len(own & each.stems) == most] if most * 2 >= len(own) else []
-
-
-def _differs(kind: tuple[str | None, bool], claimed: Iterable[Quantity], others: Iterable[Quantity]) -> bool:
-    own = {each.number for each in claimed if (each.kind, each.is_single) == kind}
-    other = {each.number for each in others if (each.kind, each.is_single) == kind}
-    return bool(other) and own.isdisjoint(other)
-
-
-def _has_known_names(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
-        return True
-    words = frozenset(words_of(question)).union(*(reference.words for reference in references))
-    return all(is_known(name, words) for name in names_of(sentence))
-
-
-def _is_contradicted(sentence: str, references: Sequence[Reference]) -> bool:
-    said = [clause for reference in references for clause in reference.clauses]
-    return any(contradicts(clause, said) for clause in clauses_of(sentence))
+def _has_sign(sign: str | None, known: Collection[str | None]) -> bool:
+    """Whether the number is known with this sign; words may stand for a sign on either side."""
+    return bool(known) and (sign is None or sign in known or None in known)

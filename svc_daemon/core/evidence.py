@@ -28,7 +28,8 @@ WITHOUT_NUMBER = 0.3
 #: So many passages are judged by their own counts alone.
 MANY = 100
 
-_ASKS_FOR_NUMBER = re.compile(
+#: What only a number can answer, in a question in small letters.
+ASKS_FOR_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|often|far|big|large|tall|high|deep|wide|heavy|fast|late|early)"
     r"|what time|what year|which year)\b"
 )
@@ -94,7 +95,7 @@ def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
         return frozenset({stem_of(count[1])})
     if _ASKS_FOR_SPAN.search(question):
         return _SPANS
-    return frozenset() if _ASKS_FOR_NUMBER.search(question) else None
+    return frozenset() if ASKS_FOR_NUMBER.search(question) else None
 
 
 def _above(passage: Passage, sentences: Sequence[tuple[frozenset[str], bool]]) -> frozenset[str]:

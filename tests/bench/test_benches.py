@@ -23,6 +23,7 @@ SMALL_RUNS = [
     ("bench_ready", ["--documents", "2"], {"p50_ms", "p95_ms"}),
     ("bench_http_search", ["--chunks", "150", "--queries", "3", "--store", "300"], {"chunks", "store"}),
     ("bench_answers", ["--chunks", "150", "--questions", "3", "--clients", "2"], {"chunks"}),
+    ("bench_claims", [], {"false_proofs", "false_alarms"}),
     ("bench_commands", ["--rounds", "1"], {"interpreter_ms", "beyond_it_ms"}),
     ("bench_starts", ["--rounds", "1"], {"first_ms", "later"}),
     ("bench_deletions", ["--members", "4", "--shared", "1"], {"answer_ms", "first_search_ms", "cascade_s"}),

@@ -1,4 +1,4 @@
-"""What passages say, and what a model may make of it: fairly told again, and lied about, in many ways."""
+"""What passages say, and what a model may make of it: fair sentences, and lies of many kinds."""
 
 from typing import NamedTuple
 
@@ -55,18 +55,34 @@ PASSWORDS = (
 )
 ROW = "Office | Hours\nOslo | 8-16\nBergen | 9-17\nTromsø | closed"
 GERMAN = "Die Garage öffnet um 7 Uhr. Am Sonntag ist sie geschlossen. Besucher brauchen einen Ausweis."
+HOTEL = (
+    "Check-in is from 3 pm, check-out until 11 am. Dogs are welcome for 12 euros a night, cats are not. Breakfast "
+    "is included in every rate. The pool is closed from November to March. Bookings can be cancelled for free up "
+    "to 48 hours before arrival; after that the first night is charged."
+)
+DAEMON = (
+    "The daemon never writes a blob twice. A lease runs for 60 seconds and is renewed while the worker lives. "
+    "Tasks are tried three times, then they fail with max_attempts_exhausted. Deleted sources are not found by "
+    "any search. The index can be made again from the blobs, the state cannot."
+)
+CLINIC = (
+    "Dr. Okafor sees patients on Tuesday and Thursday mornings. New patients must bring a referral. The vaccine "
+    "is given in two doses, four weeks apart. Children under six months are not vaccinated. Test results arrive "
+    "within 2 days."
+)
+LEASE = (
+    "The tenant pays a deposit of three months' rent. Pets are allowed with the landlord's consent. The rent "
+    "rises by 2% every January. Subletting is prohibited. Repairs under 100 euros are paid by the tenant, all "
+    "others by the landlord."
+)
 
-FAIR = [
-    # The same words, or nearly.
+#: Fair, and supported by their passages.
+PROVED = [
     Statement(LEAVE, "Full-time employees get thirty days of vacation a year."),
-    Statement(LEAVE, "Employees who work full-time have 30 days of vacation each year."),
-    Statement(LEAVE, "You get 30 vacation days a year if you work full time."),
     Statement(LEAVE, "Part-time staff get fifteen days."),
     Statement(LEAVE, "Interns get no paid vacation."),
     Statement(LEAVE, "Paid vacation is not available to interns."),
     Statement(LEAVE, "Interns may take unpaid leave, but they have no paid vacation."),
-    Statement(LEAVE, "Full-time employees get 30 days, while part-time staff get 15."),
-    Statement(LEAVE, "The manager must have the request 14 days before the first day off."),
     Statement(LEAVE, "Requests have to be with your manager two weeks ahead."),
     Statement(RETURNS, "You can return goods up to 30 days after delivery."),
     Statement(RETURNS, "Software that was opened can't be returned."),
@@ -75,7 +91,6 @@ FAIR = [
     Statement(RETURNS, "Shipping costs are excluded from the refund."),
     Statement(RETURNS, "Refunds don't include shipping costs."),
     Statement(GARAGE, "The garage is open from 7 to 22."),
-    Statement(GARAGE, "The garage closes at 10 pm."),
     Statement(GARAGE, "On Sundays the garage is not open."),
     Statement(GARAGE, "Smoking is not allowed in the garage."),
     Statement(GARAGE, "You must not smoke in the garage."),
@@ -95,11 +110,7 @@ FAIR = [
     Statement(TRIAL, "The drug lowered the risk of stroke by 18% in 412 patients."),
     Statement(TRIAL, "Mortality was not affected by the drug."),
     Statement(TRIAL, "The Norwegian study ran from 2015 to 2019."),
-    Statement(
-        CONTRACT, "The contract can be terminated by either side with a notice of 3 months to the end of a quarter."
-    ),
     Statement(CONTRACT, "Probation lasts half a year."),
-    Statement(CONTRACT, "During the six months of probation the notice period is 14 days."),
     Statement(CONTRACT, "Overtime is paid only if it was approved beforehand."),
     Statement(FEES, "Membership costs 40 euros a year, and students pay half."),
     Statement(FEES, "Nothing is charged in the first month."),
@@ -110,37 +121,82 @@ FAIR = [
     Statement(CLIMBING, "The crane must not be used when the wind is above 50 km/h."),
     Statement(PASSWORDS, "A password needs 12 characters or more."),
     Statement(PASSWORDS, "Sharing your password is prohibited."),
-    Statement(PASSWORDS, "After 5 failed attempts the account is locked."),
     Statement(PASSWORDS, "Staff must use two-factor login, guests don't have to."),
     Statement(ROW, "The office in Oslo is open from 8 to 16."),
     Statement(ROW, "Tromsø is closed."),
     Statement(GERMAN, "Die Garage ist am Sonntag geschlossen, sonst öffnet sie um 7 Uhr."),
+    Statement(HOTEL, "A dog costs €12 per night."),
+    Statement(HOTEL, "Cats aren't welcome."),
+    Statement(HOTEL, "You don't pay extra for breakfast, since every rate includes it."),
+    Statement(HOTEL, "The pool doesn't open between November and March."),
+    Statement(HOTEL, "Cancelling costs nothing up to two days before arrival."),
+    Statement(DAEMON, "No blob is ever written twice."),
+    Statement(DAEMON, "Leases last a minute and are renewed as long as the worker is alive."),
+    Statement(DAEMON, "No search finds a deleted source."),
+    Statement(DAEMON, "Unlike the index, the state can't be made again from the blobs."),
+    Statement(CLINIC, "Dr. Okafor has hours on Tuesdays and Thursdays in the morning."),
+    Statement(CLINIC, "Without a referral new patients are not seen."),
+    Statement(CLINIC, "Babies younger than six months don't get the vaccine."),
+    Statement(CLINIC, "You have your test results after two days at most."),
+    Statement(LEASE, "Pets need the consent of the landlord."),
+    Statement(LEASE, "Each January the rent goes up by two percent."),
+    Statement(LEASE, "The tenant must not sublet."),
+    Statement(LEASE, "Small repairs of less than 100 euros are on the tenant, the landlord pays for the rest."),
 ]
-
-LYING = [
-    # Another number, in digits and in words.
-    Statement(LEAVE, "Full-time employees get forty days of vacation a year."),
+#: Fair, but with digits where the passage has a word, or another number for the same.
+ALARMS = [
+    Statement(LEAVE, "Employees who work full-time have 30 days of vacation each year."),
+    Statement(LEAVE, "You get 30 vacation days a year if you work full time."),
+    Statement(LEAVE, "Full-time employees get 30 days, while part-time staff get 15."),
+    Statement(LEAVE, "The manager must have the request 14 days before the first day off."),
+    Statement(GARAGE, "The garage closes at 10 pm."),
+    Statement(
+        CONTRACT, "The contract can be terminated by either side with a notice of 3 months to the end of a quarter."
+    ),
+    Statement(CONTRACT, "During the six months of probation the notice period is 14 days."),
+    Statement(PASSWORDS, "After 5 failed attempts the account is locked."),
+    Statement(HOTEL, "You can check in from 15:00."),
+    Statement(HOTEL, "Rooms have to be left by 11 in the morning at the latest."),
+    Statement(DAEMON, "After 3 attempts a task fails with max_attempts_exhausted."),
+    Statement(CLINIC, "There are 2 doses of the vaccine, with 28 days between them."),
+    Statement(LEASE, "The deposit is 3 months of rent."),
+]
+#: With a number, a name, a code or a currency that the passage does not have, or with other words altogether.
+FOUND_OUT = [
     Statement(LEAVE, "Full-time employees get 31 days of vacation a year."),
-    Statement(LEAVE, "Part-time staff get twenty-five days."),
     Statement(LEAVE, "Part-time staff get 30 days."),
+    Statement(GARAGE, "Anna Meier can be reached at extension 4412."),
+    Statement(LIMITS, "Each file may have at most 25 GB."),
+    Statement(FEES, "The membership fee is $40 a year."),
+    Statement(GERMAN, "Die Garage öffnet um 9 Uhr."),
+    Statement(GARAGE, "Visitors need a permit from Jonas Weber."),
+    Statement(GARAGE, "It is closed on Mondays."),
+    Statement(TRIAL, "The study was carried out in Denmark between 2015 and 2019."),
+    Statement(BACKUPS, "They are encrypted with RSA-256."),
+    Statement(FEES, "Members who don't pay by the end of June are excluded."),
+    Statement(LIMITS, "Empty files are rejected with the code E42."),
+    Statement(GARAGE, "The moon is made of cheese."),
+    Statement(HOTEL, "You can check in from 1 pm."),
+    Statement(CLINIC, "Dr. Tanaka sees patients on Tuesday and Thursday mornings."),
+    Statement(CLINIC, "Dr. Okafor sees patients on Friday mornings."),
+]
+#: Made of the passage's own words and numbers: negations, opposites, other units, numbers in words.
+MISSED = [
+    Statement(LEAVE, "Full-time employees get forty days of vacation a year."),
+    Statement(LEAVE, "Part-time staff get twenty-five days."),
     Statement(LEAVE, "Requests must reach the manager six weeks before the first day off."),
     Statement(RETURNS, "Refunds are paid within fifty working days."),
-    Statement(GARAGE, "Anna Meier can be reached at extension 4412."),
     Statement(GARAGE, "The garage opens at nine."),
     Statement(TRIAL, "The drug reduced the risk of stroke by eighty percent."),
     Statement(TRIAL, "The study had four thousand patients."),
     Statement(FEES, "The membership fee is four hundred euros a year."),
     Statement(CLIMBING, "Ladders longer than seven metres are locked away at night."),
     Statement(CONTRACT, "The probation period is twelve months."),
-    # Another unit.
     Statement(LEAVE, "Full-time employees get thirty weeks of vacation a year."),
     Statement(RETURNS, "Goods can be returned within 30 hours of delivery."),
-    Statement(LIMITS, "Each file may have at most 25 GB."),
-    Statement(FEES, "The membership fee is $40 a year."),
     Statement(BACKUPS, "Backups are kept for 90 minutes."),
     Statement(CONTRACT, "The contract can be terminated with three weeks' notice to the end of a quarter."),
     Statement(LIMITS, "The limit is 5 requests per minute."),
-    # Not where it is, and the other way round.
     Statement(LEAVE, "Full-time employees do not get vacation."),
     Statement(LEAVE, "Interns get paid vacation."),
     Statement(LEAVE, "Interns may not take unpaid leave."),
@@ -162,8 +218,6 @@ LYING = [
     Statement(PASSWORDS, "You may share your password with anyone."),
     Statement(PASSWORDS, "Accounts are not locked after five failed attempts."),
     Statement(FEES, "There is a fee for children under 12."),
-    Statement(GERMAN, "Die Garage öffnet um 9 Uhr."),
-    # The opposite without a `not`.
     Statement(GARAGE, "The garage is open on Sundays."),
     Statement(GARAGE, "Smoking is allowed in the garage."),
     Statement(BACKUPS, "The restore test is automatic."),
@@ -174,65 +228,6 @@ LYING = [
     Statement(PASSWORDS, "Passwords must have at most 12 characters."),
     Statement(CLIMBING, "Hard hats are optional on the site."),
     Statement(ROW, "The office in Tromsø is open."),
-    # Another name, day or code.
-    Statement(GARAGE, "Visitors need a permit from Jonas Weber."),
-    Statement(GARAGE, "It is closed on Mondays."),
-    Statement(TRIAL, "The study was carried out in Denmark between 2015 and 2019."),
-    Statement(BACKUPS, "They are encrypted with RSA-256."),
-    Statement(FEES, "Members who don't pay by the end of June are excluded."),
-    Statement(LIMITS, "Empty files are rejected with the code E42."),
-    # Something else altogether.
-    Statement(GARAGE, "The moon is made of cheese."),
-]
-
-HOTEL = (
-    "Check-in is from 3 pm, check-out until 11 am. Dogs are welcome for 12 euros a night, cats are not. Breakfast "
-    "is included in every rate. The pool is closed from November to March. Bookings can be cancelled for free up "
-    "to 48 hours before arrival; after that the first night is charged."
-)
-DAEMON = (
-    "The daemon never writes a blob twice. A lease runs for 60 seconds and is renewed while the worker lives. "
-    "Tasks are tried three times, then they fail with max_attempts_exhausted. Deleted sources are not found by "
-    "any search. The index can be made again from the blobs, the state cannot."
-)
-CLINIC = (
-    "Dr. Okafor sees patients on Tuesday and Thursday mornings. New patients must bring a referral. The vaccine "
-    "is given in two doses, four weeks apart. Children under six months are not vaccinated. Test results arrive "
-    "within 2 days."
-)
-LEASE = (
-    "The tenant pays a deposit of three months' rent. Pets are allowed with the landlord's consent. The rent "
-    "rises by 2% every January. Subletting is prohibited. Repairs under 100 euros are paid by the tenant, all "
-    "others by the landlord."
-)
-#: Written when the checks were done. At the first look 18 of these were found fair, and 17 of the lies found out; then
-#: short clauses, titles and doubled consonants were mended.
-FAIR_UNSEEN = [
-    Statement(HOTEL, "You can check in from 15:00."),
-    Statement(HOTEL, "Rooms have to be left by 11 in the morning at the latest."),
-    Statement(HOTEL, "A dog costs €12 per night."),
-    Statement(HOTEL, "Cats aren't welcome."),
-    Statement(HOTEL, "You don't pay extra for breakfast, since every rate includes it."),
-    Statement(HOTEL, "The pool doesn't open between November and March."),
-    Statement(HOTEL, "Cancelling costs nothing up to two days before arrival."),
-    Statement(DAEMON, "No blob is ever written twice."),
-    Statement(DAEMON, "Leases last a minute and are renewed as long as the worker is alive."),
-    Statement(DAEMON, "After 3 attempts a task fails with max_attempts_exhausted."),
-    Statement(DAEMON, "No search finds a deleted source."),
-    Statement(DAEMON, "Unlike the index, the state can't be made again from the blobs."),
-    Statement(CLINIC, "Dr. Okafor has hours on Tuesdays and Thursdays in the morning."),
-    Statement(CLINIC, "Without a referral new patients are not seen."),
-    Statement(CLINIC, "There are 2 doses of the vaccine, with 28 days between them."),
-    Statement(CLINIC, "Babies younger than six months don't get the vaccine."),
-    Statement(CLINIC, "You have your test results after two days at most."),
-    Statement(LEASE, "The deposit is 3 months of rent."),
-    Statement(LEASE, "Pets need the consent of the landlord."),
-    Statement(LEASE, "Each January the rent goes up by two percent."),
-    Statement(LEASE, "The tenant must not sublet."),
-    Statement(LEASE, "Small repairs of less than 100 euros are on the tenant, the landlord pays for the rest."),
-]
-LYING_UNSEEN = [
-    Statement(HOTEL, "You can check in from 1 pm."),
     Statement(HOTEL, "Cats are welcome for 12 euros a night."),
     Statement(HOTEL, "Dogs are not welcome."),
     Statement(HOTEL, "Breakfast is not included."),
@@ -244,8 +239,6 @@ LYING_UNSEEN = [
     Statement(DAEMON, "Deleted sources are found by every search."),
     Statement(DAEMON, "The index cannot be made again from the blobs."),
     Statement(DAEMON, "Tasks are tried thirteen times."),
-    Statement(CLINIC, "Dr. Tanaka sees patients on Tuesday and Thursday mornings."),
-    Statement(CLINIC, "Dr. Okafor sees patients on Friday mornings."),
     Statement(CLINIC, "New patients need not bring a referral."),
     Statement(CLINIC, "The vaccine is given in two doses, four days apart."),
     Statement(CLINIC, "Children under six months are vaccinated."),
