@@ -75,7 +75,7 @@ def options(
 ) -> None:
     """Run and administer the svc service on the machine that keeps its data.
 
-    Every setting is an environment variable; docs/settings.md lists them.
+    Every setting is an environment variable; docs/reference/settings.md lists them.
     """
 
 

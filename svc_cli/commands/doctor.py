@@ -108,9 +108,7 @@ def _daemon(call: Invocation) -> Iterator[Finding]:
             yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
         yield from _model(daemon.health.answer.get("embedding") or {})
         if lost := (daemon.health.answer.get("set_aside") or {}).get("message"):
-            yield Finding(
-                "stored files", "warning", lost, '"When the state went backwards" in docs/commands.md explains it.'
-            )
+            yield Finding("stored files", "warning", lost, "docs/how-to/restore.md explains it.")
 
 
 def _model(embedding: dict[str, Any]) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ A few passages can't show what words weigh. While a team has few, what counts is
 sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many.
 
 The numbers were chosen with two collections of abstracts in view, and tried on questions that nobody had looked at:
-`docs/api.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a collection with few
-subjects. Where it touches everything, chance finds the words of a short question too often, and no numbers in a rule of
-this form help: what keeps those out loses as many that are in place. Those for meaning hold for MiniLM-L6: another
-model's cosines may lie elsewhere, and want a threshold in the policy.
+`docs/explanation/grounding.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a
+collection with few subjects. Where it touches everything, chance finds the words of a short question too often, and no
+numbers in a rule of this form help: what keeps those out loses as many that are in place. Those for meaning hold for
+MiniLM-L6: another model's cosines may lie elsewhere, and want a threshold in the policy.
 """
 
 #: The coverage that is enough, with what each word that was found adds to it.

@@ -1,4 +1,4 @@
-"""The commands of docs/ci.md, as a build runs them."""
+"""The commands of docs/how-to/ci.md, as a build runs them."""
 
 import re
 import subprocess
@@ -7,9 +7,8 @@ from tests.acceptance.installations import ROOT, Installation
 from tests.acceptance.recipes import run_recipe
 from tests.acceptance.sync_folders import forget, titles, write
 
-COMMANDS = re.findall(
-    r"^```sh\n(.*?)^```", (ROOT / "docs" / "ci.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-)
+PAGE = ROOT / "docs" / "how-to" / "ci.md"
+COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def build(installation: Installation, number: int) -> "subprocess.CompletedProcess[str]":

@@ -1,4 +1,4 @@
-"""The page docs/eval.md, as a reader follows it: a folder, what it must answer, and a build that fails otherwise."""
+"""What docs/how-to/eval.md shows: a folder, what it must answer, and a build that fails otherwise."""
 
 import re
 from xml.etree import ElementTree
@@ -8,7 +8,7 @@ from tests.acceptance.recipes import run_recipe
 from tests.acceptance.sync_folders import write
 from tests.rules.transcripts import shown_commands
 
-PAGE = (ROOT / "docs" / "eval.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "eval.md").read_text(encoding="utf-8")
 EXPECTATIONS, RECIPE = re.findall(r"^```(?:yaml|sh)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 HANDBOOK = """# Handbook
 

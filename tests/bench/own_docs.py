@@ -22,7 +22,7 @@ def read_docs() -> list[Article]:
     for number, line in enumerate((HERE / "docs_questions.txt").read_text(encoding="utf-8").splitlines()):
         name, _, question = line.partition(": ")
         asked[name][f"q{number}"] = question
-    paths = sorted((ROOT / "docs").glob("*.md"))
+    paths = sorted((ROOT / "docs").rglob("*.md"))
     return [Article(path.name, [path.read_text(encoding="utf-8")], asked[path.name]) for path in paths]
 
 

@@ -6,7 +6,7 @@ from tests.rules.contracts import Rule, missing_tests, rules_in, shape
 from tests.rules.modules import ROOT, modules
 from tests.rules.raised import codes_raised
 
-RULES = rules_in((ROOT / "docs" / "contract.md").read_text(encoding="utf-8"))
+RULES = rules_in((ROOT / "tests" / "contract.md").read_text(encoding="utf-8"))
 
 
 def test_every_test_that_holds_a_rule_is_there() -> None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
@@ -15,11 +16,11 @@ from svc_daemon.command import app as daemon_app
 from svc_daemon.settings import Limits, variable
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 from tests.rules.modules import ROOT, Module, modules
-from tests.rules.names import codes_in, missing, variables_in, variables_named
+from tests.rules.names import codes_in, dead_links, missing, variables_in, variables_named
 
 
 def _page(name: str) -> str:
-    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+    return (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
 
 
 def _settings() -> set[str]:
@@ -72,6 +73,23 @@ def test_a_code_is_explained_once() -> None:
 
 def test_every_exit_code_is_in_the_docs() -> None:
     assert [code for code in Exit if f"| {int(code)} |" not in _page("commands.md")] == []
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+    assert {str(page): dead for page in pages if (dead := dead_links(page))} == {}
+
+
+def test_every_page_that_the_code_names_is_there() -> None:
+    named = {page for module in modules() for page in re.findall(r"\bdocs/[\w/-]+\.md\b", module.source)}
+    examples = {"docs/leave.md", "docs/draft.md", "docs/old.md"}
+    assert sorted(page for page in named - examples if not (ROOT / page).exists()) == []
+
+
+def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# The Page, `x`\n[a](#the-page-x) [b](page.md#gone) [c](gone.md) [d](https://e.example/f)\n")
+    assert dead_links(page) == ["](page.md#gone)", "](gone.md)"]
 
 
 def test_a_name_that_the_page_lacks_is_told() -> None:
