@@ -1,69 +1,105 @@
 """Tables and lines for people. Everything from elsewhere is cleaned before it reaches a terminal."""
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from io import StringIO
+from typing import Any, Literal
 
-from svc_cli.console import Console, clean
+from svc_cli.console import Console, clean, has_colour
+from svc_cli.interrupts import shielded
 from svc_daemon.wire.file_names import JOINERS
 
 GAP = "  "
-#: To how many columns the cells of a column are cut, and those of the last one; the second pair where the first is not
-#: enough.
-LEAST_COLUMNS = 16
-LEAST_WIDTHS = ((LEAST_COLUMNS, 12), (8, 8))
+#: Ids keep at least so many columns.
+LEAST_ID_COLUMNS = 16
+#: The widths to which the other columns, and then the last one, are cut; the second pair where the first is too wide.
+LEAST_WIDTHS = ((16, 12), (8, 8))
 _ID = re.compile(r"[a-z]{2,5}_\w{16,}", re.ASCII)
 _STATE_COLOURS = {"ready": "green", "active": "green", "failed": "red", "conflict": "yellow"}
 
 
 def table(console: Console, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, fold: bool = False) -> str:
-    """Columns under dim heads; on a terminal they are cut to fit, in a file nothing is cut.
+    """Columns under their heads. On a terminal they are cut to fit; in a file nothing is cut.
 
-    Ids are shortened first, to starts that still tell them apart; then the widest columns; the last column last. With
-    `fold` the last one continues on the next line instead.
+    With `fold` the last column continues on the next line instead of being cut.
     """
-    cells = [[_cell(value) for value in row] for row in rows]
-    widths = [max(width(line[column]) for line in [list(heads), *cells]) for column in range(len(heads))]
+    lines = [list(heads), *([_cell(value) for value in row] for row in rows)]
+    columns = list(zip(*lines, strict=True))
+    widths = [max(map(width, column)) for column in columns]
     room = console.width()
-    if room is not None:
-        _narrow(widths, cells, room - len(GAP) * (len(widths) - 1))
-    shown = [cut(head, columns) for head, columns in zip(heads, widths, strict=True)]
-    lines = [console.paint(_line(shown, widths), "dim")] if any(heads) else []
-    for line in cells:
-        first, *more = (textwrap.wrap(line[-1], widths[-1]) if fold else []) or [line[-1]]
-        lines.append(_coloured(console, heads, [*line[:-1], first], widths))
-        lines += [" " * (sum(widths[:-1]) + len(GAP) * (len(widths) - 1)) + each for each in more]
-    return "\n".join(lines)
-
-
-def _narrow(widths: list[int], cells: Sequence[Sequence[str]], room: int) -> None:
-    """Take columns from the widths until they fit into the room, or can't be narrower."""
-    *before, last = range(len(widths))
-    filled = {column: [line[column] for line in cells if line[column]] for column in before}
-    ids = [column for column in before if filled[column] and all(map(_ID.fullmatch, filled[column]))]
-    for column in ids:
-        widths[column] -= _spared(widths, room, widths[column] - _telling_width(filled[column]))
-    others = [column for column in before if column not in ids]
-    for least, least_last in LEAST_WIDTHS:
-        while sum(widths) > room and max((widths[column] for column in others), default=0) > least:
-            widths[max(others, key=widths.__getitem__)] -= 1
-        widths[last] -= _spared(widths, room, widths[last] - least_last)
-
-
-def _spared(widths: Sequence[int], room: int, most: int) -> int:
-    """How many columns have to go, and may."""
-    return max(0, min(sum(widths) - room, most))
-
-
-def _telling_width(ids: Sequence[str]) -> int:
-    """The least width, with its ellipsis, at which the starts of ids tell them apart."""
-    distinct, longest = len(set(ids)), max(map(len, ids), default=0)
-    return next(
-        (size + 1 for size in range(LEAST_COLUMNS - 1, longest) if len({text[:size] for text in ids}) == distinct),
-        longest,
+    if room is not None or has_colour(console.out, console.environ):
+        return _draw(console, columns, widths if room is None else _fit(columns, widths, room), fold=fold)
+    shown = lines if any(heads) else lines[1:]
+    padded = (
+        GAP.join(cell + " " * (most - width(cell)) for cell, most in zip(line, widths, strict=True)) for line in shown
     )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def _fit(columns: Sequence[Sequence[str]], natural: Sequence[int], room: int) -> list[int]:
+    """The widths at which columns, each with its head, fit into the room, as far as the least widths allow.
+
+    Ids are shortened first, to starts that still differ; then the widest of the others; the last column last.
+    """
+    widths, least_ids = list(natural), {}
+    *before, last = range(len(columns))
+    for number in before:
+        ids = {cell for cell in columns[number][1:] if cell}
+        if ids and all(map(_ID.fullmatch, ids)):
+            sizes = range(LEAST_ID_COLUMNS, widths[number])
+            # An ellipsis takes one of the columns.
+            least_ids[number] = next(
+                (size for size in sizes if len({each[: size - 1] for each in ids}) == len(ids)), widths[number]
+            )
+    others = [number for number in before if number not in least_ids]
+    steps = [least_ids]
+    for least, least_last in LEAST_WIDTHS:
+        steps += [dict.fromkeys(others, least), {last: least_last}]
+    room -= len(GAP) * len(before)
+    for step in steps:
+        while sum(widths) > room and (wide := [number for number in step if widths[number] > step[number]]):
+            widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[int], *, fold: bool) -> str:
+    """A table of these widths, in colours where the stream takes them; heads are dim, failures red."""
+    with shielded():  # Python's importer may swallow an interrupt
+        # Rich costs 40 ms to import; only a terminal pays for it.
+        from rich.console import Console as RichConsole
+        from rich.table import Table
+        from rich.text import Text
+
+    grid = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, len(GAP), 0, 0),
+        show_header=any(column[0] for column in columns),
+        header_style="dim",
+    )
+    for (head, *_), most in zip(columns, widths, strict=True):
+        is_folded = fold and len(grid.columns) == len(columns) - 1
+        grid.add_column(Text(head), width=most, no_wrap=not is_folded, overflow="fold" if is_folded else "ellipsis")
+    for line in list(zip(*columns, strict=True))[1:]:
+        styles = [
+            "red" if column[0] == "failed" and cell != "0" else _STATE_COLOURS.get(cell, "")
+            for column, cell in zip(columns, line, strict=True)
+        ]
+        grid.add_row(*map(Text, line, styles))
+    colours: Literal["standard"] | None = "standard" if has_colour(console.out, console.environ) else None
+    # With a height the size is taken as given, on a dumb terminal too.
+    rich = RichConsole(
+        file=StringIO(),
+        width=sum(widths) + len(GAP) * len(widths),
+        height=25,
+        force_terminal=True,
+        color_system=colours,
+        no_color=False,
+    )
+    with rich.capture() as drawn:
+        rich.print(grid)
+    return "\n".join(line.rstrip() for line in drawn.get().splitlines())
 
 
 def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
@@ -141,21 +177,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_cell(each) for each in value)
     return clean(str(value)).replace("\n", " ").replace("\t", " ")
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(_pad(cell, columns) for cell, columns in zip(cells, widths, strict=True)).rstrip()
-
-
-def _coloured(console: Console, heads: Sequence[str], cells: Sequence[str], widths: Sequence[int]) -> str:
-    painted = []
-    for head, cell, columns in zip(heads, cells, widths, strict=True):
-        fitted = cut(cell, columns)
-        colour = "red" if head == "failed" and cell != "0" else _STATE_COLOURS.get(fitted)
-        padded = _pad(fitted, columns)
-        painted.append(console.paint(padded, colour) if colour else padded)
-    return GAP.join(painted).rstrip()
-
-
-def _pad(text: str, columns: int) -> str:
-    return text + " " * (columns - width(text))

@@ -31,6 +31,23 @@ PASSAGE_LINES = 3
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
 
+MostOption = Annotated[
+    int | None,
+    typer.Option(
+        "-k",
+        metavar="N",
+        min=1,
+        max=MOST_RESULTS,
+        help="Show at most N results, 1 to 50.  [default: the agent's number, or 10]",
+    ),
+]
+TagsOption = Annotated[
+    list[str] | None, typer.Option(metavar="TAG", help="Search only sources with this tag; repeatable.")
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Show how each result was found and what its score is made of.")
+]
+
 
 @command(
     app,
@@ -44,23 +61,10 @@ def search(
     words: Annotated[list[str], typer.Argument(metavar="QUERY", help="The words or the question to search for.")],
     bucket: BucketsOption = None,
     agent: AgentOption = None,
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "-k",
-            metavar="N",
-            min=1,
-            max=MOST_RESULTS,
-            help="Show at most N results, 1 to 50.  [default: the agent's number, or 10]",
-        ),
-    ] = None,
+    k: MostOption = None,
     mode: ModeOption = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="Search only sources with this tag; repeatable.")
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show how each result was found and how its score came about.")
-    ] = False,
+    tag: TagsOption = None,
+    explain: ExplainOption = False,
 ) -> Exit:
     """Search the named buckets, or all buckets that the agent or the key may search.
 
@@ -94,7 +98,7 @@ def search(
 
 
 def warn_of_emptiness(client: "Client") -> list[str]:
-    """What is told beside a search that found nothing, where there is nothing at all."""
+    """A warning for a search that found nothing because no bucket holds a source; otherwise empty."""
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
@@ -108,23 +112,22 @@ def render_page(console: Console, page: dict[str, Any]) -> str:
     """Results as blocks: a line that says where, and the passage under it."""
     if not page["data"]:
         return "nothing found."
-    stems = _stems(page["query"])
-    blocks = [_block(console, number, result, stems) for number, result in enumerate(page["data"], 1)]
+    # Words without their endings, so that `replaced` is seen in `replaces`.
+    words = re.findall(r"\w{3,}", page["query"].casefold())
+    stems = {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
+    blocks = []
+    for number, result in enumerate(page["data"], 1):
+        title = clean(result["title"] or result["filename"])
+        headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
+        facts = f"{result['score']:.2f}  {result['source_id']}"
+        below = [console.paint(headings, "cyan")] if headings else []
+        below += _passage(console, result["text"], stems)
+        if result.get("explain"):
+            below += explanation(console, result["explain"]).splitlines()
+        head = head_of(console, f"{number}.", title, place_of(result["location"]), facts)
+        blocks.append("\n".join([head, *(f"   {line}" for line in below)]))
     more = "\n\nthere is more: -k shows up to 50." if page.get("has_more") else ""
     return "\n\n".join(blocks) + more
-
-
-def _block(console: Console, number: int, result: dict[str, Any], stems: set[str]) -> str:
-    title = clean(result["title"] or result["filename"])
-    place = place_of(result["location"])
-    headings = " > ".join(clean(each) for each in result["location"].get("headings") or [])
-    facts = f"{result['score']:.2f}  {result['source_id']}"
-    lines = [head_of(console, f"{number}.", title, place, facts)]
-    lines += [f"   {console.paint(headings, 'cyan')}"] if headings else []
-    lines += [f"   {line}" for line in _passage(console, result["text"], stems)]
-    if result.get("explain"):
-        lines += [f"   {line}" for line in explanation(console, result["explain"]).splitlines()]
-    return "\n".join(lines)
 
 
 def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
@@ -158,12 +161,6 @@ def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
     return counts.index(max(counts))
 
 
-def _stems(query: str) -> set[str]:
-    """The query's words without their endings, so that `replaced` is seen in `replaces`."""
-    words = re.findall(r"\w{3,}", query.casefold())
-    return {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
-
-
 def explanation(console: Console, explain: dict[str, Any]) -> str:
     """A table of what found the passage: its words one by one, its meaning, and both together."""
     keyword, semantic, fused = explain["keyword"], explain["semantic"], explain["fused"]
@@ -172,13 +169,11 @@ def explanation(console: Console, explain: dict[str, Any]) -> str:
     rows = [("words", keyword["rank"] if keyword else None, bm25, covers)]
     if keyword and keyword.get("feedback") is not None:
         rows.append(("- feedback", None, f"{keyword['feedback']:.2f}", "of what the best passages say"))
-    rows += [(f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", _parts(term)) for term in explain["terms"]]
+    for term in explain["terms"]:
+        parts = f"in {', '.join(term['parts'])}" if term["parts"] else ""
+        rows.append((f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", parts))
     if semantic:
         rows.append(("meaning", semantic["rank"], f"cosine {semantic['cosine']:.3f}", clean(semantic["model"])))
     if fused is not None:
         rows.append(("both", explain["rank"], f"fused {fused:.4f}", ""))
     return table(console, ("found by", "rank", "scored", ""), rows)
-
-
-def _parts(term: dict[str, Any]) -> str:
-    return f"in {', '.join(term['parts'])}" if term["parts"] else ""
