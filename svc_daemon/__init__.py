@@ -13,6 +13,7 @@ and a test holds this table:
       server, listening, serving, allowances  puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
+         process                     what they share in memory: open stores, clock, gates, wakes, shortages
           store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
           extract, embed, fetch,     users' URLs; the model that writes answers, where one is set. None of the six
           llm                        knows another

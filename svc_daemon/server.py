@@ -47,8 +47,6 @@ from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.listening import base_url_of, bind
 from svc_daemon.llm.contract import Llm
 from svc_daemon.logs import start_logging
-from svc_daemon.operations.contexts import Context, Wakes
-from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.installations import (
     prepare_installation,
@@ -58,11 +56,12 @@ from svc_daemon.operations.installations import (
     write_secret,
 )
 from svc_daemon.operations.leftovers import sort_leftovers
-from svc_daemon.operations.shortages import Shortages
 from svc_daemon.operations.sweeping import rebuild_lost
 from svc_daemon.operations.syncing import release_expired_syncs
-from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
+from svc_daemon.process.contexts import Context, Wakes
+from svc_daemon.process.gates import Gates, Writers
+from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.serving import Server, run_until_stopped
 from svc_daemon.settings import Limits, LlmSettings, Settings

@@ -18,7 +18,7 @@ from svc_daemon.api.presenting import body_of, context_of
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.api.services import view_embedding
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations import switches
+from svc_daemon.operations import maintenance
 from svc_daemon.operations import teams as verbs
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.views import view_task
@@ -49,12 +49,12 @@ async def rebuild_team(request: Request) -> BaseModel:
 
 
 async def show_search(request: Request) -> BaseModel:
-    return context_of(request).look(switches.show_search)
+    return context_of(request).look(maintenance.show_search)
 
 
 async def switch_search(request: Request) -> BaseModel:
     change, context = await body_of(request, SearchSwitchChange), context_of(request)
-    return await context.write(lambda connection: switches.switch_search(connection, context.ids, change))
+    return await context.write(lambda connection: maintenance.switch_search(connection, context.ids, change))
 
 
 async def look_for_model(request: Request) -> BaseModel:

@@ -30,12 +30,12 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ERRORS, ServiceError
 from svc_daemon.operations import batches as verbs
 from svc_daemon.operations import uploads
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import Finalized
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.replays import check_key, find_outcome
 from svc_daemon.operations.views import withheld_by
+from svc_daemon.process.contexts import Context
 from svc_daemon.settings import Limits
 from svc_daemon.store.batches import Batch
 from svc_daemon.store.keys import Key

@@ -12,9 +12,9 @@ from svc_daemon.core.media_types import FORMATS
 from svc_daemon.core.problems import lost_files
 from svc_daemon.core.refusals import refusal
 from svc_daemon.llm.contract import Llm
-from svc_daemon.operations.embedding import Embedding
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.operations.views import view_shortage
+from svc_daemon.process.contexts import Embedding
 from svc_daemon.settings import Limits
 from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open

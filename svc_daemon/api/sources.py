@@ -28,7 +28,7 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs
-from svc_daemon.operations.readings import read_again
+from svc_daemon.operations.documents import read_again
 from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.views import view_member, view_shortage, view_source
 from svc_daemon.provider.contract import StoredText, chunk_id

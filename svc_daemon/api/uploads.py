@@ -25,13 +25,13 @@ from svc_daemon.core.file_names import clean_file_name
 from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.keys import refuse_out_of_reach
 from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.views import view_source
+from svc_daemon.process.contexts import Context
 from svc_daemon.settings import Limits
 from svc_daemon.store.keys import Key
 from svc_daemon.store.uploads import Upload

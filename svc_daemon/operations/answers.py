@@ -24,10 +24,10 @@ from svc_daemon.core.queries import parse_query
 from svc_daemon.core.sentences import sentences_of
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.searches import Found, Results, search
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
-from svc_daemon.store.found_sources import FoundSource, list_active_sources
+from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest

@@ -13,13 +13,13 @@ from svc_daemon.core.batches import RollUp
 from svc_daemon.core.refusals import refusal
 from svc_daemon.core.uploads import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete, judge_finalize
 from svc_daemon.operations.ingest import admit
 from svc_daemon.operations.keys import get_usable_bucket, refuse_out_of_reach
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.uploads import lifetime, progress_of
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
 from svc_daemon.store.batches import Batch, BatchMember

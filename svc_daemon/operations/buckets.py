@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_bucket
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import (
     Bucket,
     chunking_of,
@@ -24,7 +24,7 @@ from svc_daemon.store.buckets import (
     update_bucket,
 )
 from svc_daemon.store.keys import Key
-from svc_daemon.store.rechunks import mark_rechunks
+from svc_daemon.store.sources import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.faults import plain

@@ -16,10 +16,10 @@ from typing import Any
 
 from svc_daemon.core import ids, retries
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.claims import claim_next, lease_end_s
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import leave_bucket, remove_source
 from svc_daemon.operations.keys import get_reachable_bucket
+from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import buckets, memberships, uploads
 from svc_daemon.store.buckets import Bucket
 from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade

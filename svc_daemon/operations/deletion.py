@@ -10,15 +10,14 @@ from sqlite3 import Connection
 from svc_daemon.core import api_keys
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.agents import give_names, list_agents_of
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.webhooks import record_event
-from svc_daemon.store.detachments import create_detachment
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import delete_membership, delete_memberships, schedule_syncs
 from svc_daemon.store.sources import Source, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
-from svc_daemon.store.tombstones import create_tombstone
+from svc_daemon.store.tombstones import create_detachment, create_tombstone
 from svc_daemon.wire.codes import ErrorCode
 
 

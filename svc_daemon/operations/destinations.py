@@ -13,8 +13,8 @@ from svc_daemon.core.destinations import ID, BucketName, ManifestNaming, Naming
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket, require
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import Bucket, create_bucket
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields

@@ -14,9 +14,9 @@ from sqlite3 import Connection
 from svc_daemon.core import ids, media_types, readiness
 from svc_daemon.core import uploads as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import add_source, queued_in
 from svc_daemon.operations.uploads import Progress, checked_hash, get_session, progress_of
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.sources import Source, find_source, get_source

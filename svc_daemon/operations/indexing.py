@@ -14,11 +14,10 @@ from svc_daemon.core import readiness, retries
 from svc_daemon.core.chunking import ChunkingOptions
 from svc_daemon.core.documents import Extraction
 from svc_daemon.errors import stored_error
-from svc_daemon.operations.claims import claim_next, lease_end_s
-from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.webhooks import record_event
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets_of
-from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.memberships import schedule_syncs
 from svc_daemon.store.sources import Source, find_source, update_state
 from svc_daemon.store.tasks import (
@@ -31,6 +30,7 @@ from svc_daemon.store.tasks import (
     retry_task,
     update_progress,
 )
+from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 

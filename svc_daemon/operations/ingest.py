@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 from svc_daemon.core import api_keys, ids, readiness
 from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.keys import require
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.operations.views import view_source
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import SyncClaim, create_membership

@@ -13,7 +13,7 @@ from svc_daemon.core.times import to_text
 from svc_daemon.database import Database
 from svc_daemon.directories import has_state, list_own, sync_folder
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.granting import mint_key
+from svc_daemon.operations.keys import mint_key
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.facts import create_fact, find_fact
 from svc_daemon.store.keys import create_key

@@ -1,17 +1,26 @@
-"""Who asks: finding the key behind a bearer token and what it may reach."""
+"""Keys: who asks, what a key may reach, and making, listing and revoking keys.
+
+`core.grants` has the rule that no key grants more than it has.
+"""
 
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
-from svc_daemon.core import api_keys, readiness
+from svc_daemon.core import api_keys, ids, readiness
+from svc_daemon.core.grants import Grant, check_name, choose_capabilities, choose_expiry, covers, narrow
+from svc_daemon.core.ids import Ids
 from svc_daemon.core.model_ids import is_allowed
+from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.contexts import Context
+from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import Bucket, get_bucket
 from svc_daemon.store.cascades import find_cascade
-from svc_daemon.store.keys import Key, find_key
+from svc_daemon.store.keys import Key, create_key, find_key, get_key, list_keys, revoke_key
 from svc_daemon.store.sources import Source, find_source, get_source
 from svc_daemon.store.tasks import Task, get_task
+from svc_daemon.wire import keys as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import REBUILD
 
@@ -119,3 +128,111 @@ def _not_usable(found: Bucket, bucket: str) -> NotFound:
 
 def _no_bucket(bucket: str) -> NotFound:
     return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
+
+
+@dataclass(frozen=True, slots=True)
+class Minted:
+    """A key that was just made, and its text, which is kept nowhere."""
+
+    key: Key
+    text: str
+
+
+def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
+    """A new key; not yet stored."""
+    text = api_keys.mint(make_ids.make(ids.KEY), make_ids.random(32))
+    parts = api_keys.parse(text)
+    if parts is None:
+        raise AssertionError("a minted key is well-formed")
+    key = Key(
+        id=parts.key_id,
+        team_id=team_id,
+        name=name,
+        secret_hash=parts.secret_hash,
+        capabilities=grant.capabilities,
+        buckets=grant.buckets,
+        models=grant.models,
+        expires_at=grant.expires_at,
+        created_at=to_text(make_ids.now()),
+    )
+    return Minted(key, text)
+
+
+def plan_key(connection: Connection, make_ids: Ids, maker: Key, fields: wire.KeyFields) -> Minted:
+    """The key that `maker` would make; raises what making it would."""
+    check_name(fields.name)
+    asked = Grant(
+        capabilities=choose_capabilities(fields.preset, fields.capabilities),
+        buckets=_find_buckets(connection, maker, fields.buckets),
+        models=None if fields.models is None else tuple(dict.fromkeys(fields.models)),
+        expires_at=choose_expiry(fields.expires_at, make_ids.now()),
+    )
+    return mint_key(make_ids, maker.team_id, fields.name, narrow(_grant_of(maker), asked))
+
+
+async def create_new_key(context: Context, request: Repeatable, fields: wire.KeyCreate) -> Outcome:
+    """Make a key; its text is in the first answer alone, and not in the one that is stored for replays."""
+
+    def work(connection: Connection) -> Outcome:
+        minted = plan_key(connection, context.ids, request.key, fields)
+        create_key(connection, minted.key)
+        store_answer(connection, context, request, view_new_key(replace(minted, text="")).model_dump())
+        return Outcome(view_new_key(minted).model_dump())
+
+    with replaying(context, request) as earlier:
+        if earlier is not None:
+            return earlier
+        return await context.write(work)
+
+
+async def list_visible_keys(context: Context, key: Key) -> list[Key]:
+    """The keys of the team that this one could have made, and itself; oldest first."""
+    found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
+    return [each for each in found if _is_visible(key, each)]
+
+
+async def revoke(context: Context, key: Key, key_id: str) -> Key:
+    """End a key, from the next request on; raises NotFound. One that has ended stays as it is."""
+    now = context.clock.timestamp()
+
+    def work(connection: Connection) -> Key:
+        found = get_key(connection, key.team_id, key_id)
+        if not _is_visible(key, found):
+            raise NotFound(ErrorCode.KEY_NOT_FOUND, f"There is no key {key_id!r}.")
+        revoke_key(connection, key.team_id, key_id, now)
+        return get_key(connection, key.team_id, key_id)
+
+    return await context.write(work)
+
+
+def view_key(key: Key) -> wire.Key:
+    """A key as anybody may see it: without its hash."""
+    return wire.Key(
+        id=key.id,
+        name=key.name,
+        hint=api_keys.hint(key.id),
+        capabilities=list(key.capabilities),
+        buckets=None if key.buckets is None else list(key.buckets),
+        models=None if key.models is None else list(key.models),
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        created_at=key.created_at,
+    )
+
+
+def view_new_key(minted: Minted) -> wire.NewKey:
+    return wire.NewKey(**view_key(minted.key).model_dump(), key=minted.text or None)
+
+
+def _find_buckets(connection: Connection, maker: Key, named: list[str] | None) -> tuple[str, ...] | None:
+    if named is None:
+        return None
+    return tuple(dict.fromkeys(get_lasting_bucket(connection, maker, bucket).id for bucket in named))
+
+
+def _grant_of(key: Key) -> Grant:
+    return Grant(capabilities=key.capabilities, buckets=key.buckets, models=key.models, expires_at=key.expires_at)
+
+
+def _is_visible(key: Key, other: Key) -> bool:
+    return other.id == key.id or covers(_grant_of(key), _grant_of(other))

@@ -17,7 +17,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core import ids
 from svc_daemon.core.problems import lost_files
-from svc_daemon.operations.contexts import Context
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store import sources, tombstones, uploads
 from svc_daemon.store.asides import Tally

@@ -1,21 +1,33 @@
-"""Making a team's search index anew from the stored bytes, while uploads, deletes and detaches go on.
+"""Rebuilding a team's search index from the stored bytes, and rechunking the documents of a bucket.
+
+Theory of operation, rebuilding:
 
     queued -> clear -> index -> succeeded      one task; while it is open the team is in maintenance
 
-Theory of operation. From the transaction that queues the task until the one that ends it, searches of the team are
-refused, its sources are not `ready` (their rows stay as they are), and its bucket syncs and detachments wait. The index
-file is removed, then every source that the state calls active and the index doesn't hold is read again, under its own
-generation: chunks keep their ids. What is missing is found by comparing the two, so a kill costs only the documents
-that were being read, and what others have indexed meanwhile is not read twice.
+From the transaction that queues the task until the one that ends it, searches of the team are refused, its sources are
+not `ready` (their rows stay as they are), and its bucket syncs and detachments wait. The index file is removed, then
+every source that the state calls active and the index doesn't hold is read again, under its own generation: chunks keep
+their ids. What is missing is found by comparing the two, so a kill costs only the documents that were being read, and
+what others have indexed meanwhile is not read twice.
 
 Whatever is acknowledged meanwhile ends right. An upload goes into the new file as always, and is ready after the end.
 An indexing that was under way when the old file went is put back, since it may have written there. A delete leaves a
-tombstone, and whoever put a document looks afterwards whether its source is still there. Buckets that were joined or
-left are told at the end. A document that can't be read now goes the way of all indexing, as a new generation: its
-source ends active or failed, and says why.
+tombstone, and the worker that put a document checks afterwards whether its source is still there. Buckets that were
+joined or left are synced at the end. A document that can't be read now goes the way of all indexing, as a new
+generation: its source ends active or failed, with the reason.
 
-A failing disk ends nothing: the task is tried again, at longer and longer intervals, until it succeeds. `failed` would
+A failing disk ends nothing: the task is retried, at longer and longer intervals, until it succeeds. `failed` would
 leave a team without its search, or with one that misses documents in silence.
+
+Theory of operation, rechunking, while the old chunks answer:
+
+    mark (with the change)  ->  read (child)  ->  begin  ->  put (index)  ->  finish
+
+The bytes are the same, so the old chunks and the new ones are both right: `begin` gives the source its next generation
+and keeps the earlier ones valid, the index swaps one for the other in one step, and `finish` removes the mark. So a
+search finds the source at any moment, it stays ready, and a kill anywhere leaves the mark, with which the next start
+begins again. Anything else that makes a new generation meanwhile (new bytes, a retry) wins: it comes later, and its
+own reading uses the new chunking. Nothing begins while a bucket sync of the source is under way.
 """
 
 import asyncio
@@ -30,16 +42,16 @@ from svc_daemon.core.documents import Extraction
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.claims import claim_next, lease_end_s
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.indexing import Reading, find_reading, indexed, put_back
+from svc_daemon.operations.indexing import Reading, find_reading, indexed, is_cut_right, put_back
 from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.tasks import claim_next, lease_end_s
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import memberships, tasks
-from svc_daemon.store.buckets import touch_buckets_of_team
-from svc_daemon.store.rebuilds import find_last_rebuild, find_open_rebuild
-from svc_daemon.store.sources import Source, find_source, list_active_generations, update_state
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.buckets import touch_buckets_of, touch_buckets_of_team
+from svc_daemon.store.sources import Source, find_next_rechunk, find_source, list_active_generations, update_state
+from svc_daemon.store.tasks import Task, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
+from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 
@@ -229,3 +241,65 @@ def _unchanged(connection: Connection, reading: Reading) -> Source | None:
 
 def _list_generations(context: Context, team_id: str) -> dict[str, int]:
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
+
+
+def next_reading(context: Context, after_id: str) -> Reading | None:
+    """The next marked source behind `after_id`, as it is to be read."""
+
+    def work(connection: Connection) -> Reading | None:
+        found = find_next_rechunk(connection, after_id)
+        return find_reading(connection, *found) if found else None
+
+    return context.read(work)
+
+
+async def begin_rechunk(context: Context, reading: Reading) -> Reading | None:
+    """Give the source its next generation; None where something else is going on with it."""
+
+    def work(connection: Connection) -> Reading | None:
+        source = _unchanged(connection, reading)
+        if source is None or source.in_maintenance or _is_being_told(source):
+            return None
+        moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
+        update_state(connection, moved)
+        return replace(reading, source=moved)
+
+    return await context.write(work)
+
+
+async def finish_rechunk(context: Context, reading: Reading, extraction: Extraction) -> None:
+    """The index holds the new pieces. The mark stays where the chunking has changed once more."""
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is None:
+            return
+        cut = replace(source, rechunk=not is_cut_right(connection, source, reading))
+        update_state(connection, indexed(cut, extraction, source.updated_at))
+        if set(source.places) != set(reading.source.places):
+            # It left a bucket in the meantime, which the index was told in the place of the old document.
+            create_detachment(connection, source.team_id, source.id)
+        touch_buckets_of(connection, source.id)
+
+    await context.write(work)
+    context.wakes.syncing.set()
+    # The new pieces have no vectors.
+    context.wakes.tell_unembedded(reading.source.team_id)
+
+
+async def give_up_rechunk(context: Context, reading: Reading, reason: str) -> None:
+    """It can't be read now: the old pieces stay, and the source says so."""
+    warning = f"The new chunking of its bucket could not be applied: {reason}"
+
+    def work(connection: Connection) -> None:
+        source = _unchanged(connection, reading)
+        if source is not None:
+            update_state(connection, replace(source, rechunk=False, warnings=(*source.warnings, warning)))
+            touch_buckets_of(connection, source.id)
+
+    await context.write(work)
+
+
+def _is_being_told(source: Source) -> bool:
+    """Whether the index is hearing of a bucket right now: that names the generation as it was."""
+    return readiness.SYNCING in source.places.values()

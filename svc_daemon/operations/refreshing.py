@@ -13,11 +13,11 @@ from svc_daemon.core.pages import is_web_page
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.fetching import facts_of, refetch, refuse_other_kind
+from svc_daemon.operations.imports import facts_of, refetch, refuse_other_kind
 from svc_daemon.operations.ingest import check_room, keep_source
 from svc_daemon.operations.keys import get_changeable_source
 from svc_daemon.operations.sources import requeue
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, get_source, update_content

@@ -9,7 +9,7 @@ from typing import Any
 from svc_daemon.core import idempotency
 from svc_daemon.core.idempotency import Claim, Verdict
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
 from svc_daemon.store.keys import Key
 from svc_daemon.wire.codes import ErrorCode

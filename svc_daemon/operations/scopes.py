@@ -14,10 +14,9 @@ from svc_daemon.core import readiness
 from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
 from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.keys import get_usable_bucket, require_model
-from svc_daemon.operations.maintenance import refuse_in_maintenance
-from svc_daemon.operations.switches import refuse_disabled
+from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
 from svc_daemon.store.buckets import Bucket, list_buckets
 from svc_daemon.store.candidates import Wanted, list_candidates

@@ -2,12 +2,14 @@
 
 The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
 very generation and an active member of a bucket in scope. So what was deleted is missed from the moment the delete
-answered, whatever the index still holds. While a team's index is made anew its searches are refused, and one that this
-overtook is refused too, or asks again: an index that is being filled would answer with less than there is.
+answered, whatever the index still holds. While a team's index is rebuilt its searches are refused, and one that the
+rebuild overtook is refused too, or repeated: an index that is being filled would answer with less than there is.
 
-Where hits drop out, the question may be asked again. When a bucket changed since its scope was read, a source may have
-been replaced in between, and the index was asked before it held the new one: asked again, a search finds the old one or
-the new one, never neither. When what is gone fills the page, the next one is asked for more.
+Where hits drop out, the search may be repeated. When a bucket changed since its scope was read, a source may have been
+replaced in between, and the index was asked before it held the new one: repeated, the search finds the old one or the
+new one, never neither. When deleted sources fill the page, more hits are asked for.
+
+A model that is missing or fails never keeps a hybrid search from finding words; a semantic search fails with it.
 """
 
 from collections.abc import Collection
@@ -19,20 +21,79 @@ from svc_daemon.core import readiness
 from svc_daemon.core.agents import EVERYTHING, Agent, Policy
 from svc_daemon.core.filters import check_filter
 from svc_daemon.core.refusals import refusal
+from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.maintenance import refuse_in_maintenance
-from svc_daemon.operations.query_vectors import Matching, choose_matching, may_embed, without_vector
 from svc_daemon.operations.scopes import Scope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.usage import counting_answer
-from svc_daemon.provider.contract import Hit, SearchPage, SearchQuery
+from svc_daemon.process.contexts import Context, Embedding, EmbeddingState
+from svc_daemon.provider.contract import Hit, QueryVector, SearchMode, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import find_bucket, take_census
-from svc_daemon.store.found_sources import FoundSource, list_active_sources
+from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
+
+#: The share of a search's time that a model may take; the rest is for looking.
+EMBED_SHARE = 0.5
+_NO_MODEL = "The search went by keyword: no embedding model is set up, and meaning is not looked for without one."
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How a search is going to match."""
+
+    mode: SearchMode
+    vector: QueryVector | None = None
+    #: What the user should hear of it.
+    warnings: tuple[str, ...] = ()
+
+
+def may_embed(context: Context, request: SearchRequest) -> bool:
+    """Whether the query is to have a vector, if its model makes one."""
+    return SearchMode(request.mode) is not SearchMode.KEYWORD and context.embedding.state is not EmbeddingState.OFF
+
+
+def without_vector(request: SearchRequest) -> Matching:
+    """How to match where no vector is to be had: by keyword is what hybrid is without a model."""
+    is_less = SearchMode(request.mode) is SearchMode.SEMANTIC
+    return Matching(SearchMode.KEYWORD, warnings=(_NO_MODEL,) if is_less else ())
+
+
+async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
+    """By meaning where a model makes a vector of the query, else by keyword.
+
+    Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
+    """
+    mode = SearchMode(request.mode)
+    embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
+    try:
+        vector = await _embed_query(context.embedding, request.query, embed_by_s)
+    except EmbedFailed as error:
+        # A server may have shown that it runs another model by now: the worker looks, and opens that one.
+        context.wakes.embedding.set()
+        return _without_vector(context, mode, error, deadline_s)
+    return Matching(mode, vector)
+
+
+async def _embed_query(embedding: Embedding, text: str, embed_by_s: float) -> QueryVector:
+    # Looked at once: another model may be chosen while this one is asked.
+    embedder = embedding.embedder
+    if embedder is None:
+        raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
+    values = await embedding.run(embedder.embed_query, text, embed_by_s)
+    return QueryVector(model=embedder.model, values=values)
+
+
+def _without_vector(context: Context, mode: SearchMode, error: EmbedFailed, deadline_s: float) -> Matching:
+    if context.clock.monotonic() >= deadline_s:
+        raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
+    if mode is SearchMode.SEMANTIC:
+        raise ServiceError(ErrorCode.SEARCH_FAILED, f"The query has no vector: {error}") from error
+    return Matching(SearchMode.KEYWORD, warnings=(f"The search went by keyword alone: {error}",))
+
 
 #: How often a search asks at most.
 MAX_ROUNDS = 5

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.keys import (
     get_changeable_source,
@@ -20,10 +19,10 @@ from svc_daemon.operations.keys import (
     get_usable_bucket,
 )
 from svc_daemon.operations.maintenance import refuse_in_maintenance
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.buckets import Bucket, touch_buckets_of
-from svc_daemon.store.detachments import create_detachment
 from svc_daemon.store.keys import Key
 from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
 from svc_daemon.store.sources import (
@@ -35,6 +34,7 @@ from svc_daemon.store.sources import (
     update_state,
 )
 from svc_daemon.store.tasks import create_task
+from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.sources import ProviderState
 from svc_daemon.wire.tasks import INDEXING

@@ -9,13 +9,13 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, retries
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.rebuilding import rebuild_store
 from svc_daemon.operations.sources import requeue
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store import deliveries, histories, memberships, sources, tasks, teams, tombstones, uploads
 from svc_daemon.store.idempotency import delete_expired_answers
-from svc_daemon.store.rebuilds import is_in_maintenance
+from svc_daemon.store.tasks import is_in_maintenance
 from svc_daemon.store.tombstones import Tombstone
 
 log = logging.getLogger(__name__)

@@ -13,17 +13,17 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness, retries
-from svc_daemon.operations.claims import lease_end_s
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.sources import requeue
+from svc_daemon.operations.tasks import lease_end_s
 from svc_daemon.operations.webhooks import record_event
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
 from svc_daemon.store.buckets import touch_bucket
-from svc_daemon.store.detachments import Detachment, delete_detachment, list_detachments
 from svc_daemon.store.memberships import SyncClaim
 from svc_daemon.store.sources import Source, find_source, update_state
+from svc_daemon.store.tombstones import Detachment, delete_detachment, list_detachments
 
 log = logging.getLogger(__name__)
 

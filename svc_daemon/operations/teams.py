@@ -11,7 +11,7 @@ from svc_daemon.core.ids import Ids
 from svc_daemon.core.refusals import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound
-from svc_daemon.operations.granting import mint_key, plan_key, view_new_key
+from svc_daemon.operations.keys import mint_key, plan_key, view_new_key
 from svc_daemon.store import teams as store
 from svc_daemon.store.keys import Key, create_key
 from svc_daemon.store.teams import Team

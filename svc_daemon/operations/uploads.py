@@ -11,11 +11,11 @@ from sqlite3 import Connection
 from svc_daemon.core import uploads as rules
 from svc_daemon.core.uploads import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
 from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.keys import Key
 from svc_daemon.store.parts import PartWriter

@@ -10,9 +10,9 @@ from sqlite3 import Connection
 
 from svc_daemon.core.months import end_of_month, month_of
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.tallies import Period
-from svc_daemon.store.usage import add_answers, find_answers
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.gates import Period
+from svc_daemon.store.teams import add_answers, find_answers
 from svc_daemon.wire.codes import ErrorCode
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from svc_daemon.core import readiness
-from svc_daemon.operations.shortages import Shortage
+from svc_daemon.process.shortages import Shortage
 from svc_daemon.store.buckets import Bucket, Census
 from svc_daemon.store.cascades import Cascade
 from svc_daemon.store.keys import Key

@@ -17,13 +17,19 @@ from svc_daemon.core.shortages import Lack
 from svc_daemon.core.times import from_text, to_text
 from svc_daemon.core.webhook_signatures import signed_headers
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.shortages import Short
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.shortages import Short
 from svc_daemon.store import deliveries as store
-from svc_daemon.store.deliveries import Attempt, Delivery, DeliveryFilter
+from svc_daemon.store.deliveries import (
+    Attempt,
+    Delivery,
+    DeliveryFilter,
+    SecretGeneration,
+    find_generation,
+    rotate_secret,
+)
 from svc_daemon.store.keys import Key
 from svc_daemon.store.sources import Source, find_source
-from svc_daemon.store.webhook_secrets import SecretGeneration, find_generation, rotate_secret
 from svc_daemon.wire.codes import ErrorCode
 
 log = logging.getLogger(__name__)

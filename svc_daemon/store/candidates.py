@@ -9,11 +9,12 @@ Statements are put together of words of this module alone: what was asked for is
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core.filters import passes
+from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
 
@@ -148,3 +149,42 @@ def _plain(value: Any) -> Any:
 def _is_unicode(text: str) -> bool:
     """No half of a surrogate pair, which JSON can hold and SQLite can't."""
     return not any("\ud800" <= each <= "\udfff" for each in text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSource:
+    """What of an indexed source is shown beside a hit, or decides whether the hit counts."""
+
+    id: str
+    title: str
+    filename: str
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    source_url: str | None = None
+    #: Those whose text in the index is the source's.
+    generations: range
+    #: Bucket id to sync status, oldest bucket first.
+    places: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, row: Row) -> "FoundSource":
+        return cls(
+            id=row["id"],
+            title=row["title"],
+            filename=row["filename"],
+            tags=tuple(json.loads(row["tags"])),
+            metadata=json.loads(row["metadata"]),
+            source_url=row["source_url"],
+            generations=generations_of(row["valid_from"], row["generation"]),
+            places=places_of(row["places"]),
+        )
+
+
+def list_active_sources(connection: Connection, team_id: str, source_ids: list[str]) -> dict[str, FoundSource]:
+    """Those of the named sources that are indexed, by id."""
+    rows = connection.execute(
+        "SELECT id, title, filename, tags, metadata, source_url, valid_from, generation, places FROM source_views"
+        " WHERE team_id = :team_id AND status = 'active' AND id IN (SELECT value FROM json_each(:ids))",
+        {"team_id": team_id, "ids": json.dumps(source_ids)},
+    ).fetchall()
+    return {row["id"]: FoundSource.from_row(row) for row in rows}

@@ -339,3 +339,26 @@ def places_of(text: str | None) -> dict[str, str]:
 def _literal(text: str) -> str:
     """The text with LIKE's wild cards taken at their letter."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
+    """Mark every source that this bucket's chunking cuts: those that have no older bucket. Returns how many."""
+    cursor = connection.execute(
+        "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
+        " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"
+        " AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id AND b.status <> 'deleting'"
+        "   WHERE m.source_id = sources.id AND m.bucket_id < :bucket_id)",
+        {"team_id": team_id, "bucket_id": bucket_id},
+    )
+    return cursor.rowcount
+
+
+def find_next_rechunk(connection: Connection, after_id: str) -> tuple[str, str] | None:
+    """Team and id of the next marked source behind `after_id` that is indexed, and whose team is not in maintenance."""
+    row = connection.execute(
+        "SELECT team_id, id FROM sources WHERE rechunk = 1 AND id > :after_id AND status = 'active'"
+        " AND NOT EXISTS (SELECT 1 FROM teams_in_maintenance r WHERE r.team_id = sources.team_id)"
+        " ORDER BY id LIMIT 1",
+        {"after_id": after_id},
+    ).fetchone()
+    return (row["team_id"], row["id"]) if row else None

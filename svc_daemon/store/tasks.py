@@ -252,3 +252,28 @@ def count_open(connection: Connection) -> dict[str, int]:
         "SELECT status, COUNT(*) AS tasks FROM tasks WHERE finished_at IS NULL GROUP BY status"
     ).fetchall()
     return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}
+
+
+def find_open_rebuild(connection: Connection, team_id: str) -> Task | None:
+    """The rebuild that has not ended; the team is in maintenance as long as there is one."""
+    row = connection.execute(
+        "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
+        {"team_id": team_id},
+    ).fetchone()
+    return Task.from_row(row) if row else None
+
+
+def find_last_rebuild(connection: Connection, team_id: str) -> Task | None:
+    """The team's newest, whatever became of it."""
+    row = connection.execute(
+        "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
+        {"team_id": team_id},
+    ).fetchone()
+    return Task.from_row(row) if row else None
+
+
+def is_in_maintenance(connection: Connection, team_id: str) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM teams_in_maintenance WHERE team_id = :team_id", {"team_id": team_id}
+    ).fetchone()
+    return row is not None

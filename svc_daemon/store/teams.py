@@ -1,4 +1,4 @@
-"""Teams: the owner of everything else."""
+"""Teams: the owner of everything else, and what each has used of its plan by calendar month."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection
@@ -50,3 +50,19 @@ def list_teams(connection: Connection) -> list[Team]:
 
 def list_team_ids(connection: Connection) -> list[str]:
     return [row["id"] for row in connection.execute("SELECT id FROM teams ORDER BY id").fetchall()]
+
+
+def find_answers(connection: Connection, team_id: str, month: str) -> int:
+    """How many answers and searches the team has had; `month` is such as `2026-01`."""
+    row = connection.execute(
+        "SELECT answers FROM usage WHERE team_id = :team_id AND month = :month", {"team_id": team_id, "month": month}
+    ).fetchone()
+    return row["answers"] if row else 0
+
+
+def add_answers(connection: Connection, team_id: str, month: str, answers: int) -> None:
+    connection.execute(
+        "INSERT INTO usage (team_id, month, answers) VALUES (:team_id, :month, :answers)"
+        " ON CONFLICT (team_id, month) DO UPDATE SET answers = usage.answers + excluded.answers",
+        {"team_id": team_id, "month": month, "answers": answers},
+    )

@@ -13,7 +13,7 @@ When a worker wakes:
     counting    an answer or a search was given
     embedding   an index has new chunks; another model was installed; a pause ended; the look-round time
 
-While something is short they wait for its end, over which `operations.shortages` watches; what makes room, sweeping and
+While something is short they wait for its end, over which `process.shortages` watches; what makes room, sweeping and
 cascading, goes on.
 
 State is in the database, never in a loop: a worker that dies is replaced by the next start.

@@ -19,7 +19,7 @@ from svc_daemon.operations.cascades import (
     remove_members,
     skip_member,
 )
-from svc_daemon.operations.contexts import Context
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.wire.tasks import CASCADE
 from svc_daemon.workers.waiting import wait

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.usage import tell_usage
+from svc_daemon.process.contexts import Context
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ What is under way at a stop is not written down and is made again, with the same
 import asyncio
 import logging
 
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.webhooks import deliver
+from svc_daemon.process.contexts import Context
 from svc_daemon.store.deliveries import Delivery, list_due, next_delivery_due
 from svc_daemon.workers.waiting import wait
 

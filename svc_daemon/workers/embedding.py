@@ -16,13 +16,12 @@ import logging
 from svc_daemon.core import readiness
 from svc_daemon.embed.choices import Choice, OpenEmbedder
 from svc_daemon.embed.contract import EmbedFailed
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.embedding import EmbeddingState
+from svc_daemon.operations import documents
+from svc_daemon.process.contexts import Context, EmbeddingState
 from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.buckets import list_buckets
 from svc_daemon.store.teams import list_team_ids
-from svc_daemon.workers import documents
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from functools import partial
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.contexts import Context
+from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import (
     Failure,
     IndexingClaim,
@@ -25,14 +25,13 @@ from svc_daemon.operations.indexing import (
     park_claimed,
     park_indexing,
 )
+from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.tasks import next_attempt_due
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from svc_daemon.wire.tasks import INDEXING
-from svc_daemon.workers import documents
-from svc_daemon.workers.leases import keep_lease
-from svc_daemon.workers.waiting import wait
+from svc_daemon.workers.waiting import keep_lease, wait
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from functools import partial
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.contexts import Context
+from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import Reading
 from svc_daemon.operations.rebuilding import (
     INDEX,
@@ -29,13 +29,12 @@ from svc_daemon.operations.rebuilding import (
     park_rebuild,
     rebuild_damaged,
 )
-from svc_daemon.operations.shortages import Short
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import Task, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
-from svc_daemon.workers import documents
-from svc_daemon.workers.leases import keep_lease
-from svc_daemon.workers.waiting import wait
+from svc_daemon.workers.waiting import keep_lease, wait
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The rechunking worker: cuts documents anew, one at a time, in the background.
 
-What has to hold meanwhile, and what a kill leaves, is in `operations.rechunking`.
+What has to hold meanwhile, and what a kill leaves, is in `operations.rebuilding`.
 """
 
 import asyncio
@@ -9,12 +9,12 @@ from collections import Counter
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.contexts import Context
+from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import Reading
-from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, give_up_rechunk, next_reading
-from svc_daemon.operations.shortages import Short
+from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, give_up_rechunk, next_reading
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import ProviderError
-from svc_daemon.workers import documents
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.leftovers import forget_asides
 from svc_daemon.operations.sweeping import (
@@ -17,6 +16,7 @@ from svc_daemon.operations.sweeping import (
     reconcile_index,
 )
 from svc_daemon.operations.syncing import release_expired_syncs
+from svc_daemon.process.contexts import Context
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ import logging
 import random
 from functools import partial
 
-from svc_daemon.operations.contexts import Context
-from svc_daemon.operations.shortages import Short
 from svc_daemon.operations.syncing import (
     Sync,
     claim_syncs,
@@ -20,6 +18,8 @@ from svc_daemon.operations.syncing import (
     postpone_syncs,
     reindex_missing,
 )
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store.memberships import next_sync_due
 from svc_daemon.workers.waiting import wait

@@ -35,13 +35,11 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
-from svc_daemon.operations.contexts import Context, Wakes
-from svc_daemon.operations.embedding import EmbeddingState
-from svc_daemon.operations.gates import Gates
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
-from svc_daemon.operations.shortages import Shortages
-from svc_daemon.operations.writers import Writers
 from svc_daemon.paths import DataFiles
+from svc_daemon.process.contexts import Context, EmbeddingState, Wakes
+from svc_daemon.process.gates import Gates, Writers
+from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.server import on_loop
 from svc_daemon.settings import Limits, LlmSettings

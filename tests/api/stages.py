@@ -14,7 +14,7 @@ import httpx
 
 from svc_daemon.core import api_keys
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.operations.gates import Gates
+from svc_daemon.process.gates import Gates
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon, Loop
 from tests.api.sessions import batch_body, open_batch, open_session, path_of, put

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations import writers
+from svc_daemon.process import gates
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
@@ -97,7 +97,7 @@ def test_finalize_twice_gives_the_same_source(daemon: Daemon) -> None:
 @pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])
 def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float) -> None:
     """Whoever can't wait for the others is told to ask again, and then hears of the same source."""
-    monkeypatch.setattr(writers, "TAKEOVER_S", wait_s)
+    monkeypatch.setattr(gates, "TAKEOVER_S", wait_s)
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     ask = daemon.asking("POST", f"{session_path(session)}/finalize")

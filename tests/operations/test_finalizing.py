@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from svc_daemon.database import Database
-from svc_daemon.operations import writers
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.process import gates
 from svc_daemon.store.uploads import Upload, list_uploads
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
@@ -96,7 +96,7 @@ def test_a_stale_look_at_a_session_makes_no_second_source(daemon: Daemon) -> Non
 
 
 def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
+    monkeypatch.setattr(gates, "TAKEOVER_S", PATIENCE_S)  # how long each waits for the others is another rule's
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
 

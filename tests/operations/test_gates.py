@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from svc_daemon.operations.gates import UPLOADS_TURN_S, Gates
+from svc_daemon.process.gates import UPLOADS_TURN_S, Gates
 from svc_daemon.settings import Limits
 
 

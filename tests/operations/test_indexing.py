@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 from svc_daemon.core.documents import Chunk, Extraction
-from svc_daemon.operations import claims, indexing
+from svc_daemon.operations import indexing, tasks
 from svc_daemon.operations.indexing import Failure, IndexingClaim
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
@@ -76,7 +76,7 @@ def test_a_heartbeat_keeps_the_lease(daemon: Daemon) -> None:
     daemon.add_source()
     held = claim(daemon)
     daemon.advance(20)
-    daemon.loop.run(claims.extend_claim(daemon.context, held.task))
+    daemon.loop.run(tasks.extend_claim(daemon.context, held.task))
     daemon.advance(20)
     assert release(daemon) == 0
 
@@ -134,7 +134,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
     run(indexing.park_indexing(daemon.context, stale))
     run(indexing.note_progress(daemon.context, stale, "index", 9))
-    run(claims.extend_claim(daemon.context, stale.task))
+    run(tasks.extend_claim(daemon.context, stale.task))
     assert shown(daemon, source_id) == before
 
 

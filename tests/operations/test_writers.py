@@ -6,7 +6,7 @@ import time
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.writers import TAKEOVER_S, Writers
+from svc_daemon.process.gates import TAKEOVER_S, Writers
 from tests.api.daemons import Loop
 
 

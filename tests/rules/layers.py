@@ -14,6 +14,7 @@ DAEMON_LEVELS = (
     ("listening", "serving", "allowances"),
     ("api", "workers"),
     ("operations",),
+    ("process",),
     ("store", "provider", "extract", "fetch", "embed", "llm"),
     ("database", "directories", "interpreters"),
     ("core",),
@@ -70,7 +71,7 @@ LIBRARY_OWNERS = {
 
 #: Types that are handed on by parts which never use the library itself.
 HANDED_ON = {
-    "sqlite3.Connection": ("svc_daemon.operations",),
+    "sqlite3.Connection": ("svc_daemon.operations", "svc_daemon.process"),
     "starlette.applications.Starlette": ("svc_daemon.server",),
 }
 

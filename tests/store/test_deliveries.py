@@ -12,8 +12,10 @@ from svc_daemon.store.deliveries import (
     Attempt,
     Delivery,
     DeliveryFilter,
+    SecretGeneration,
     create_attempt,
     create_delivery,
+    find_generation,
     get_delivery,
     list_attempts,
     list_deliveries,
@@ -21,8 +23,8 @@ from svc_daemon.store.deliveries import (
     move_delivery,
     next_delivery_due,
     resend_delivery,
+    rotate_secret,
 )
-from svc_daemon.store.webhook_secrets import SecretGeneration, find_generation, rotate_secret
 from tests.store.rows import LATER, NOW, OURS, THEIRS, plan
 
 SOON = "2026-01-01T12:00:05.000Z"

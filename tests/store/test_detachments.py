@@ -5,8 +5,8 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.store.detachments import create_detachment, delete_detachment, list_detachments
 from svc_daemon.store.facts import create_fact, find_fact
+from svc_daemon.store.tombstones import create_detachment, delete_detachment, list_detachments
 from tests.store.rows import OURS, THEIRS
 
 

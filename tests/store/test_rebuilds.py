@@ -7,11 +7,10 @@ import pytest
 
 from svc_daemon.store import tasks
 from svc_daemon.store.buckets import take_census, touch_buckets_of_team
-from svc_daemon.store.detachments import create_detachment, list_detachments
 from svc_daemon.store.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
-from svc_daemon.store.rebuilds import find_last_rebuild, find_open_rebuild, is_in_maintenance
 from svc_daemon.store.sources import find_source
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.tasks import Task, find_last_rebuild, find_open_rebuild, is_in_maintenance
+from svc_daemon.store.tombstones import create_detachment, list_detachments
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, plan, table
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from svc_daemon.errors import NotFound
-from svc_daemon.store.found_sources import FoundSource, list_active_sources
+from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.memberships import delete_membership
 from svc_daemon.store.sources import (
     Source,

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.operations.readings import extract
-from svc_daemon.operations.rechunking import begin_rechunk, finish_rechunk, next_reading
+from svc_daemon.operations import documents
+from svc_daemon.operations.documents import extract
+from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.workers import documents, rechunking
+from svc_daemon.workers import rechunking
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon

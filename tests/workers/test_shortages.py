@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.operations.shortages import MOST_ALONE, Shortages
+from svc_daemon.process.shortages import MOST_ALONE, Shortages
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.settings import Limits
 from tests.acceptance.installations import wait_until
@@ -30,7 +30,7 @@ NEARLY_FULL = type("Usage", (), {"total": 10**12, "free": 10**6})
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits here for the end of a real shortage."""
     for name, seconds in (("FIRST_PAUSE_S", 0.05), ("LONGEST_PAUSE_S", 0.2), ("LOOK_S", 0.05), ("QUIET_S", 0.5)):
-        monkeypatch.setattr(f"svc_daemon.operations.shortages.{name}", seconds)
+        monkeypatch.setattr(f"svc_daemon.process.shortages.{name}", seconds)
 
 
 @contextmanager

@@ -1,11 +1,15 @@
-"""What stands between a valid create and the disk: keys in flight, creates a second, bytes a minute.
+"""What this process keeps in memory of who may go on: keys and sessions that are held, rates, quotas, answers counted.
 
-All of it lives in memory: one process owns the data directory, and a restart forgives.
+One process owns the data directory, and asks here on its event loop only: no locks are needed, and a restart forgives.
+
+A connection that broke off silently would hold its upload session for ever. So a newcomer asks the holder to let go:
+the holder keeps what has arrived, durably, and ends; then the newcomer continues from there.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
 from math import ceil, isinf
 
 from svc_daemon.core.rates import ByteWindow, TokenBucket
@@ -117,3 +121,92 @@ class Gates:
         """Bytes charged in the last minute."""
         window = self._bytes.get(team_id)
         return window.used_within(self._monotonic()) if window else 0
+
+
+#: How long a newcomer waits for the holder of a session to let go, seconds.
+TAKEOVER_S = 2.0
+
+
+@dataclass(slots=True)
+class _Holder:
+    """The request that works on a session now."""
+
+    #: Expires when a newcomer asks; None for one that must not be interrupted, such as a finalize.
+    patience: asyncio.Timeout | None
+    gone: asyncio.Event
+
+    def ask_to_go(self) -> None:
+        if self.patience is not None and not self.patience.expired():
+            self.patience.reschedule(asyncio.get_running_loop().time())
+
+
+class Writers:
+    """Who works on which session. Asked on the event loop only, so no locks."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, _Holder] = {}
+
+    @asynccontextmanager
+    async def hold(self, session_id: str, *, lets_go: bool = True) -> AsyncIterator[None]:
+        """Hold the session, taking over from a holder that lets go; that one meets `request_in_progress`.
+
+        Raises `request_in_progress` when the holder does not let go in time.
+        """
+        await self._take_over(session_id)
+        patience = asyncio.timeout(None)
+        holder = _Holder(patience if lets_go else None, asyncio.Event())
+        self._holders[session_id] = holder
+        try:
+            async with patience:
+                yield
+        except TimeoutError as error:
+            if not patience.expired():
+                raise
+            raise ServiceError(
+                ErrorCode.REQUEST_IN_PROGRESS, "Another request has taken this session over.", retry_after_seconds=1
+            ) from error
+        finally:
+            del self._holders[session_id]
+            holder.gone.set()
+
+    def is_held(self, session_id: str) -> bool:
+        """Whether a request works on the session now."""
+        return session_id in self._holders
+
+    async def _take_over(self, session_id: str) -> None:
+        until_s = asyncio.get_running_loop().time() + TAKEOVER_S
+        while (holder := self._holders.get(session_id)) is not None:
+            holder.ask_to_go()
+            try:
+                async with asyncio.timeout_at(until_s):
+                    await holder.gone.wait()
+            except TimeoutError as error:
+                raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, retry_after_seconds=1) from error
+
+
+#: A team and a month.
+Period = tuple[str, str]
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Answers and searches by team and month."""
+
+    totals: dict[Period, int] = field(default_factory=dict)
+    #: The part of each total that is not in the state.
+    untold: dict[Period, int] = field(default_factory=dict)
+
+    def add(self, period: Period, answers: int) -> None:
+        """Count answers of a period whose total is known."""
+        self.totals[period] += answers
+        self.untold[period] = self.untold.get(period, 0) + answers
+
+    def take_untold(self) -> dict[Period, int]:
+        """What the state has still to hear, which counts as told from now on."""
+        taken, self.untold = self.untold, {}
+        return {period: answers for period, answers in taken.items() if answers}
+
+    def give_back(self, untold: dict[Period, int]) -> None:
+        """The state could not be told."""
+        for period, answers in untold.items():
+            self.untold[period] = self.untold.get(period, 0) + answers

@@ -1,6 +1,7 @@
-"""Reading a source's stored bytes: for the index, and anew for whoever doubts what the index says."""
+"""One document on its way: its stored bytes are read, and its text is given to the index."""
 
 import asyncio
+import errno
 import hashlib
 from dataclasses import dataclass
 from functools import partial
@@ -10,9 +11,11 @@ from svc_daemon.core.documents import Extraction
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.contexts import Context
 from svc_daemon.operations.indexing import Reading, find_reading
-from svc_daemon.store.sources import Source
+from svc_daemon.process.contexts import Context
+from svc_daemon.provider.contract import IndexDocument
+from svc_daemon.provider.errors import ProviderFailed
+from svc_daemon.store.sources import Source, find_source
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 
@@ -62,3 +65,45 @@ async def read_again(context: Context, extractor: Extractor, source: Source) -> 
 def _hash(path: Path) -> str:
     with path.open("rb") as blob:
         return hashlib.file_digest(blob, "sha256").hexdigest()
+
+
+async def read(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
+    """Have the stored bytes read, unless the index could not take them; raises ExtractionFailed, ProviderFailed."""
+    await asyncio.to_thread(check_room, context)
+    return await extract(context, extractor, reading)
+
+
+def put(context: Context, source: Source, extraction: Extraction) -> None:
+    """Give the document to the index, under the title that the source has by then. Raises ProviderError."""
+    check_room(context)
+    document = IndexDocument(
+        source_id=source.id,
+        generation=source.generation,
+        title=source.title,
+        text=extraction.text,
+        chunks=extraction.chunks,
+    )
+    provider = context.provider
+    provider.put_document(source.team_id, document, source.searched_places)
+    now = _find(context, source)
+    if now is not None:
+        # It may have changed since the claim, or since an earlier one whose document a kill has left there.
+        provider.set_title(source.team_id, source.id, now.title)
+
+
+def undo(context: Context, source: Source) -> None:
+    """Whoever put the document was overtaken: if that was by a delete, what was put must not stay."""
+    if _find(context, source) is None:
+        context.provider.delete_document(source.team_id, source.id)
+
+
+def check_room(context: Context) -> None:
+    """Raises ProviderFailed where an index must not grow now: a disk that it fills takes no delete."""
+    if not context.blobs.has_room(context.limits.free_disk_bytes):
+        failure = ProviderFailed("The disk is nearly full.", retryable=True)
+        raise failure from OSError(errno.ENOSPC, "below the reserve")
+
+
+def _find(context: Context, source: Source) -> Source | None:
+    """The source as it stands now."""
+    return context.read(lambda connection: find_source(connection, source.team_id, source.id))

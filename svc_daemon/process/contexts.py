@@ -1,4 +1,4 @@
-"""What every operation and worker is given: the open stores, the clock, the limits, and how to wake the workers."""
+"""What every operation and worker is given: open stores, clock, limits, the model, and how to wake the workers."""
 
 import asyncio
 import os
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from sqlite3 import Connection
 from typing import ParamSpec, TypeVar
@@ -14,13 +15,11 @@ from typing import ParamSpec, TypeVar
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
+from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
-from svc_daemon.operations.embedding import Embedding
-from svc_daemon.operations.gates import Gates
-from svc_daemon.operations.shortages import Shortages
-from svc_daemon.operations.tallies import Tallies
-from svc_daemon.operations.writers import Writers
+from svc_daemon.process.gates import Gates, Tallies, Writers
+from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
 from svc_daemon.store.asides import Asides
@@ -29,6 +28,41 @@ from svc_daemon.store.parts import Parts
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+#: Calls of a model at the same time. A server that hangs must not take the threads that everything else runs on.
+THREADS = 8
+
+
+class EmbeddingState(StrEnum):
+    """How it stands with the model."""
+
+    #: None is chosen.
+    OFF = "off"
+    LOADING = "loading"
+    READY = "ready"
+    #: It is tried again and again; the message says what is wrong.
+    FAILING = "failing"
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="embed")
+
+
+@dataclass(slots=True)
+class Embedding:
+    """Another model may be chosen while the service runs: whoever needs one looks here, and once."""
+
+    #: None where none is chosen, or none could be opened so far.
+    embedder: Embedder | None = None
+    state: EmbeddingState = EmbeddingState.OFF
+    #: A sentence, where something is wrong.
+    message: str | None = None
+    threads: ThreadPoolExecutor = field(default_factory=_threads)
+
+    async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Have a model do something that takes long, on a thread of its own."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
+
 
 #: Searches at the same time, on a machine with so many cores. Each thread keeps megabytes of the index.
 MOST_SEARCHERS = 4

@@ -1,10 +1,10 @@
-"""Claims: how a worker takes the next task of its type, and says that it is alive."""
+"""Tasks: how a worker claims the next one of its type, and shows that it is alive."""
 
 from collections.abc import Callable, Sequence
 from sqlite3 import Connection
 from typing import TypeVar
 
-from svc_daemon.operations.contexts import Context
+from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.tasks import Task
 from svc_daemon.store.teams import list_team_ids
