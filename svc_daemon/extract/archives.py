@@ -1,7 +1,7 @@
 """Archives that documents are made of (DOCX, XLSX, PPTX, EPUB, …): none is parsed before its sizes are known.
 
-A few kilobytes can expand to gigabytes, and no parser asks first. So the declared sizes are judged, then every member
-is expanded and counted, and only then a parser sees the file. Archives inside archives are never opened.
+A few kilobytes can expand to gigabytes, and parsers don't check. So the declared sizes are checked first, then every
+member is expanded and counted, and only then is the file parsed. Archives inside archives are never opened.
 """
 
 import zlib
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile
 
 from svc_daemon.extract import failures
 from svc_daemon.extract.entities import check_entities
@@ -25,10 +25,12 @@ _RATIO_FROM_BYTES = 1024**2
 @contextmanager
 def open_archive(data: bytes, limits: CageLimits) -> Iterator[ZipFile]:
     """A zip archive whose members are all within the limits; raises ExtractionFailed where they are not."""
-    with _unreadable(), ZipFile(BytesIO(data)) as archive:
-        _check_declared(archive.infolist(), limits)
-        _check_expanded(archive, limits)
-        yield archive
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            _check_members(archive, limits)
+            yield archive
+    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
+        raise failures.unreadable("The file is damaged: its archive can't be expanded.") from error
 
 
 def check_archive(data: bytes, limits: CageLimits) -> None:
@@ -39,15 +41,8 @@ def check_archive(data: bytes, limits: CageLimits) -> None:
                 check_entities(iter(partial(content.read, READ_BYTES), b""))
 
 
-@contextmanager
-def _unreadable() -> Iterator[None]:
-    try:
-        yield
-    except (BadZipFile, zlib.error, EOFError, KeyError, ValueError, NotImplementedError, OSError) as error:
-        raise failures.unreadable("The file is damaged: its archive can't be expanded.") from error
-
-
-def _check_declared(members: list[ZipInfo], limits: CageLimits) -> None:
+def _check_members(archive: ZipFile, limits: CageLimits) -> None:
+    members = archive.infolist()
     if len(members) > limits.archive_entries:
         raise failures.over_limit(f"The file is an archive of more than {limits.archive_entries} members.")
     if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
@@ -56,12 +51,9 @@ def _check_declared(members: list[ZipInfo], limits: CageLimits) -> None:
         raise too_large(limits)
     for member in members:
         check_ratio(member.compress_size, member.file_size, limits)
-
-
-def _check_expanded(archive: ZipFile, limits: CageLimits) -> None:
-    """Count what really comes out: what a member declares is only what its writer says."""
+    # Declared sizes can be false: count what really comes out.
     total = 0
-    for member in archive.infolist():
+    for member in members:
         size = 0
         with archive.open(member) as content:
             while piece := content.read(READ_BYTES):
@@ -73,7 +65,7 @@ def _check_expanded(archive: ZipFile, limits: CageLimits) -> None:
 
 
 def check_ratio(packed_bytes: int, size: int, limits: CageLimits) -> None:
-    """Raise ExtractionFailed where so much comes out of so little."""
+    """Raise ExtractionFailed where the expanded size is too many times the packed one."""
     if size > _RATIO_FROM_BYTES and size > limits.archive_ratio * max(packed_bytes, 1):
         raise failures.over_limit(f"The file expands to more than {limits.archive_ratio} times its size.")
 

@@ -8,9 +8,9 @@ from svc_daemon.core.documents import Block, Document
 
 #: A longer heading is no heading; the path is repeated with every chunk below it.
 HEADING_CHARACTERS = 200
-#: What is longer names nothing: a title may be the first paragraph of a file that has no other.
+#: Where titles are cut: the title may be the first paragraph of a file that has no other.
 TITLE_CHARACTERS = 1000
-#: Runs of pages that a sentence names; a document of a thousand gaps is not told all of them.
+#: Runs of pages that a warning names, so that a document with a thousand gaps gets a short one.
 RUNS_NAMED = 50
 
 #: Controls, lone surrogates and non-characters, which neither databases nor JSON readers take.
@@ -18,7 +18,7 @@ _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 def fit(text: str) -> str:
-    """`text` with LF line ends only, and a space for each character that can't be stored; lines stay the same."""
+    """`text` with LF line ends, and a space for each character that can't be stored; the lines stay the same."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNFIT.sub(" ", text) if _UNFIT.search(text) else text
 
@@ -48,7 +48,7 @@ class HeadingPath:
         self.path: tuple[str, ...] = ()
 
     def clear(self) -> None:
-        """Stand below no heading."""
+        """Forget the headings: what follows is below none."""
         self._open, self.path = [], ()
 
     def enter(self, level: int, title: str) -> None:
@@ -135,8 +135,11 @@ class FlowDocument:
         text = fit(text).strip("\n ")
         if not text or text.isspace():
             return False
-        start = self._separate(kind)
-        self._parts.append(text)
+        # Items and rows follow each other on lines, everything else after a blank line.
+        is_next_line = kind == self._last_kind and kind in {"item", "row"}
+        separator = "" if not self._parts else "\n" if is_next_line else "\n\n"
+        start, self._last_kind = self.size + len(separator), kind
+        self._parts += [separator, text]
         self.size = start + len(text)
         self._blocks.append(
             Block(
@@ -186,18 +189,6 @@ class FlowDocument:
             language=language,
             warnings=tuple(warnings),
         )
-
-    def _separate(self, kind: str) -> int:
-        """Items and rows follow each other on lines, all else after a blank one; gives the next block's offset."""
-        if not self._parts:
-            separator = ""
-        elif kind == self._last_kind and kind in {"item", "row"}:
-            separator = "\n"
-        else:
-            separator = "\n\n"
-        self._parts.append(separator)
-        self._last_kind = kind
-        return self.size + len(separator)
 
 
 def _title(words: str | None) -> str | None:

@@ -1,8 +1,8 @@
 """The daemon's side of the cage: documents in, extractions or failures out, and the fork server kept alive.
 
-A job is one document. Two things come back for it: the lines of its answer on its own pipe, and from the fork server
-how its child ended. A complete answer counts at once; an incomplete one is explained by the end. When the fork server
-dies, its jobs fail (and are tried again by whoever asked), and the next document starts a new one.
+A job is one document. Two things come back for it: the lines of its reply on its own pipe, and from the fork server
+how its child ended. A complete reply counts at once; an incomplete one is explained by how the child ended. When the
+fork server dies, its jobs fail (their callers retry them), and the next document starts a new one.
 """
 
 import asyncio
@@ -13,8 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from svc_daemon.core.shortages import find_lack
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, Answer, send_request
+from svc_daemon.extract.messages import FAILED, LINE_BYTES, OUT_OF_MEMORY, SHORT, ChildReply, send_request
 from svc_daemon.interpreters import await_end, last_words, start_module
 
 _log = logging.getLogger("svc.extract")
@@ -49,14 +48,14 @@ class Extractor:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Start the fork server; returns as soon as the process exists, its imports go on beside the caller."""
+        """Start the fork server; returns as soon as the process exists, while it still imports."""
         await self._living_server()
 
     async def extract(self, path: Path, *, filename: str, content_type: str, chunking: ChunkingOptions) -> Extraction:
-        """Text and chunks of a stored file; `content_type` is what the caller believes it to be.
+        """Text and chunks of a stored file; `content_type` is the declared media type.
 
-        Raises ExtractionFailed where the document gives none, FileNotFoundError where there is no such file, and other
-        OSErrors where the machine is short of something. Cancelling the call ends the child.
+        Raises ExtractionFailed where the document holds no readable text, FileNotFoundError where there is no such
+        file, and other OSErrors where the machine is short of something. Cancelling the call ends the child.
         """
         request = {"filename": filename, "content_type": content_type, "chunking": asdict(chunking)}
         async with self._slots:
@@ -69,7 +68,7 @@ class Extractor:
             return await job.result()
 
     async def close(self) -> None:
-        """End every child and the fork server; what is being read fails as crashed."""
+        """End every child and the fork server; the documents being read fail as crashed."""
         self._is_closed = True
         async with self._starting:
             server, self._server = self._server, None
@@ -88,7 +87,7 @@ class Extractor:
 
 
 class _Server:
-    """One fork server and the jobs it was given."""
+    """One fork server and its jobs."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", control: socket.socket, limits: CageLimits, scratch: Path
@@ -139,7 +138,7 @@ class _Server:
 
     async def stop(self) -> None:
         """Close the socket, which ends the server and its children, and wait for that."""
-        # The listener reads the socket: it goes first, and the socket's end tells the server.
+        # The listener reads the socket, so it ends first; the server ends when its socket closes.
         self._listener.cancel()
         await asyncio.wait([self._listener])
         self._control.close()
@@ -153,17 +152,14 @@ class _Server:
             with suppress(OSError):
                 while received := await loop.sock_recv(self._control, 65536):
                     *lines, rest = (rest + received).split(b"\n")
-                    for line in lines:
-                        self._settle(json.loads(line))
+                    for outcome in map(json.loads, lines):
+                        future = self._outcomes.pop(outcome["job"])
+                        if not future.done():
+                            future.set_result(outcome)
         finally:
-            # Whatever ended the listening, nobody may wait for an outcome that no one hears.
+            # No outcome arrives any more, so no caller may wait for one.
             self._fail_jobs()
-        _log.warning("The extraction server ended. %s", last_words(_words(self._scratch)))
-
-    def _settle(self, outcome: Outcome) -> None:
-        future = self._outcomes.pop(outcome["job"])
-        if not future.done():
-            future.set_result(outcome)
+        _log.warning("The extraction server ended. %s", last_words(_error_log(self._scratch)))
 
     def _fail_jobs(self) -> None:
         self.is_alive = False
@@ -190,40 +186,42 @@ class _Job:
         self._limits = limits
 
     async def result(self) -> Extraction:
+        """The document's extraction; raises ExtractionFailed, or OSError where the machine is short of something."""
+        reply, size = ChildReply(), 0
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        pipe = os.fdopen(self._readable, "rb", buffering=0)
         try:
-            async with _reader(self._readable) as reader:
-                return await self._answer(reader)
+            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(reader), pipe
+            )
+            with closing(transport):
+                while line := await reader.readline():
+                    size += len(line)
+                    if size > self._limits.output_bytes:
+                        raise failures.over_limit(
+                            f"The document's text is over {self._limits.output_bytes // 1024**2} MB."
+                        )
+                    reply.feed(line)
+                    # Lines that are already here are read without a pause; the loop has other work.
+                    await asyncio.sleep(0)
+            if reply.is_complete:
+                return reply.extraction()
+            outcome = await self._outcome
+            if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
+                refused = OSError(short_of, os.strerror(short_of))
+                if find_lack(refused):
+                    raise refused
+                raise failures.crashed("The extraction server could not begin with the document.") from refused
+            raise self._explain(outcome)
+        except ValueError as error:
+            # A line over the limit.
+            raise failures.crashed("The parser's reply was damaged.") from error
         finally:
-            # Nothing happens where the child has ended; a caller that gave up or had enough ends it now.
+            # Ends the child of a caller that gave up or has enough; does nothing where it has ended.
             self._server.kill(self._number)
 
-    async def _answer(self, reader: asyncio.StreamReader) -> Extraction:
-        answer, size = Answer(), 0
-        while line := await self._line(reader):
-            size += len(line)
-            if size > self._limits.output_bytes:
-                raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
-            answer.feed(line)
-            # Lines that have come already are given without a pause; the loop has others to serve.
-            await asyncio.sleep(0)
-        if answer.is_complete:
-            return answer.extraction()
-        outcome = await self._outcome
-        if (short_of := (outcome["exit"] or 0) - SHORT) > 0:
-            refused = OSError(short_of, os.strerror(short_of))
-            if find_lack(refused):
-                raise refused
-            raise failures.crashed("The extraction server could not begin with the document.") from refused
-        raise self._explain(outcome)
-
-    async def _line(self, reader: asyncio.StreamReader) -> bytes:
-        try:
-            return await reader.readline()
-        except ValueError as error:
-            raise failures.crashed("The parser's answer was damaged.") from error
-
     def _explain(self, outcome: Outcome) -> ExtractionFailed:
-        """Why an answer stayed incomplete."""
+        """Why a reply stayed incomplete."""
         if outcome["killed"] == "wall":
             return failures.over_limit(f"Reading took more than {self._limits.wall_seconds:g} s.")
         if outcome["exit"] == -signal.SIGXCPU:
@@ -237,27 +235,13 @@ class _Job:
         return failures.crashed(f"The parser died on the document (exit status {outcome['exit']}).")
 
 
-@asynccontextmanager
-async def _reader(readable: int) -> AsyncIterator[asyncio.StreamReader]:
-    """A stream of a pipe's end, which is closed with it."""
-    reader = asyncio.StreamReader(limit=LINE_BYTES)
-    pipe = os.fdopen(readable, "rb", buffering=0)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), pipe
-    )
-    try:
-        yield reader
-    finally:
-        transport.close()
-
-
 def _spawn(control: socket.socket, scratch: Path, limits: CageLimits) -> "subprocess.Popen[bytes]":
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o700, parents=True)
     arguments = [str(scratch), json.dumps(asdict(limits))]
-    return start_module("svc_daemon.extract.fork_server", arguments, control, _words(scratch))
+    return start_module("svc_daemon.extract.fork_server", arguments, control, _error_log(scratch))
 
 
-def _words(scratch: Path) -> Path:
-    """Where the fork server's own complaints go; its children have none."""
+def _error_log(scratch: Path) -> Path:
+    """The fork server's standard error; its children's goes nowhere."""
     return scratch / "server.log"

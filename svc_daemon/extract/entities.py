@@ -1,53 +1,49 @@
-"""XML that declares entities: no parser here expands them, so what they stand for would be missing in silence."""
+"""XML that declares entities: no parser here expands them, so their text would be missing without a warning."""
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from xml.parsers import expat
 
 from svc_daemon.extract import failures
 
-#: Each kind of UTF-32 by how it begins, with its mark or without.
+#: The kinds of UTF-32 by their first bytes, with a byte order mark or without.
 _WIDE = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"<\0\0\0": "utf-32-le", b"\0\0\0<": "utf-32-be"}
 _DECLARED = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 
 
 class _Passed(Exception):
-    """What comes from here on can declare and lose nothing."""
+    """Nothing after this point can declare an entity."""
 
 
 def check_entities(pieces: Iterable[bytes]) -> None:
     """Raise ExtractionFailed where the pieces are XML that declares entities, or uses some of a file outside.
 
-    Whatever is no XML passes: what is wrong with it is its parser's to say.
+    What is not XML passes: its own parser reports what is wrong with it.
     """
     pieces = iter(pieces)
     head = next(pieces, b"")
-    pieces, encoding = chain([head], pieces), _foreign_encoding(head)
-    parser = expat.ParserCreate("utf-8" if encoding else None)
+    pieces = chain([head], pieces)
+    declared = _DECLARED.match(head)
+    encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
+    try:
+        # Encodings that parsers know and expat does not are converted for it.
+        is_foreign = encoding is not None and codecs.lookup(encoding).name not in ("utf-8", "utf-16")
+    except LookupError:
+        is_foreign = False
+    if encoding and is_foreign:
+        texts = codecs.iterdecode(pieces, encoding, errors="replace")
+        pieces = (text.encode(errors="replace") for text in texts)
+    parser = expat.ParserCreate("utf-8" if is_foreign else None)
     parser.StartElementHandler = _pass
     parser.StartDoctypeDeclHandler = lambda name, *_: _look_further(parser, name)
     parser.EntityDeclHandler = parser.SkippedEntityHandler = _refuse
     try:
-        for piece in _in_utf8(pieces, encoding) if encoding else pieces:
+        for piece in pieces:
             parser.Parse(piece)
     except (_Passed, expat.ExpatError, LookupError):
         return
-
-
-def _foreign_encoding(head: bytes) -> str | None:
-    """The encoding, where it is one that parsers know and expat does not."""
-    declared = _DECLARED.match(head)
-    encoding = _WIDE.get(head[:4]) or (declared and declared[1].decode())
-    try:
-        return None if encoding is None or codecs.lookup(encoding).name in ("utf-8", "utf-16") else encoding
-    except LookupError:
-        return None
-
-
-def _in_utf8(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    return (piece.encode(errors="replace") for piece in codecs.iterdecode(pieces, encoding, errors="replace"))
 
 
 def _look_further(parser: expat.XMLParserType, name: str) -> None:

@@ -1,8 +1,8 @@
-"""Why a document yielded no text: the failure that both sides of the cage speak of."""
+"""Why a document yielded no text: the failure that both sides of the cage share."""
 
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Only what may have been the machine's fault is worth another attempt.
+#: Only failures that may be the machine's fault are worth another attempt.
 _RETRYABLE = frozenset({SourceErrorCode.EXTRACTION_CRASHED})
 
 

@@ -1,9 +1,8 @@
-"""What crosses the cage's walls: requests with their descriptors, outcomes of children, and the lines of an answer.
+"""The messages of the cage: requests with their descriptors, outcomes of children, and the lines of a reply.
 
 Requests go to the fork server as a length and JSON, with the descriptors attached to the first byte. Outcomes come
-back on the same socket as JSON lines. An answer is JSON lines on the child's own pipe: a head, the text in pieces,
-the chunks in groups, an end; or one failure. Pieces are small, so that the daemon's event loop never stops long over
-one line.
+back on the same socket as JSON lines. A reply is JSON lines on the child's own pipe: a head, the text in pieces, the
+chunks in groups, an end; or one failure. Pieces are small, so that no line holds up the daemon's event loop.
 """
 
 import array
@@ -18,16 +17,16 @@ from svc_daemon.core.documents import Chunk, Document, Extraction
 from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.wire.codes import SourceErrorCode
 
-#: Characters of text in one line of an answer, and chunks in one.
+#: Characters of text in one line of a reply, and chunks in one.
 PIECE_CHARACTERS = 64 * 1024
 GROUP_CHUNKS = 256
-#: Longest line of an answer: a group of chunks under the longest headings, or a piece of text.
+#: Longest line of a reply: a group of chunks under the longest headings, or a piece of text.
 LINE_BYTES = 4 * 1024**2
 
-#: Exit status of a child that answered, whose parser raised what no reader expects, that had no memory left, and that
-#: the system or its cage refused something.
-ANSWERED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
-#: From here on an exit status is this and the number of the system's error: the machine was short of something.
+#: Exit status of a child that replied; whose parser raised what no reader expects; that ran out of memory; that was
+#: refused something by the system or its cage.
+REPLIED, FAILED, OUT_OF_MEMORY, REFUSED = 0, 1, 2, 3
+#: A higher exit status is this plus an errno: the machine was short of something.
 SHORT = 100
 
 _LENGTH_BYTES = 4
@@ -48,29 +47,24 @@ def receive_request(control: socket.socket) -> tuple[dict[str, Any], list[int]] 
     try:
         head, ancillary, _, _ = control.recvmsg(_LENGTH_BYTES, _ANCILLARY_BYTES)
     except ConnectionResetError:
-        # It went without reading the last outcomes.
+        # It closed without reading the last outcomes.
         return None
     if not head:
         return None
-    descriptors = _descriptors(ancillary)
-    length = int.from_bytes(head + _receive(control, _LENGTH_BYTES - len(head)), "big")
-    return json.loads(_receive(control, length)), descriptors
-
-
-def _descriptors(ancillary: Sequence[tuple[int, int, bytes]]) -> list[int]:
-    received = array.array("i")
+    descriptors = array.array("i")
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            received.frombytes(data[: len(data) - len(data) % received.itemsize])
-    return list(received)
+            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
+    length = int.from_bytes(head + _receive(control, _LENGTH_BYTES - len(head)), "big")
+    return json.loads(_receive(control, length)), list(descriptors)
 
 
 def _receive(control: socket.socket, length: int) -> bytes:
     return control.recv(length, socket.MSG_WAITALL) if length else b""
 
 
-def answer_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
-    """The lines of a successful answer."""
+def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
+    """The lines of a successful reply."""
     head = asdict(document)
     del head["text"], head["blocks"]
     yield _line({"head": {"content_type": content_type, **head}})
@@ -90,8 +84,8 @@ def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class Answer:
-    """An answer as it comes in, line by line."""
+class ChildReply:
+    """A reply as it comes in, line by line."""
 
     def __init__(self) -> None:
         self.is_complete = False
@@ -101,37 +95,33 @@ class Answer:
         self._chunks: list[Chunk] = []
 
     def feed(self, line: bytes) -> None:
-        """Take one line; raises ExtractionFailed for a failure and for what is no answer."""
+        """Take one line; raises ExtractionFailed for a failure and for a line that is damaged."""
         try:
-            self._take(json.loads(line))
+            message = json.loads(line)
+            if "failure" in message:
+                code, sentence = message["failure"]
+                raise ExtractionFailed(SourceErrorCode(code), sentence)
+            if "head" in message:
+                self._head = {
+                    name: tuple(value) if isinstance(value, list) else value for name, value in message["head"].items()
+                }
+            elif "text" in message:
+                self._pieces.append(message["text"])
+            elif "chunks" in message:
+                text = self._whole_text()
+                for ordinal, row in enumerate(message["chunks"], len(self._chunks)):
+                    fields = dict(zip(_CHUNK_FIELDS, row, strict=True))
+                    fields["headings"] = tuple(fields["headings"])
+                    piece = text[fields["char_start"] : fields["char_end"]]
+                    self._chunks.append(Chunk(ordinal=ordinal, text=piece, **fields))
+            else:
+                self.is_complete = bool(message["end"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise crashed("The parser's answer was damaged.") from error
+            raise crashed("The parser's reply was damaged.") from error
 
     def extraction(self) -> Extraction:
-        """The finished answer."""
+        """The finished extraction."""
         return Extraction(text=self._whole_text(), chunks=tuple(self._chunks), **self._head)
-
-    def _take(self, message: dict[str, Any]) -> None:
-        if "failure" in message:
-            code, sentence = message["failure"]
-            raise ExtractionFailed(SourceErrorCode(code), sentence)
-        if "head" in message:
-            self._head = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in message["head"].items()
-            }
-        elif "text" in message:
-            self._pieces.append(message["text"])
-        elif "chunks" in message:
-            self._chunks.extend(
-                self._chunk(position, row) for position, row in enumerate(message["chunks"], len(self._chunks))
-            )
-        else:
-            self.is_complete = bool(message["end"])
-
-    def _chunk(self, ordinal: int, row: list[Any]) -> Chunk:
-        fields = dict(zip(_CHUNK_FIELDS, row, strict=True))
-        fields["headings"] = tuple(fields["headings"])
-        return Chunk(ordinal=ordinal, text=self._whole_text()[fields["char_start"] : fields["char_end"]], **fields)
 
     def _whole_text(self) -> str:
         if self._text is None:

@@ -3,7 +3,7 @@
 import pytest
 
 from svc_daemon.core.documents import Document
-from svc_daemon.extract.builders import FlowDocument, LineDocument, fit
+from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
 
 
 def assert_exact(document: Document) -> None:
@@ -68,3 +68,14 @@ def test_rows_and_items_follow_each_other_and_blank_ones_are_left_out() -> None:
     finished = flow.finish()
     assert_exact(finished)
     assert finished.text == "a | b c\nd\n\nafter"
+
+
+def test_pages_are_named_in_ranges() -> None:
+    many = ", ".join(map(str, range(1, 100, 2)))
+    for numbers, named in (
+        ((4,), "Page 4"),
+        ((1, 2), "Pages 1-2"),
+        ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9"),
+        (tuple(range(1, 1000, 2)), f"Pages {many} and more"),
+    ):
+        assert pages_named(numbers) == named

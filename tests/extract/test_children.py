@@ -2,9 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.documents import Document
 from svc_daemon.extract.builders import TITLE_CHARACTERS
-from svc_daemon.extract.children import with_warnings
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
 from tests import samples
@@ -13,29 +11,19 @@ from tests.extract.conftest import Extract
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_pdf_with_an_empty_page_is_read_and_the_page_named(extract: Extract) -> None:
-    extraction = await extract(samples.make_pdf(["First.", "", "Third."]), "log.pdf")
-    assert [(chunk.text, chunk.page) for chunk in extraction.chunks] == [("First.", 1), ("Third.", 3)]
-    assert (extraction.pages, extraction.pages_without_text) == (3, (2,))
-    assert extraction.warnings == (
-        "Page 2 has no text and can't be found; scanned images need text recognition first.",
-    )
-
-
 @pytest.mark.parametrize(
-    ("empty", "pages"),
-    [
-        ((), ""),
-        ((4,), "Page 4 has"),
-        ((1, 2), "Pages 1-2 have"),
-        ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9 have"),
-        (tuple(range(1, 1000, 2)), f"Pages {', '.join(map(str, range(1, 100, 2)))} and more have"),
-    ],
+    ("pages", "numbers", "named"),
+    [(["First.", "", "Third."], (2,), "Page 2 has"), (["One.", "", ""], (2, 3), "Pages 2-3 have")],
 )
-def test_pages_without_text_are_named_in_ranges(empty: tuple[int, ...], pages: str) -> None:
-    warned = with_warnings(Document(text="x", blocks=(), pages=9, pages_without_text=empty, warnings=("First.",)))
-    assert warned.warnings[0] == "First."
-    assert [sentence.partition(" no text")[0] for sentence in warned.warnings[1:]] == [pages] * bool(empty)
+async def test_a_pdf_with_empty_pages_is_read_and_they_are_named(
+    extract: Extract, pages: list[str], numbers: tuple[int, ...], named: str
+) -> None:
+    extraction = await extract(samples.make_pdf(pages), "log.pdf")
+    assert [(chunk.text, chunk.page) for chunk in extraction.chunks] == [
+        (text, number) for number, text in enumerate(pages, 1) if text
+    ]
+    assert (extraction.pages, extraction.pages_without_text) == (3, numbers)
+    assert extraction.warnings == (f"{named} no text and can't be found; scanned images need text recognition first.",)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""The extractors: one module for each format, each with `read(given) -> Document`.
+"""The extractors: each format's reader turns a `Given` file into a Document.
 
-`READERS` names them by the keys of `core.media_types.FORMATS`; a module is imported when the first document asks for
-it, so that a daemon that never sees a PDF never pays for its parser.
+`READERS` names them by the keys of `core.media_types.FORMATS`. A module is imported when the first document needs it,
+so that a daemon that never sees a PDF never loads its parser.
 """
 
 from collections.abc import Callable
@@ -21,30 +21,30 @@ class Given:
 
     data: bytes
     filename: str
-    #: The type that the bytes turned out to have.
+    #: The media type detected from the bytes.
     content_type: str
     limits: CageLimits
 
 
 Reader = Callable[[Given], Document]
 
-#: Format key to the module below this package.
+#: Format key to a module of this package and its function.
 READERS = {
-    "text": "texts",
-    "markdown": "markdown",
-    "html": "html",
-    "pdf": "pdf",
-    "docx": "docx",
-    "pptx": "pptx",
-    "sheets": "sheets",
-    "csv": "csv_tables",
-    "json": "json_lines",
-    "notebook": "notebooks",
-    "mail": "mails",
-    "epub": "epub",
-    "gzip": "gzips",
-    "code": "code",
-    "office": "office",
+    "text": ("texts", "read_text"),
+    "markdown": ("markdown", "read"),
+    "html": ("html", "read"),
+    "pdf": ("pdf", "read"),
+    "docx": ("docx", "read"),
+    "pptx": ("pptx", "read"),
+    "sheets": ("sheets", "read"),
+    "csv": ("texts", "read_csv"),
+    "json": ("texts", "read_json"),
+    "notebook": ("notebooks", "read"),
+    "mail": ("mails", "read"),
+    "epub": ("epub", "read"),
+    "gzip": ("gzips", "read"),
+    "code": ("texts", "read_code"),
+    "office": ("office", "read"),
 }
 
 
@@ -55,5 +55,5 @@ def find_reader(content_type: str) -> Reader:
     format_ = find_format(content_type)
     if format_ is None:
         raise failures.unsupported(f"Files of type {content_type} can't be read as text.")
-    module = import_module(f"{__name__}.{READERS[format_.key]}")
-    return cast("Reader", module.read)
+    module, name = READERS[format_.key]
+    return cast("Reader", getattr(import_module(f"{__name__}.{module}"), name))

@@ -4,7 +4,6 @@ python-docx opens the package and resolves styles; the body is walked here, beca
 text, content controls and text boxes.
 """
 
-from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile
@@ -25,7 +24,7 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _STYLE, _LIST = qn("w:t"), qn("w:pStyle"), qn("w:numPr")
 _VALUE = qn("w:val")
 _BREAKS = {qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:tab"): "\t", qn("w:noBreakHyphen"): "-"}
-#: A text box is told twice, the second time for old programs; its paragraphs are blocks of their own.
+#: A text box is written twice, the second time for old programs; its paragraphs are blocks of their own.
 _BOX, _FALLBACK = qn("w:txbxContent"), "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _NOTES = ("/footnotes", "/endnotes")
 
@@ -34,41 +33,30 @@ def read(given: Given) -> Document:
     """Raises ExtractionFailed for a damaged file and for an archive over the limits."""
     check_archive(given.data, given.limits)
     try:
-        return _read(docx.Document(BytesIO(given.data)))
+        document = docx.Document(BytesIO(given.data))
+        walker = _Walker(document.styles)
+        walker.walk(document.element.body)
+        for relation in document.part.rels.values():
+            if relation.reltype.endswith(_NOTES) and not relation.is_external:
+                walker.walk(parse_xml(relation.target_part.blob))
+        return walker.flow.finish(title=document.core_properties.title)
     except (OpcError, LxmlError, BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
         raise failures.unreadable("The Word file is damaged: its parts don't fit together.") from error
 
 
-def _read(document: Any) -> Document:
-    walker = _Walker(FlowDocument(), _heading_levels(document))
-    walker.walk(document.element.body)
-    for notes in _notes(document):
-        walker.walk(notes)
-    return walker.flow.finish(title=document.core_properties.title)
-
-
-def _heading_levels(document: Any) -> dict[str, int]:
-    """Style id to level; the built-in names are English in every language's Word."""
-    levels = {}
-    for style in document.styles:
-        name = (style.name or "").lower()
-        if name == "title":
-            levels[style.style_id] = 0
-        elif name.startswith("heading ") and name[8:].isdigit():
-            levels[style.style_id] = int(name[8:])
-    return levels
-
-
-def _notes(document: Any) -> Iterator[Any]:
-    for relation in document.part.rels.values():
-        if relation.reltype.endswith(_NOTES) and not relation.is_external:
-            yield parse_xml(relation.target_part.blob)
-
-
 class _Walker:
-    def __init__(self, flow: FlowDocument, levels: dict[str, int]) -> None:
-        self.flow = flow
-        self._levels = levels
+    """Appends the blocks of an element tree to a document."""
+
+    def __init__(self, styles: Any) -> None:
+        self.flow = FlowDocument()
+        #: Style id to heading level; the built-in names are English in every language's Word.
+        self._levels: dict[str, int] = {}
+        for style in styles:
+            name = (style.name or "").lower()
+            if name == "title":
+                self._levels[style.style_id] = 0
+            elif name.startswith("heading ") and name[8:].isdigit():
+                self._levels[style.style_id] = int(name[8:])
 
     def walk(self, element: Any) -> None:
         """Add what is below an element, in its order."""
@@ -76,7 +64,10 @@ class _Walker:
             if child.tag == _PARAGRAPH:
                 self._add_paragraph(child)
             elif child.tag == _TABLE:
-                self._add_table(child)
+                # The rows of a table inside a cell are part of that cell's text.
+                for row in (row for row in child.iter(_ROW) if next(row.iterancestors(_TABLE)) is child):
+                    cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
+                    self.flow.add_row(" ".join(map(_text, cell.iter(_PARAGRAPH))) for cell in cells)
             elif child.tag != _FALLBACK:
                 self.walk(child)
 
@@ -92,16 +83,6 @@ class _Walker:
         for box in paragraph.iter(_BOX):
             if not _is_inside(box, _FALLBACK, paragraph):
                 self.walk(box)
-
-    def _add_table(self, table: Any) -> None:
-        for row in table.iter(_ROW):
-            # The rows of a table inside a cell are part of that cell's text.
-            if next(row.iterancestors(_TABLE)) is table:
-                self.flow.add_row(_cell_text(cell) for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row)
-
-
-def _cell_text(cell: Any) -> str:
-    return " ".join(_text(paragraph) for paragraph in cell.iter(_PARAGRAPH))
 
 
 def _text(paragraph: Any) -> str:

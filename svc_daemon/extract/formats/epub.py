@@ -1,10 +1,8 @@
 """EPUB: the chapters in the order of the book's spine, each read as HTML."""
 
 import posixpath
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
-from zipfile import ZipFile
 
 from lxml import etree
 
@@ -27,11 +25,14 @@ def read(given: Given) -> Document:
             raise failures.encrypted()
         flow = FlowDocument()
         try:
-            package_path = _package_path(archive)
+            package_path = str(next(_parse(archive.read(_CONTAINER)).iter("{*}rootfile")).get("full-path"))
             package = _parse(archive.read(package_path))
         except (etree.LxmlError, StopIteration) as error:
-            raise failures.unreadable("The EPUB is damaged: it doesn't say what its chapters are.") from error
-        for chapter in _chapters(package, posixpath.dirname(package_path)):
+            raise failures.unreadable("The EPUB is damaged: its list of chapters can't be read.") from error
+        hrefs = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
+        chapters = filter(None, (hrefs.get(reference.get("idref")) for reference in package.iter("{*}itemref")))
+        for href in chapters:
+            chapter = posixpath.normpath(posixpath.join(posixpath.dirname(package_path), unquote(href)))
             if chapter in archive.namelist():
                 markup = archive.read(chapter)
                 check_entities([markup])
@@ -41,19 +42,6 @@ def read(given: Given) -> Document:
 
 def _parse(xml: bytes) -> Any:
     return etree.fromstring(xml, etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False))
-
-
-def _package_path(archive: ZipFile) -> str:
-    root_files = _parse(archive.read(_CONTAINER)).iter("{*}rootfile")
-    return str(next(root_files).get("full-path"))
-
-
-def _chapters(package: Any, folder: str) -> Iterator[str]:
-    paths = {item.get("id"): item.get("href") for item in package.iter("{*}item")}
-    for reference in package.iter("{*}itemref"):
-        path = paths.get(reference.get("idref"))
-        if path:
-            yield posixpath.normpath(posixpath.join(folder, unquote(path)))
 
 
 def _first_text(package: Any, name: str) -> str | None:

@@ -10,29 +10,24 @@ from svc_daemon.core.media_types import GZIP, detect, from_filename, is_text_typ
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import READ_BYTES, check_ratio, too_large
 from svc_daemon.extract.formats import Given, find_reader
-from svc_daemon.extract.limits import CageLimits
 
 
 def read(given: Given) -> Document:
     """Raises ExtractionFailed for a damaged file, for one over the limits, and for what is no text inside."""
     if from_filename(given.filename) != GZIP:
         raise failures.unsupported("Of gzip files only compressed texts are read, with names such as notes.txt.gz.")
-    data, filename = _expand(given.data, given.limits), given.filename[: -len(".gz")]
+    expanded = bytearray()
+    try:
+        with GzipFile(fileobj=BytesIO(given.data)) as packed:
+            while piece := packed.read(READ_BYTES):
+                expanded += piece
+                if len(expanded) > given.limits.archive_bytes:
+                    raise too_large(given.limits)
+                check_ratio(len(given.data), len(expanded), given.limits)
+    except (zlib.error, EOFError, OSError) as error:
+        raise failures.unreadable("The file is damaged: it can't be expanded.") from error
+    data, filename = bytes(expanded), given.filename[: -len(".gz")]
     content_type = detect(data, filename)
     if not is_text_type(content_type):
         raise failures.unsupported(f"The gzip file holds no text but {content_type}; only compressed texts are read.")
     return find_reader(content_type)(replace(given, data=data, filename=filename, content_type=content_type))
-
-
-def _expand(data: bytes, limits: CageLimits) -> bytes:
-    expanded = bytearray()
-    try:
-        with GzipFile(fileobj=BytesIO(data)) as packed:
-            while piece := packed.read(READ_BYTES):
-                expanded += piece
-                if len(expanded) > limits.archive_bytes:
-                    raise too_large(limits)
-                check_ratio(len(data), len(expanded), limits)
-    except (zlib.error, EOFError, OSError) as error:
-        raise failures.unreadable("The file is damaged: it can't be expanded.") from error
-    return bytes(expanded)

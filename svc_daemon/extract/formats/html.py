@@ -6,7 +6,7 @@ worse than one with its menu.
 """
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import lxml_html_clean  # noqa: F401  trafilatura needs it and does not ask for it by name
@@ -40,26 +40,30 @@ _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{2,40})""", 
 
 
 def read(given: Given) -> Document:
+    """An article's blocks, or those of the whole page; raises ExtractionFailed where the page declares entities."""
     check_entities([given.data])
-    markup, warnings = _decode(given.data)
+    markup, warnings = decode(given.data)
+    declared = _CHARSET.search(given.data[:4096])
+    if warnings and declared:
+        with suppress(LookupError, UnicodeDecodeError):
+            markup, warnings = given.data.decode(declared[1].decode("ascii")), ()
     page = LexborHTMLParser(markup)
-    whole = FlowDocument()
+    whole, article = FlowDocument(), FlowDocument()
     _add_page(whole, page, _UNSEEN | _FURNITURE)
-    article = FlowDocument()
     if len(markup) <= _ARTICLE_CHARACTERS:
         _add_article(article, markup)
-    flow = article if _is_enough(article, whole) else whole
+    # Words and blocks both count: of a short page trafilatura may return all the words in one heap.
+    is_enough = article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
+    flow = article if is_enough else whole
     if not flow.size:
-        # All of its words stand in menus and forms: better those than none.
+        # All of its words are in menus and forms, which are better than none.
         _add_page(flow, page, _UNSEEN)
-    root = page.root
-    language = root.attributes.get("lang") if root is not None else None
-    return flow.finish(title=_title(page), language=language, warnings=warnings)
-
-
-def _is_enough(article: FlowDocument, whole: FlowDocument) -> bool:
-    """Whether an article has enough of the page's words and blocks: of a short page only a heap of words comes back."""
-    return article.size > whole.size * _ARTICLE_SHARE and article.count > whole.count * _ARTICLE_SHARE
+    title = page.css_first("title") or page.css_first("h1")
+    return flow.finish(
+        title=one_line(title.text()) if title is not None else None,
+        language=page.root.attributes.get("lang") if page.root is not None else None,
+        warnings=warnings,
+    )
 
 
 def add_markup(flow: FlowDocument, markup: str) -> None:
@@ -67,26 +71,9 @@ def add_markup(flow: FlowDocument, markup: str) -> None:
     _add_page(flow, LexborHTMLParser(markup), _UNSEEN)
 
 
-def _decode(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Text by its mark or as UTF-8, else in the charset that the page declares."""
-    text, warnings = decode(data)
-    declared = _CHARSET.search(data[:4096])
-    if warnings and declared:
-        try:
-            return data.decode(declared[1].decode("ascii")), ()
-        except (LookupError, UnicodeDecodeError):
-            return text, warnings
-    return text, warnings
-
-
-def _title(page: LexborHTMLParser) -> str | None:
-    node = page.css_first("title") or page.css_first("h1")
-    return one_line(node.text()) if node is not None else None
-
-
 def _add_article(flow: FlowDocument, markup: str) -> None:
     found = trafilatura.bare_extraction(
-        # In a table's cell it drops line breaks and glues the words.
+        # It drops line breaks in table cells and joins the words.
         _LINE_BREAK.sub(" ", markup),
         include_comments=False,
         include_formatting=True,
@@ -94,27 +81,20 @@ def _add_article(flow: FlowDocument, markup: str) -> None:
         favor_recall=True,
     )
     for element in found.body if isinstance(found, TrafilaturaDocument) else ():
-        _add_element(flow, element)
-
-
-def _add_element(flow: FlowDocument, element: Any) -> None:
-    """One of trafilatura's elements; what it holds besides the known ones is a paragraph."""
-    if element.tag == "head":
-        level = str(element.get("rend") or "h2")[1:]
-        flow.add_heading(int(level) if level.isdigit() else 2, _words(element))
-    elif element.tag == "list":
-        for item in element.iter("item"):
-            flow.add("item", one_line(_text(item, without="list")))
-    elif element.tag == "table":
-        for row in element.iter("row"):
-            flow.add_row(_words(cell) for cell in row.iter("cell"))
-    elif element.tag in {"code", "quote"}:
-        # Preformatted text that is no code comes as a quotation.
-        flow.add("code" if element.tag == "code" else "paragraph", _text(element))
-    else:
-        flow.add("paragraph", _words(element))
-    if element.tail:
-        flow.add("paragraph", one_line(element.tail))
+        if element.tag == "head":
+            level = str(element.get("rend") or "h2")[1:]
+            flow.add_heading(int(level) if level.isdigit() else 2, _words(element))
+        elif element.tag == "list":
+            flow.add_all("item", (one_line(_text(item, without="list")) for item in element.iter("item")))
+        elif element.tag == "table":
+            for row in element.iter("row"):
+                flow.add_row(_words(cell) for cell in row.iter("cell"))
+        elif element.tag in {"code", "quote"}:
+            # Preformatted text that is no code comes as a quotation.
+            flow.add("code" if element.tag == "code" else "paragraph", _text(element))
+        else:
+            flow.add("paragraph", _words(element))
+        flow.add("paragraph", one_line(element.tail or ""))
 
 
 def _words(element: Any) -> str:
@@ -132,23 +112,19 @@ def _text(element: Any, without: str = "") -> str:
 
 
 def _add_page(flow: FlowDocument, page: LexborHTMLParser, unseen: frozenset[str]) -> None:
-    if page.body is not None:
-        writer = _Writer(flow)
-        for node, entered in _walk(page.body, unseen):
-            writer.take(node, entered=entered)
-
-
-def _walk(root: LexborNode, unseen: frozenset[str]) -> Iterator[tuple[LexborNode, bool]]:
-    """Each node when it is entered and when it is left; without recursion, since pages nest without end."""
-    node: LexborNode = root
+    """Append the visible text of a page; without recursion, since pages may nest without limit."""
+    root = page.body
+    if root is None:
+        return
+    writer, node = _Writer(flow), root
     while True:
-        yield node, True
+        writer.take(node, entered=True)
         below = node.child if node.tag not in unseen else None
         if below is not None:
             node = below
             continue
         while True:
-            yield node, False
+            writer.take(node, entered=False)
             if node.mem_id == root.mem_id:
                 return
             if node.next is not None:
@@ -168,32 +144,28 @@ class _Writer:
         self._pieces: list[str] = []
 
     def take(self, node: LexborNode, *, entered: bool) -> None:
+        """Take a node when it is entered and again when it is left."""
         tag = node.tag or ""
         if tag == "-text":
             if entered:
-                self._add_text(node.text_content or "")
+                text = node.text_content or ""
+                self._pieces.append(text if self._in("pre") else _SPACES.sub(" ", text))
         elif tag == "br":
             self._pieces.append("\n" if entered else "")
         elif tag in {"td", "th"}:
             self._pieces.append("" if entered or not self._in("tr") else " | ")
         elif tag in _BLOCKS and (tag == "tr" or not self._in("tr")):
-            self._cross(tag, entered=entered)
+            self._flush()
+            if entered:
+                self._blocks.append(tag)
+            elif self._blocks:
+                self._blocks.pop()
 
     def _in(self, tag: str) -> bool:
         return bool(self._blocks) and self._blocks[-1] == tag
 
-    def _add_text(self, text: str) -> None:
-        self._pieces.append(text if self._in("pre") else _SPACES.sub(" ", text))
-
-    def _cross(self, tag: str, *, entered: bool) -> None:
-        """The edge of a block ends the words before it."""
-        self._flush()
-        if entered:
-            self._blocks.append(tag)
-        elif self._blocks:
-            self._blocks.pop()
-
     def _flush(self) -> None:
+        """Append the words collected so far: the edge of a block ends them."""
         text, self._pieces = "".join(self._pieces), []
         tag = self._blocks[-1] if self._blocks else ""
         if tag in _HEADINGS:

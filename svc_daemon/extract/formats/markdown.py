@@ -28,10 +28,10 @@ def read(given: Given) -> Document:
 
 def read_markdown(text: str, warnings: tuple[str, ...] = ()) -> Document:
     """The blocks of a Markdown text."""
-    return _Reader(LineDocument(text)).read(warnings)
+    return _MarkdownReader(LineDocument(text)).read(warnings)
 
 
-class _Reader:
+class _MarkdownReader:
     """Goes through the lines once; `_begun` is the first line of the block that is still open."""
 
     def __init__(self, document: LineDocument) -> None:
@@ -42,76 +42,24 @@ class _Reader:
         self._title: str | None = None
 
     def read(self, warnings: tuple[str, ...]) -> Document:
-        number = self._front_matter()
+        number = self._skip_front_matter()
         while number < len(self._lines):
-            number = self._take(number)
+            fence = _FENCE.match(self._lines[number])
+            if fence:
+                self._close(number)
+                closing = re.compile(rf"\s*{fence[1][0]}{{{len(fence[1])},}}\s*")
+                rest = range(number + 1, len(self._lines))
+                last = next((end for end in rest if closing.fullmatch(self._lines[end])), len(self._lines) - 1)
+                self._document.add("code", number, last)
+                number = last
+            else:
+                self._take(number, self._lines[number])
+            number += 1
         self._close(len(self._lines))
         return self._document.finish(title=self._title, warnings=warnings)
 
-    def _take(self, number: int) -> int:
-        """Judge one line; gives the next line to look at."""
-        line = self._lines[number]
-        fence = _FENCE.match(line)
-        if fence:
-            return self._fenced(number, fence[1])
-        if not line.strip():
-            self._close(number)
-        elif heading := _HEADING.match(line):
-            self._close(number)
-            self._heading(len(heading[1]), _without_closing(line[heading.end() :]), number, number)
-        elif self._is_underline(line):
-            self._underlined(number)
-        else:
-            self._text(number)
-        return number + 1
-
-    def _text(self, number: int) -> None:
-        if _ITEM.match(self._lines[number]):
-            self._close(number)
-            self._open(number, "item")
-        elif self._begun is None:
-            self._open(number, "paragraph")
-        elif self._kind == "paragraph" and number == self._begun + 1 and self._is_table(number):
-            self._kind = "row"
-
-    def _is_table(self, number: int) -> bool:
-        line = self._lines[number]
-        return "|" in self._lines[number - 1] and "-" in line and _TABLE_RULE.issuperset(line)
-
-    def _is_underline(self, line: str) -> bool:
-        return self._begun is not None and self._kind == "paragraph" and bool(_UNDERLINE.match(line))
-
-    def _underlined(self, number: int) -> None:
-        first = number - 1 if self._begun is None else self._begun
-        self._begun = None
-        level = 1 if "=" in self._lines[number] else 2
-        self._heading(level, " ".join(self._lines[first:number]), first, number)
-
-    def _heading(self, level: int, raw: str, first: int, last: int) -> None:
-        # The patterns are not made for lines without end; a longer heading is none anyway.
-        title = _MARKS.sub("", _LINK.sub(r"\1", raw)) if len(raw) < _PATTERN_CHARACTERS else raw
-        title = title.strip()
-        self._document.add_heading(level, title, first, last)
-        if self._title is None and level == 1 and title:
-            self._title = title
-
-    def _fenced(self, number: int, fence: str) -> int:
-        """Code up to the fence that closes it, or to the end of the file."""
-        self._close(number)
-        last = number + 1
-        while last < len(self._lines) and not self._closes(self._lines[last], fence):
-            last += 1
-        last = min(last, len(self._lines) - 1)
-        self._document.add("code", number, last)
-        return last + 1
-
-    @staticmethod
-    def _closes(line: str, fence: str) -> bool:
-        mark = line.strip()
-        return len(mark) >= len(fence) and not mark.strip(fence[0])
-
-    def _front_matter(self) -> int:
-        """Metadata between two `---` (or `+++`) lines on top; gives the line behind it."""
+    def _skip_front_matter(self) -> int:
+        """Add the metadata between two `---` (or `+++`) lines at the top; returns the number of the line after it."""
         mark = self._lines[0].rstrip()
         if mark not in {"---", "+++"}:
             return 0
@@ -124,18 +72,38 @@ class _Reader:
         self._title = None
         return 0
 
-    def _open(self, number: int, kind: str) -> None:
-        self._begun, self._kind = number, kind
+    def _take(self, number: int, line: str) -> None:
+        """Judge one line outside of fences."""
+        if not line.strip():
+            self._close(number)
+        elif heading := _HEADING.match(line):
+            self._close(number)
+            words = line[heading.end() :].strip()
+            bare = words.rstrip("#")
+            # Marks that close a heading are set off by a space: `C#` keeps its own.
+            self._add_heading(len(heading[1]), bare if not bare or bare[-1].isspace() else words, number, number)
+        elif self._begun is not None and self._kind == "paragraph" and _UNDERLINE.match(line):
+            first, self._begun = self._begun, None
+            self._add_heading(1 if "=" in line else 2, " ".join(self._lines[first:number]), first, number)
+        elif _ITEM.match(line):
+            self._close(number)
+            self._begun, self._kind = number, "item"
+        elif self._begun is None:
+            self._begun, self._kind = number, "paragraph"
+        elif self._kind == "paragraph" and number == self._begun + 1 and _TABLE_RULE.issuperset(line):
+            # The line below a table's first row; a row of blanks and bars alone is none.
+            self._kind = "row" if "-" in line and "|" in self._lines[number - 1] else "paragraph"
+
+    def _add_heading(self, level: int, raw: str, first: int, last: int) -> None:
+        # The patterns are slow on very long lines, and a longer heading is treated as a paragraph anyway.
+        title = _MARKS.sub("", _LINK.sub(r"\1", raw)) if len(raw) < _PATTERN_CHARACTERS else raw
+        title = title.strip()
+        self._document.add_heading(level, title, first, last)
+        if self._title is None and level == 1 and title:
+            self._title = title
 
     def _close(self, number: int) -> None:
         """End the open block before this line."""
         if self._begun is not None:
             self._document.add(self._kind, self._begun, number - 1)
         self._begun = None
-
-
-def _without_closing(heading: str) -> str:
-    """The words of a heading without the `#` marks that may close it."""
-    words = heading.strip()
-    bare = words.rstrip("#")
-    return bare if not bare or bare[-1].isspace() else words

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from svc_daemon.core.documents import Document
 from svc_daemon.extract import failures
@@ -18,31 +16,25 @@ _BACKTICKS = re.compile(r"`{3,}")
 def read(given: Given) -> Document:
     """The notebook as one Markdown text; raises ExtractionFailed for what is no notebook."""
     text, warnings = decode(given.data)
+    parts: list[str] = []
     try:
-        parts = [part for cell in json.loads(text)["cells"] for part in _parts(cell)]
+        for cell in json.loads(text)["cells"]:
+            source = _joined(cell.get("source", ""))
+            if cell["cell_type"] != "code":
+                parts.append(source)
+                continue
+            outputs = [
+                output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())
+            ]
+            for code in filter(str.strip, [source, *map(_joined, outputs)]):
+                fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
+                parts.append(f"{fence}\n{code}\n{fence}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is no Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
     # Lines of this text are not lines of the file.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
     return replace(document, blocks=blocks)
-
-
-def _parts(cell: dict[str, Any]) -> Iterator[str]:
-    source = _joined(cell.get("source", ""))
-    if cell["cell_type"] != "code":
-        yield source
-        return
-    yield from _fenced(source)
-    for output in cell.get("outputs", ()):
-        yield from _fenced(_joined(output.get("text") or output.get("data", {}).get("text/plain", "")))
-
-
-def _fenced(code: str) -> Iterator[str]:
-    if code.strip():
-        longest = max((len(run) for run in _BACKTICKS.findall(code)), default=2)
-        fence = "`" * (longest + 1)
-        yield f"{fence}\n{code}\n{fence}"
 
 
 def _joined(lines: str | list[str]) -> str:

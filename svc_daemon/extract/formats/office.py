@@ -2,7 +2,6 @@
 
 import re
 from importlib import import_module
-from typing import Any
 
 from svc_daemon.core.documents import Document
 from svc_daemon.extract import failures
@@ -18,7 +17,13 @@ def read(given: Given) -> Document:
     """Raises ExtractionFailed where the extra is missing, the file is damaged or over the limits."""
     if given.data.startswith(b"PK"):
         check_archive(given.data, given.limits)
-    kreuzberg = _parser(given.content_type)
+    try:
+        kreuzberg = import_module("kreuzberg")
+    except ImportError as error:
+        raise failures.unsupported(
+            f"Files of type {given.content_type} need the extra 'formats'. Run {install_command('formats')} in the"
+            " environment in which svc is installed, then retry the source."
+        ) from error
     try:
         result = kreuzberg.extract_bytes_sync(given.data, given.content_type)
     except kreuzberg.KreuzbergError as error:
@@ -26,13 +31,3 @@ def read(given: Given) -> Document:
     flow = FlowDocument()
     flow.add_all("paragraph", _BLANK_LINE.split(result.content))
     return flow.finish()
-
-
-def _parser(content_type: str) -> Any:
-    try:
-        return import_module("kreuzberg")
-    except ImportError as error:
-        raise failures.unsupported(
-            f"Files of type {content_type} need the extra 'formats'. Run {install_command('formats')} in the"
-            " environment in which svc is installed, then retry the source."
-        ) from error

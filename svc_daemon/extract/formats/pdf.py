@@ -1,7 +1,6 @@
 """PDF: the text of each page, in the order in which PDFium reads it."""
 
 import re
-from collections.abc import Iterator
 
 import pypdfium2
 from pypdfium2 import raw
@@ -18,53 +17,37 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 def read(given: Given) -> Document:
     """Pages from 1; raises ExtractionFailed for a file that can't be opened."""
-    with _open(given.data) as pdf:
-        flow = FlowDocument()
-        empty: list[int] = []
-        damaged: list[int] = []
-        for number, text in enumerate(_page_texts(pdf), 1):
-            flow.page = number
-            if text is None:
-                damaged.append(number)
-            if not _add_page(flow, text or ""):
-                empty.append(number)
-        title = pdf.get_metadata_value("Title")
-        warnings = [f"{pages_named(damaged)} can't be read: damaged."] if damaged else []
-        return flow.finish(
-            title=title, pages=len(pdf), pages_without_text=empty, language=_language(pdf), warnings=warnings
-        )
-
-
-def _open(data: bytes) -> pypdfium2.PdfDocument:
     try:
-        return pypdfium2.PdfDocument(data)
+        pdf = pypdfium2.PdfDocument(given.data)
     except pypdfium2.PdfiumError as error:
         if error.err_code in {raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY}:
             raise failures.encrypted() from error
         raise failures.unreadable("The PDF is damaged: it can't be opened.") from error
-
-
-def _page_texts(pdf: pypdfium2.PdfDocument) -> Iterator[str | None]:
-    """Text of each page; None for a page that can't be read."""
-    for number in range(len(pdf)):
-        try:
-            page = pdf[number]
-            text = page.get_textpage()
-        except pypdfium2.PdfiumError:
-            yield None
-            continue
-        yield text.get_text_range()
-        # Pages are large; a document of a thousand must not keep them all.
-        text.close()
-        page.close()
-
-
-def _add_page(flow: FlowDocument, text: str) -> bool:
-    text = _BROKEN_WORD.sub("", text.replace("\r\n", "\n"))
-    return flow.add_all("paragraph", _BLANK_LINE.split(text))
-
-
-def _language(pdf: pypdfium2.PdfDocument) -> str | None:
-    buffer = (raw.FPDF_WCHAR * 64)()
-    size = raw.FPDFCatalog_GetLanguage(pdf, buffer, 64) if hasattr(raw, "FPDFCatalog_GetLanguage") else 0
-    return bytes(buffer)[: max(0, size - 2)].decode("utf-16-le", "replace") or None
+    with pdf:
+        flow = FlowDocument()
+        empty: list[int] = []
+        damaged: list[int] = []
+        for number in range(1, len(pdf) + 1):
+            flow.page = number
+            try:
+                page = pdf[number - 1]
+                text = page.get_textpage()
+            except pypdfium2.PdfiumError:
+                damaged.append(number)
+                empty.append(number)
+                continue
+            joined = _BROKEN_WORD.sub("", text.get_text_range().replace("\r\n", "\n"))
+            if not flow.add_all("paragraph", _BLANK_LINE.split(joined)):
+                empty.append(number)
+            # Pages are large; a document of a thousand must not keep them all.
+            text.close()
+            page.close()
+        language = (raw.FPDF_WCHAR * 64)()
+        size = raw.FPDFCatalog_GetLanguage(pdf, language, 64) if hasattr(raw, "FPDFCatalog_GetLanguage") else 0
+        return flow.finish(
+            title=pdf.get_metadata_value("Title"),
+            pages=len(pdf),
+            pages_without_text=empty,
+            language=bytes(language)[: max(0, size - 2)].decode("utf-16-le", "replace") or None,
+            warnings=[f"{pages_named(damaged)} can't be read: damaged."] if damaged else [],
+        )

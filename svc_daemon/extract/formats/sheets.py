@@ -1,5 +1,6 @@
 """XLSX, ODS and XLS: each sheet as a page under its name, each row as a line of cells, below the columns' names."""
 
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
 
@@ -10,7 +11,7 @@ from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
-from svc_daemon.extract.formats.csv_tables import column_heading
+from svc_daemon.extract.formats.texts import column_heading
 
 Cell = int | float | str | bool | time | date | datetime | timedelta
 
@@ -24,7 +25,9 @@ def read(given: Given) -> Document:
         with python_calamine.load_workbook(BytesIO(given.data)) as workbook:
             for number, name in enumerate(workbook.sheet_names, 1):
                 flow.page = number
-                _add_sheet(flow, name, workbook.get_sheet_by_index(number - 1))
+                sheet = workbook.get_sheet_by_index(number - 1)
+                rows = ([_cell_text(cell) for cell in row] for row in sheet.iter_rows())
+                _add_sheet(flow, name, filter(any, rows))
             return flow.finish(pages=len(workbook.sheet_names))
     except python_calamine.PasswordError as error:
         raise failures.encrypted() from error
@@ -32,10 +35,8 @@ def read(given: Given) -> Document:
         raise failures.unreadable("The spreadsheet is damaged: it can't be opened.") from error
 
 
-def _add_sheet(flow: FlowDocument, name: str, sheet: python_calamine.CalamineSheet) -> None:
-    rows = ([_shown(cell) for cell in row] for row in sheet.iter_rows())
-    filled = (row for row in rows if any(row))
-    first = next(filled, None)
+def _add_sheet(flow: FlowDocument, name: str, rows: Iterator[list[str]]) -> None:
+    first = next(rows, None)
     if first is None:
         return
     flow.add_heading(1, name)
@@ -44,11 +45,11 @@ def _add_sheet(flow: FlowDocument, name: str, sheet: python_calamine.CalamineShe
         flow.add_heading(2, header)
     else:
         flow.add_row(first)
-    for row in filled:
+    for row in rows:
         flow.add_row(row)
 
 
-def _shown(cell: Cell) -> str:
+def _cell_text(cell: Cell) -> str:
     """A cell as a person sees it: whole numbers without a fraction, dates without a midnight."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))

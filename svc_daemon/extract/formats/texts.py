@@ -1,18 +1,18 @@
-"""Plain text, and the decoding that all formats made of text share."""
+"""Plain text, source code, JSON and CSV: their original lines, so that a place in the text is a place in the file."""
+
+import csv
+import re
 
 from svc_daemon.core.documents import Document
 from svc_daemon.core.text_encodings import text_encoding
 from svc_daemon.extract import failures
-from svc_daemon.extract.builders import LineDocument
+from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument
 from svc_daemon.extract.formats import Given
 
-
-def read(given: Given) -> Document:
-    """Paragraphs between blank lines."""
-    text, warnings = decode(given.data)
-    document = LineDocument(text)
-    document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
-    return document.finish(warnings=warnings)
+_ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))")
+_PLAIN = {'"': '"', "\\": "\\", "/": "/"}
+_DELIMITERS = ",;\t|"
+_NUMBER = re.compile(r"[-+]?[\d.,:/ %]+")
 
 
 def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
@@ -21,16 +21,78 @@ def decode(data: bytes) -> tuple[str, tuple[str, ...]]:
     if codec is None:
         raise failures.unsupported("The file is binary, not text.")
     try:
-        return data.decode(codec), _guessed(codec)
+        text = data.decode(codec)
     except UnicodeDecodeError:
-        return _decode_flawed(data, codec)
+        text = data.decode(codec, "replace")
+        places = text.count("\ufffd")
+        return text, (f"{places} places of the text are not valid {codec.removesuffix('-sig')} and were replaced.",)
+    return text, ("The text is not UTF-8; it was read as Windows-1252.",) if codec == "cp1252" else ()
 
 
-def _guessed(codec: str) -> tuple[str, ...]:
-    return ("The text is not UTF-8; it was read as Windows-1252.",) if codec == "cp1252" else ()
+def read_text(given: Given) -> Document:
+    """Paragraphs between blank lines."""
+    text, warnings = decode(given.data)
+    document = LineDocument(text)
+    document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
+    return document.finish(warnings=warnings)
 
 
-def _decode_flawed(data: bytes, codec: str) -> tuple[str, tuple[str, ...]]:
-    text = data.decode(codec, "replace")
-    places = text.count("\ufffd")
-    return text, (f"{places} places of the text are not valid {codec.removesuffix('-sig')} and were replaced.",)
+def read_code(given: Given) -> Document:
+    """Runs of lines between blank ones."""
+    text, warnings = decode(given.data)
+    document = LineDocument(text)
+    document.add_paragraphs("code", 0, len(document.lines) - 1)
+    return document.finish(warnings=warnings)
+
+
+def read_json(given: Given) -> Document:
+    """JSON or NDJSON as one block, with the escapes inside strings replaced by their characters.
+
+    It is not parsed: lines must stay lines of the file, and settings files with comments are read as well. But
+    `\\u00e9` would hide a word from search, and `\\n` would glue a letter to one.
+    """
+    text, warnings = decode(given.data)
+    document = LineDocument(_ESCAPE.sub(_unescape, text))
+    kind = "row" if given.content_type == "application/x-ndjson" else "code"
+    document.add(kind, 0, len(document.lines) - 1)
+    return document.finish(warnings=warnings)
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    high, low, single, plain = escape.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if single:
+        # A control character would break the line.
+        return chr(int(single, 16)) if int(single, 16) >= ord(" ") else " "
+    return _PLAIN.get(plain, " ")
+
+
+def read_csv(given: Given) -> Document:
+    """The lines of a CSV or TSV file as rows, under a heading made of the column names.
+
+    The heading is repeated with every chunk of rows, because a row without its columns' names means little.
+    """
+    text, warnings = decode(given.data)
+    document = LineDocument(text)
+    first = next((number for number, line in enumerate(document.lines) if line.strip()), 0)
+    line = document.lines[first]
+    cells: list[str] = []
+    # A quote that continues on the next line is no header; csv refuses fields over 128 KB.
+    if line.count('"') % 2 == 0 and len(line) <= csv.field_size_limit():
+        cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
+    header = column_heading(cells)
+    if header:
+        document.add_heading(1, header, first, first)
+        first += 1
+    if first < len(document.lines):
+        document.add("row", first, len(document.lines) - 1)
+    return document.finish(warnings=warnings)
+
+
+def column_heading(cells: list[str]) -> str | None:
+    """The heading made of a table's first row; None where the row holds data rather than names."""
+    names = [" ".join(cell.split()) for cell in cells]
+    is_header = len(names) > 1 and all(names) and not any(_NUMBER.fullmatch(name) for name in names)
+    heading = ", ".join(names)
+    return heading if is_header and len(heading) <= HEADING_CHARACTERS else None
