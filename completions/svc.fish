@@ -286,7 +286,7 @@ complete -c svc -n '__svc_at svc search' -l agent -r -d 'Use the settings of thi
 complete -c svc -n '__svc_at svc search' -s k -r -d 'Show at most N results, 1 to 50'
 complete -c svc -n '__svc_at svc search' -l mode -x -a 'hybrid keyword semantic' -d 'Match by words (keyword), by meaning (semantic), or by both'
 complete -c svc -n '__svc_at svc search' -l tag -r -d 'Search only sources with this tag; repeatable'
-complete -c svc -n '__svc_at svc search' -l explain -d 'Show how each result was found and how its score came about'
+complete -c svc -n '__svc_at svc search' -l explain -d 'Show how each result was found and what its score is made of'
 complete -c svc -n '__svc_at svc search' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc search' -l ndjson -d 'Print one JSON value per line as results come'
 complete -c svc -n '__svc_at svc search' -l quiet -s q -d 'Print only results and errors'

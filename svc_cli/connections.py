@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from svc_cli.console import Console
-from svc_cli.credentials import Credential, Destination, find_key, origin_of
-from svc_cli.daemon_probes import Foreign, Health, check_api, probe
+from svc_cli.credentials import Credential, ServiceAddress, find_key, origin_of
+from svc_cli.daemon_probes import DaemonHealth, Foreign, check_api, probe
 from svc_cli.daemon_process import Installation
-from svc_cli.errors import NotAuthenticated, Unreachable
+from svc_cli.errors import DaemonUnreachable, NotAuthenticated
 from svc_cli.interrupts import shielded
-from svc_cli.settings import Settings
+from svc_cli.settings import CliSettings
 from svc_daemon.wire.versions import VERSION
 
 if TYPE_CHECKING:
@@ -25,31 +25,31 @@ LIMIT_PREFIX = "SVC_LIMIT_"
 class Connection:
     """An address where the right daemon answered, and the key for it."""
 
-    destination: Destination
-    health: Health
+    destination: ServiceAddress
+    health: DaemonHealth
     credential: Credential
     #: This run of `svc` started the daemon, with this environment.
     is_new: bool = False
 
 
 def reach(
-    settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
-) -> tuple[Destination, Health, bool]:
+    settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
+) -> tuple[ServiceAddress, DaemonHealth, bool]:
     """Find out who answers at the address in force; start the local daemon where that is meant.
 
-    The last value tells whether it was started now. Raises Unreachable, Incompatible.
+    The last value tells whether it was started now. Raises DaemonUnreachable, Incompatible.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
     if found.value is None:
         daemon, is_new = _local(installation, settings, console, autostart)
-        destination = Destination(daemon[0], admin_key=installation.files.admin_key)
+        destination = ServiceAddress(daemon[0], admin_key=installation.files.admin_key)
         health = daemon[1]
     else:
         health = _remote(str(found.value), installation.secret())
         is_ours = _is_ours(installation, str(found.value), health)
         admin_key = installation.files.admin_key if is_ours else None
-        destination, is_new = Destination(str(found.value), found.from_project, admin_key), False
+        destination, is_new = ServiceAddress(str(found.value), found.from_project, admin_key), False
     check_api(health, destination.origin)
     _notice_version(health, console)
     return destination, health, is_new
@@ -57,7 +57,7 @@ def reach(
 
 @contextmanager
 def connected(
-    settings: Settings, console: Console, *, base_url: str | None = None, autostart: bool = True
+    settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> Iterator[tuple["Client", Connection]]:
     """A client for the address in force, with the key that belongs there, until the block ends.
 
@@ -78,26 +78,26 @@ def connected(
 
 
 def _local(
-    installation: Installation, settings: Settings, console: Console, autostart: bool
-) -> tuple[tuple[str, Health], bool]:
+    installation: Installation, settings: CliSettings, console: Console, autostart: bool
+) -> tuple[tuple[str, DaemonHealth], bool]:
     if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
         daemon, is_new = installation.ensure_running(console.say)
         return (daemon.base_url, daemon.health), is_new
     found = installation.find()
     if found is None:
-        raise Unreachable(f"No daemon runs for {installation.files.root}.", hint="`svc daemon start` starts it.")
+        raise DaemonUnreachable(f"No daemon runs for {installation.files.root}.", hint="`svc daemon start` starts it.")
     return (found.base_url, found.health), False
 
 
-def _remote(base_url: str, secret: bytes | None) -> Health:
+def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
     origin = origin_of(base_url)
     seen = probe(base_url.rstrip("/"), secret=secret)
-    if isinstance(seen, Health):
+    if isinstance(seen, DaemonHealth):
         return seen
     if isinstance(seen, Foreign):
         # OpenAI's clients want it there.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
-        raise Unreachable(
+        raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",
             code="svc_port_taken",
             hint="leave out the /v1 at the end of the address: svc adds it."
@@ -105,15 +105,15 @@ def _remote(base_url: str, secret: bytes | None) -> Health:
             else "`svc config list --explain` shows where the address comes from.",
             details={"address": origin},
         )
-    raise Unreachable(
+    raise DaemonUnreachable(
         f"Nobody answers at {origin}.",
         hint="`svc config list --explain` shows where the address comes from; only the local one starts by itself.",
         details={"address": origin},
     )
 
 
-def _is_ours(installation: Installation, base_url: str, health: Health) -> bool:
-    """Whether it is the local installation's daemon; raises Unreachable where it only says so."""
+def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
+    """Whether it is the local installation's daemon; raises DaemonUnreachable where it only says so."""
     record = installation.record()
     if (
         record is None
@@ -126,7 +126,7 @@ def _is_ours(installation: Installation, base_url: str, health: Health) -> bool:
     return True
 
 
-def _refuse_other_installation(credential: Credential, health: Health, destination: Destination) -> None:
+def _refuse_other_installation(credential: Credential, health: DaemonHealth, destination: ServiceAddress) -> None:
     if credential.installation_id in {None, health.installation_id}:
         return
     raise NotAuthenticated(
@@ -137,7 +137,7 @@ def _refuse_other_installation(credential: Credential, health: Health, destinati
     )
 
 
-def _notice_version(health: Health, console: Console) -> None:
+def _notice_version(health: DaemonHealth, console: Console) -> None:
     if health.answer.get("status") == "read_only":
         console.warn(
             "the daemon is read-only after a disk error; look at `svc daemon logs`, then `svc daemon restart`."
@@ -148,7 +148,7 @@ def _notice_version(health: Health, console: Console) -> None:
         )
 
 
-def _warn_of_other_address(destination: Destination, settings: Settings, console: Console) -> None:
+def _warn_of_other_address(destination: ServiceAddress, settings: CliSettings, console: Console) -> None:
     listen = settings.environ.get("SVC_LISTEN", "")
     if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
         console.warn(
@@ -156,7 +156,7 @@ def _warn_of_other_address(destination: Destination, settings: Settings, console
         )
 
 
-def _warn_of_unused_limits(client: "Client", settings: Settings, console: Console) -> None:
+def _warn_of_unused_limits(client: "Client", settings: CliSettings, console: Console) -> None:
     """Say which limits of this environment the running daemon doesn't have; it read its own when it started."""
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:

@@ -35,7 +35,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class ServiceAddress:
     """Where a request goes, as far as the choice of a key depends on it."""
 
     base_url: str
@@ -62,7 +62,7 @@ def origin_of(base_url: str) -> str:
     return f"{parts.scheme}://{host}:{port or (443 if parts.scheme == 'https' else 80)}"
 
 
-def find_key(environ: Mapping[str, str], to: Destination) -> Credential:
+def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     """The key to send there: environment, key file, stored for this origin, the local installation's own.
 
     Raises NotAuthenticated where there is none, or where a key of the environment would go to an address that only a

@@ -22,7 +22,7 @@ PROBE_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class DaemonHealth:
     """A daemon of ours answered."""
 
     installation_id: str
@@ -43,7 +43,9 @@ class Foreign:
     is_silent: bool = False
 
 
-def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None) -> Health | Foreign | None:
+def probe(
+    base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None
+) -> DaemonHealth | Foreign | None:
     """Ask `/healthz`, for a proof of the `secret` too where one is given; None means that nobody listens there."""
     nonce = secrets.token_hex(16)
     parts = urlsplit(base_url)
@@ -60,7 +62,7 @@ def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | Non
         connection.request("GET", f"{parts.path.rstrip('/')}/healthz{query}", headers={"Svc-Api": API_RANGE})
         response = connection.getresponse()
         seen = _read_health(response.status, response.read(65536))
-        return _proven(seen, secret, parts.port, nonce) if secret and isinstance(seen, Health) else seen
+        return _proven(seen, secret, parts.port, nonce) if secret and isinstance(seen, DaemonHealth) else seen
     except TimeoutError:
         return Foreign("it does not answer", is_silent=True)
     except (HTTPException, OSError) as error:
@@ -69,7 +71,7 @@ def probe(base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | Non
         connection.close()
 
 
-def check_api(health: Health, where: str) -> None:
+def check_api(health: DaemonHealth, where: str) -> None:
     """Raise Incompatible unless both sides have one API version in common."""
     match = re.fullmatch(r"(\d+)-(\d+)", health.api)
     if match and int(match[1]) <= API_NEWEST and int(match[2]) >= API_OLDEST:
@@ -81,17 +83,17 @@ def check_api(health: Health, where: str) -> None:
     )
 
 
-def _proven(health: Health, secret: bytes, port: int | None, nonce: str) -> Health:
+def _proven(health: DaemonHealth, secret: bytes, port: int | None, nonce: str) -> DaemonHealth:
     expected = prove(secret, health.installation_id, port, nonce)
     given = str(health.answer.get("proof"))
     return replace(health, is_proven=compare_digest(given.encode(), expected.encode()))
 
 
-def _read_health(status: int, body: bytes) -> Health | Foreign:
+def _read_health(status: int, body: bytes) -> DaemonHealth | Foreign:
     try:
         answer = json.loads(body)
     except ValueError:
         return Foreign(f"it answered {status} with something that is not JSON")
     if not isinstance(answer, dict) or not isinstance(answer.get("installation_id"), str):
         return Foreign(f"it answered {status} without an installation id")
-    return Health(answer["installation_id"], str(answer.get("version")), str(answer.get("api")), answer)
+    return DaemonHealth(answer["installation_id"], str(answer.get("version")), str(answer.get("api")), answer)

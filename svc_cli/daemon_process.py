@@ -22,8 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
-from svc_cli.daemon_probes import Foreign, Health, probe
-from svc_cli.errors import Unreachable
+from svc_cli.daemon_probes import DaemonHealth, Foreign, probe
+from svc_cli.errors import DaemonUnreachable
 from svc_cli.exits import Exit
 from svc_daemon import paths
 from svc_daemon.wire.proofs import parse_secret
@@ -49,7 +49,7 @@ class Daemon:
 
     pid: int
     base_url: str
-    health: Health
+    health: DaemonHealth
     record: Mapping[str, Any]
 
 
@@ -82,16 +82,16 @@ class Installation:
             return None
 
     def find(self) -> Daemon | None:
-        """The running daemon; None where none runs. Raises Unreachable where its port is held by something else."""
+        """The running daemon, or None. Raises DaemonUnreachable if something else holds its port."""
         record = self.record()
         seen = probe(str(record["base_url"]), secret=self.secret()) if record else None
-        if record and isinstance(seen, Health) and seen.installation_id == record.get("installation_id"):
+        if record and isinstance(seen, DaemonHealth) and seen.installation_id == record.get("installation_id"):
             if seen.is_proven:
                 return Daemon(int(record["pid"]), str(record["base_url"]), seen, record)
             if _is_alive(int(record["pid"])):
                 raise self.unproven(str(record["base_url"]), int(record["pid"]))
         if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
-            raise Unreachable(
+            raise DaemonUnreachable(
                 f"The daemon (process {record['pid']}) at {record['base_url']} does not answer.",
                 hint=f"`svc daemon logs` may say why; `kill {record['pid']}` ends it.",
             )
@@ -99,9 +99,9 @@ class Installation:
             self._refuse_taken_port(self.fixed_url)
         return None
 
-    def unproven(self, base_url: str, pid: int) -> Unreachable:
+    def unproven(self, base_url: str, pid: int) -> DaemonUnreachable:
         """What to say of somebody who answers as this directory's daemon and can't prove it."""
-        return Unreachable(
+        return DaemonUnreachable(
             f"What answers at {base_url} did not prove that it is the daemon of {self.files.root}; no key was sent.",
             code="svc_daemon_unproven",
             hint=f"if process {pid} is your `svc-daemon`: `kill {pid}`, then run the same command again.",
@@ -109,7 +109,7 @@ class Installation:
         )
 
     def ensure_running(self, say: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
-        """The running daemon, started if there was none; True where this call started it. Raises Unreachable."""
+        """The running daemon, started if there was none; True where this call started it. Raises DaemonUnreachable."""
         found = self.find()
         if found:
             return found, False
@@ -128,7 +128,7 @@ class Installation:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
         while _is_alive(daemon.pid):
             if time.monotonic() > deadline_s:
-                raise Unreachable(f"The daemon (process {daemon.pid}) did not end within {STOP_TIMEOUT_S:.0f} s.")
+                raise DaemonUnreachable(f"The daemon (process {daemon.pid}) did not end within {STOP_TIMEOUT_S:.0f} s.")
             time.sleep(0.02)
         return daemon.pid
 
@@ -194,13 +194,13 @@ class Installation:
             start_new_session=True,
         )
 
-    def _start_failed(self, process: "subprocess.Popen[bytes]", output: BinaryIO) -> Unreachable:
+    def _start_failed(self, process: "subprocess.Popen[bytes]", output: BinaryIO) -> DaemonUnreachable:
         code = process.poll()
         what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
         output.seek(0)
         tail = output.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:] or self.log_tail(LOG_TAIL_LINES)
         words = "".join(f"\n  {line}" for line in tail)
-        return Unreachable(
+        return DaemonUnreachable(
             f"The daemon could not be started: it {what}.{words}",
             hint="`svc daemon run` starts it in the foreground, `svc doctor` looks at the installation.",
             details={"exit_code": code, "log": tail},
@@ -212,7 +212,7 @@ class Installation:
             return
         address = base_url.removeprefix("http://")
         who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"
-        raise Unreachable(
+        raise DaemonUnreachable(
             f"{address} is held by {who}, not by the daemon of {self.files.root}.",
             code="svc_port_taken",
             hint=f"stop what holds it (`ss -ltnp`), or choose another port: SVC_LISTEN={_next_port(address)}.",

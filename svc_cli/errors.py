@@ -7,7 +7,7 @@ SvcError             anything a caller is told, by code, sentence and hint
  ├─ Declined         the user answered no to a question
  ├─ FileRefused      one file can't be sent; the others can
  ├─ PathMissing      a local path that was named does not exist
- ├─ Unreachable      nobody answers at the address, or somebody else does
+ ├─ DaemonUnreachable nobody answers at the address, or somebody else does
  ├─ NetworkFailed    the connection broke and retries are used up
  ├─ Incompatible     daemon and command line speak no common API version
  ├─ NotAuthenticated no key is known for this address
@@ -125,7 +125,7 @@ class PathMissing(SvcError):
     exit = Exit.MISSING
 
 
-class Unreachable(SvcError):
+class DaemonUnreachable(SvcError):
     code = "svc_daemon_unreachable"
     exit = Exit.UNREACHABLE
     retryable = True

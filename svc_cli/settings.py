@@ -55,7 +55,7 @@ RULES: dict[str, Rule] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SettingValue:
     """A setting's value and where it came from."""
 
     name: str
@@ -67,7 +67,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SettingsLayer:
     """The settings of one place."""
 
     source: str
@@ -75,17 +75,17 @@ class Layer:
     is_project: bool = False
 
 
-class Settings:
+class CliSettings:
     """Looks a setting up in one layer after the other."""
 
-    def __init__(self, environ: Mapping[str, str], layers: list[Layer], project: Path | None = None) -> None:
+    def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ
         #: The project's file, where there is one.
         self.project_file = project
         self._layers = layers
 
     @classmethod
-    def load(cls, environ: Mapping[str, str], cwd: Path) -> "Settings":
+    def load(cls, environ: Mapping[str, str], cwd: Path) -> "CliSettings":
         """Read environment, the nearest `svc.toml` upward of `cwd` and the user's file.
 
         Raises UsageError that names the file and the key, on an unknown key, a wrong kind of value, or a file that is
@@ -94,27 +94,27 @@ class Settings:
         layers = [_environment(environ)]
         project = find_project_file(cwd)
         if project:
-            layers.append(Layer(str(project), read_file(project), is_project=True))
+            layers.append(SettingsLayer(str(project), read_file(project), is_project=True))
         user = user_file(environ)
         if user.is_file():
-            layers.append(Layer(str(user), read_file(user)))
+            layers.append(SettingsLayer(str(user), read_file(user)))
         return cls(environ, layers, project)
 
-    def find(self, name: str, flag: Any = None) -> Found:
+    def find(self, name: str, flag: Any = None) -> SettingValue:
         """Where a setting is set; a flag that was given wins over everything."""
         if flag is not None and flag != []:
-            return Found(name, flag, "flag")
+            return SettingValue(name, flag, "flag")
         for layer in self._layers:
             if name in layer.values:
                 source = layer.source if layer.source != "environment" else f"environment {VARIABLES[name]}"
-                return Found(name, layer.values[name], source, layer.is_project)
-        return Found(name, RULES[name].default, "default")
+                return SettingValue(name, layer.values[name], source, layer.is_project)
+        return SettingValue(name, RULES[name].default, "default")
 
     def get(self, name: str, flag: Any = None) -> Any:
         """A setting's value."""
         return self.find(name, flag).value
 
-    def all(self) -> Iterator[Found]:
+    def all(self) -> Iterator[SettingValue]:
         """Every setting, in the order of the rules."""
         return (self.find(name) for name in RULES)
 
@@ -186,11 +186,11 @@ def _unknown_hint(name: str) -> str:
     return f"known settings: {', '.join(RULES)}."
 
 
-def _environment(environ: Mapping[str, str]) -> Layer:
+def _environment(environ: Mapping[str, str]) -> SettingsLayer:
     values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
     for name, value in values.items():
         check(name, value, f"environment {VARIABLES[name]}")
-    return Layer("environment", values)
+    return SettingsLayer("environment", values)
 
 
 def _flatten(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -36,7 +36,7 @@ AgentArgument = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class AgentOptions:
     """What an agent is to be."""
 
     agent: Annotated[
@@ -149,7 +149,7 @@ def ls(call: Invocation) -> None:
     "svc agent create hr --bucket handbook --role 'the HR assistant'",
     "svc agent create everything --scope team --top-k 12",
 )
-def create(call: Invocation, options: Options) -> None:
+def create(call: Invocation, options: AgentOptions) -> None:
     """Create an agent.
 
     Without --bucket, --source or --scope it searches everything that the key may read.
@@ -176,7 +176,7 @@ def show(call: Invocation, agent: AgentArgument) -> None:
 
 
 @command(app, "set", "svc agent set hr --bucket handbook --bucket policies", "svc agent set hr --threshold none")
-def change(call: Invocation, options: Options) -> None:
+def change(call: Invocation, options: AgentOptions) -> None:
     """Change what the options name of an agent, and leave the rest as it is."""
     with call.client() as client:
         changes = options.sent(client)

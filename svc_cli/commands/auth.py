@@ -10,8 +10,8 @@ import typer
 from svc_cli.client.api import Client
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import reach
-from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, origin_of
-from svc_cli.daemon_probes import Health
+from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, origin_of
+from svc_cli.daemon_probes import DaemonHealth
 from svc_cli.errors import Declined, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
@@ -91,7 +91,7 @@ def token(call: Invocation) -> None:
     call.console.show(value, lambda: credential.key)
 
 
-def _reach(call: Invocation) -> tuple[Destination, Health]:
+def _reach(call: Invocation) -> tuple[ServiceAddress, DaemonHealth]:
     """Who is in force, without asking whether it takes a key."""
     autostart = not call.flags.no_autostart
     destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from svc_cli.commands.completion_words import Flag, Place
+from svc_cli.commands.completion_words import CommandPlace, Flag
 
 #: Asked by the scripts for the buckets that exist; never starts a daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
@@ -28,19 +28,19 @@ complete -o bashdefault -o default -F _svc svc
 """
 
 
-def bash(places: Sequence[Place]) -> str:
+def bash(places: Sequence[CommandPlace]) -> str:
     """For bash 3.2 and newer."""
     return "\n".join(
         [_BASH_HEAD, *_bash_paths(places), _BASH_MIDDLE, *_bash_values(places), *_bash_words(places), _BASH_TAIL]
     )
 
 
-def _bash_paths(places: Sequence[Place]) -> Iterator[str]:
+def _bash_paths(places: Sequence[CommandPlace]) -> Iterator[str]:
     yield f"            {_alternatives(place.path for place in places[1:])})"
     yield '                where="$where ${COMP_WORDS[index]}" ;;'
 
 
-def _bash_values(places: Sequence[Place]) -> Iterator[str]:
+def _bash_values(places: Sequence[CommandPlace]) -> Iterator[str]:
     for keys, flag in _valued(places):
         yield f"        {keys})"
         if flag.kind == "free":
@@ -50,7 +50,7 @@ def _bash_values(places: Sequence[Place]) -> Iterator[str]:
             yield f'            COMPREPLY=($(compgen -W "{words}" -- "$current")); return ;;'
 
 
-def _bash_words(places: Sequence[Place]) -> Iterator[str]:
+def _bash_words(places: Sequence[CommandPlace]) -> Iterator[str]:
     yield "    esac"
     yield '    case "$where" in'
     for place in places:
@@ -89,19 +89,19 @@ fi
 """
 
 
-def zsh(places: Sequence[Place]) -> str:
+def zsh(places: Sequence[CommandPlace]) -> str:
     """For a file `_svc` on the fpath, or to be sourced after compinit."""
     return "\n".join(
         [_ZSH_HEAD, *_zsh_paths(places), _ZSH_MIDDLE, *_zsh_values(places), *_zsh_words(places), _ZSH_TAIL]
     )
 
 
-def _zsh_paths(places: Sequence[Place]) -> Iterator[str]:
+def _zsh_paths(places: Sequence[CommandPlace]) -> Iterator[str]:
     yield f"            ({_alternatives(place.path for place in places[1:])})"
     yield '                where="$where ${words[index]}" ;;'
 
 
-def _zsh_values(places: Sequence[Place]) -> Iterator[str]:
+def _zsh_values(places: Sequence[CommandPlace]) -> Iterator[str]:
     for keys, flag in _valued(places):
         yield f"        ({keys})"
         yield f"            {_ZSH_VALUES[flag.kind](flag)}; return ;;"
@@ -114,7 +114,7 @@ _ZSH_VALUES: dict[str, Callable[[Flag], str]] = {
 }
 
 
-def _zsh_words(places: Sequence[Place]) -> Iterator[str]:
+def _zsh_words(places: Sequence[CommandPlace]) -> Iterator[str]:
     yield "    esac"
     yield '    case "$where" in'
     for place in places:
@@ -143,14 +143,14 @@ end
 complete -c svc -e"""
 
 
-def fish(places: Sequence[Place]) -> str:
+def fish(places: Sequence[CommandPlace]) -> str:
     """For ~/.config/fish/completions/svc.fish."""
     paths = " ".join(_quoted(place.path) for place in places[1:])
     lines = [line for place in places for line in _fish_place(place)]
     return "\n".join([_FISH_HEAD, f"            case {paths}", _FISH_MIDDLE, *lines, ""])
 
 
-def _fish_place(place: Place) -> Iterator[str]:
+def _fish_place(place: CommandPlace) -> Iterator[str]:
     start = f"complete -c svc -n '__svc_at {place.path}'"
     for name, text in place.commands:
         yield f"{start} -f -a {name} -d {_quoted(text)}"
@@ -205,13 +205,13 @@ Register-ArgumentCompleter -Native -CommandName svc -ScriptBlock {
 """
 
 
-def powershell(places: Sequence[Place]) -> str:
+def powershell(places: Sequence[CommandPlace]) -> str:
     """For PowerShell 5.1 and newer, to be invoked from the profile."""
     head = "# Completion of svc for PowerShell, made by `svc completion powershell`.\n$svcPlaces = @{"
     return "\n".join([head, *(_powershell_place(place) for place in places), _POWERSHELL_TAIL])
 
 
-def _powershell_place(place: Place) -> str:
+def _powershell_place(place: CommandPlace) -> str:
     words = [*place.commands, *((choice, choice) for choice in place.choices)]
     pairs = ", ".join(f"@({_doubled(name)}, {_doubled(text)})" for name, text in words)
     flags = "; ".join(
@@ -228,7 +228,7 @@ def _powershell_values(flag: Flag) -> tuple[str, ...]:
     return ("BUCKET",) if flag.kind == "bucket" else flag.choices
 
 
-SCRIPTS: dict[str, Callable[[Sequence[Place]], str]] = {
+SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
     "bash": bash,
     "zsh": zsh,
     "fish": fish,
@@ -239,7 +239,7 @@ SCRIPTS: dict[str, Callable[[Sequence[Place]], str]] = {
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 
-def _valued(places: Sequence[Place]) -> Iterator[tuple[str, Flag]]:
+def _valued(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
     """Each flag that takes a value, with the shell patterns `path flag` behind which its value stands."""
     for place in places:
         for flag in place.flags:
@@ -251,7 +251,7 @@ def _alternatives(texts: Iterator[str]) -> str:
     return " | ".join(f'"{text}"' for text in texts)
 
 
-def _names(place: Place) -> list[str]:
+def _names(place: CommandPlace) -> list[str]:
     return [name for name, _ in place.commands]
 
 

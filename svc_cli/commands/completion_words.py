@@ -19,7 +19,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandPlace:
     """A command or group, by its path such as `svc bucket ls`."""
 
     path: str
@@ -31,18 +31,18 @@ class Place:
     choices: tuple[str, ...] = ()
 
 
-def grammar_of(root: Any) -> list[Place]:
+def grammar_of(root: Any) -> list[CommandPlace]:
     """Every place of the command line, from the top down. `root` is `svc` as built; Typer has no public type for it."""
     return list(_places(root, "svc"))
 
 
-def _places(command: Any, path: str) -> Iterator[Place]:
+def _places(command: Any, path: str) -> Iterator[CommandPlace]:
     names = command.list_commands(None) if hasattr(command, "list_commands") else []
     inner = [(name, command.get_command(None, name)) for name in names]
     inner = [(name, each) for name, each in inner if not each.hidden]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     flags = [_flag(each) for each in command.params if each.param_type_name == "option" and not each.hidden]
-    yield Place(
+    yield CommandPlace(
         path,
         tuple((name, _first_sentence(each.help)) for name, each in inner),
         (*flags, Flag(("--help",), "Show the help.", "none")),

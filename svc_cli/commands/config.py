@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from svc_cli.commands.options import Invocation, command, new_app
-from svc_cli.credentials import Destination, find_key
+from svc_cli.credentials import ServiceAddress, find_key
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.render import table
-from svc_cli.settings import RULES, Found, check, find_project_file, read_file, user_file
+from svc_cli.settings import RULES, SettingValue, check, find_project_file, read_file, user_file
 from svc_daemon import paths
 
 app = new_app("Show and change settings.")
@@ -115,11 +115,11 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _folders(call: Invocation) -> list[Found]:
+def _folders(call: Invocation) -> list[SettingValue]:
     environ = call.settings.environ
     folders = {"config_dir": paths.config_dir, "state_dir": paths.state_dir, "data_dir": paths.data_dir}
     return [
-        Found(
+        SettingValue(
             name,
             str(find(environ)),
             f"environment SVC_{name.upper()}" if environ.get(f"SVC_{name.upper()}") else "default",
@@ -128,20 +128,22 @@ def _folders(call: Invocation) -> list[Found]:
     ]
 
 
-def _key(call: Invocation) -> Found:
+def _key(call: Invocation) -> SettingValue:
     """The key, masked; a look at the local files only, nobody is asked."""
     found = call.settings.find("base_url", call.flags.base_url)
     installation = Installation(call.settings.environ)
     local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
     admin_key = installation.files.admin_key if found.value is None else None
     try:
-        credential = find_key(call.settings.environ, Destination(found.value or local, found.from_project, admin_key))
+        credential = find_key(
+            call.settings.environ, ServiceAddress(found.value or local, found.from_project, admin_key)
+        )
     except SvcError as error:
-        return Found("api_key", None, error.message)
-    return Found("api_key", credential.masked, credential.source)
+        return SettingValue("api_key", None, error.message)
+    return SettingValue("api_key", credential.masked, credential.source)
 
 
-def _as_json(found: Found) -> dict[str, Any]:
+def _as_json(found: SettingValue) -> dict[str, Any]:
     value = list(found.value) if isinstance(found.value, tuple) else found.value
     return {"name": found.name, "value": value, "source": found.source}
 

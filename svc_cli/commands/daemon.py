@@ -11,7 +11,7 @@ import typer
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.daemon_process import Daemon, Installation
-from svc_cli.errors import SvcError, Unreachable
+from svc_cli.errors import DaemonUnreachable, SvcError
 from svc_cli.exits import Exit
 from svc_cli.render import duration, fields
 from svc_cli.services import Unit, manager_for, services_of
@@ -73,7 +73,7 @@ def status(call: Invocation) -> Exit:
         _show(call, daemon)
         return Exit.DONE
     root = str(installation.files.root)
-    error = Unreachable(f"No daemon runs for {root}.", hint="`svc daemon start` starts it.")
+    error = DaemonUnreachable(f"No daemon runs for {root}.", hint="`svc daemon start` starts it.")
     call.console.show({"running": False, "data_dir": root, **error.envelope()}, lambda: "")
     call.console.fail(error)
     return error.exit

@@ -14,8 +14,8 @@ from svc_cli.exits import Exit
 from svc_cli.render import cut, table
 
 if TYPE_CHECKING:
-    from svc_cli.evals.gates import Gates
     from svc_cli.evals.runs import Evaluation
+    from svc_cli.evals.thresholds import Thresholds
 
 app = new_app()
 
@@ -58,23 +58,23 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     Exits with code 3 if a mean is below --min-recall, --min-mrr or --min-ndcg; without these options, if anything is
     missed.
     """
-    from svc_cli.evals.gates import Gates
     from svc_cli.evals.golden import read_golden
     from svc_cli.evals.summaries import summarize
+    from svc_cli.evals.thresholds import Thresholds
 
     queries = read_golden(Path(flags.golden))
     least = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
-    gates = Gates({metric: value for metric, value in least.items() if value is not None})
+    thresholds = Thresholds({metric: value for metric, value in least.items() if value is not None})
     junit = _writable(flags.junit)
     evaluation = _evaluate(call, flags, queries)
     if junit:
         from svc_cli.evals.junit import render_junit
 
-        junit.write_bytes(render_junit(evaluation, gates))
+        junit.write_bytes(render_junit(evaluation, thresholds))
     for warning in evaluation.warnings:
         call.console.warn(warning)
-    summary = summarize(evaluation, gates)
-    call.console.show(summary, lambda: _render(call.console, evaluation, gates))
+    summary = summarize(evaluation, thresholds)
+    call.console.show(summary, lambda: _render(call.console, evaluation, thresholds))
     return Exit(summary["exit_code"])
 
 
@@ -104,13 +104,13 @@ def _try_to_write(path: Path) -> None:
 
 
 def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evaluation":
-    from svc_cli.evals.runs import Result, evaluate
-    from svc_cli.evals.scopes import Scope
+    from svc_cli.evals.runs import QueryResult, evaluate
+    from svc_cli.evals.scopes import EvalScope
     from svc_cli.evals.summaries import item_of
 
     # An agent has buckets of its own; the one of the settings would cut it down unasked.
     default = None if flags.agent else call.settings.get("bucket")
-    scope = Scope(
+    scope = EvalScope(
         buckets=tuple(flags.bucket or ([default] if default else [])),
         agent=model_id(flags.agent) if flags.agent else None,
         mode=call.settings.get("search.mode", flags.mode),
@@ -120,7 +120,7 @@ def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evalua
         progress.begin("asking", len(queries))
         done = 0
 
-        def tell(result: Result) -> None:
+        def tell(result: QueryResult) -> None:
             nonlocal done
             done += 1
             progress.update(done)
@@ -129,8 +129,8 @@ def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evalua
         return evaluate(client, scope, queries, tell)
 
 
-def _render(console: Console, evaluation: "Evaluation", gates: "Gates") -> str:
-    parts = [_table(console, evaluation), _misses(console, evaluation), _totals(console, evaluation, gates)]
+def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
+    parts = [_table(console, evaluation), _misses(console, evaluation), _totals(console, evaluation, thresholds)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -161,13 +161,13 @@ def _misses(console: Console, evaluation: "Evaluation") -> str:
     return "\n".join(lines())
 
 
-def _totals(console: Console, evaluation: "Evaluation", gates: "Gates") -> str:
+def _totals(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
     scores, k = evaluation.scores, evaluation.scope.k
     found = sum(result.is_found for result in evaluation.results)
     head = (
         f"recall@{k} {scores.recall:.3f}  MRR@{k} {scores.mrr:.3f}  nDCG@{k} {scores.ndcg:.3f}"
         f"  {found} of {len(evaluation.results)} queries find all that they should"
     )
-    failed = [gate for gate in gates.judge(evaluation) if not gate.is_passed]
-    told = [f"{gate.metric} is {gate.reached:.3f} and should be {gate.least:g}" for gate in failed]
+    failed = [threshold for threshold in thresholds.judge(evaluation) if not threshold.is_passed]
+    told = [f"{threshold.metric} is {threshold.reached:.3f} and should be {threshold.least:g}" for threshold in failed]
     return "\n".join([console.paint(head, "bold"), *told])

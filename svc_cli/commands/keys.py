@@ -24,7 +24,7 @@ _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class KeyOptions:
     """What a new key is to be."""
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people to read.")]
@@ -92,7 +92,7 @@ def _moment(text: str, now: datetime) -> datetime:
 @command(
     app, "create", "svc key create website --preset read -b handbook", "svc key create ci --preset ingest --expires 30d"
 )
-def create(call: Invocation, options: Options) -> None:
+def create(call: Invocation, options: KeyOptions) -> None:
     """Create an API key and print it; it is not shown again.
 
     The new key can't have more capabilities than the key in use.

@@ -23,7 +23,7 @@ from svc_cli.commands.help_pages import HelpfulCommand, HelpfulGroup
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.errors import ApiError, Declined, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.settings import Settings
+from svc_cli.settings import CliSettings
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ class Invocation:
         console.is_verbose = flags.verbose
 
     @cached_property
-    def settings(self) -> Settings:
+    def settings(self) -> CliSettings:
         """The settings in force in this folder."""
-        return Settings.load(os.environ, Path.cwd())
+        return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":

@@ -31,7 +31,7 @@ app = new_app(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFlags:
+class SourceListFlags:
     """Which sources are listed."""
 
     bucket: BucketOption = None
@@ -72,7 +72,7 @@ class ListFlags:
     "svc source ls -b handbook --status failed",
     "svc source ls -b handbook --ndjson | jq -r .title",
 )
-def ls(call: Invocation, flags: ListFlags) -> None:
+def ls(call: Invocation, flags: SourceListFlags) -> None:
     """List the sources of a bucket."""
     bucket = call.bucket(flags.bucket)
     with call.client() as client:

@@ -32,7 +32,7 @@ class SignatureRefused(SvcError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFlags:
+class DeliveryListFlags:
     """Which calls are listed."""
 
     status: Annotated[
@@ -54,7 +54,7 @@ class ListFlags:
 
 
 @command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
-def deliveries(call: Invocation, flags: ListFlags) -> None:
+def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
     """List events, with the calls that were made for them."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))

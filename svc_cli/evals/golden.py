@@ -59,7 +59,7 @@ class Fields(dict[str, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FilePosition:
     """Where something is wrong, for people."""
 
     file: str
@@ -73,11 +73,11 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _FieldReader:
     """Checks the fields of one mapping."""
 
     fields: Mapping[str, Any]
-    place: _Place
+    place: _FilePosition
     known: tuple[str, ...] = field(default=())
 
     def refuse_unknown(self) -> None:
@@ -103,9 +103,9 @@ def read_golden(path: Path) -> list[GoldenQuery]:
     if not path.is_file():
         raise PathMissing(f"{path}: there is no such file.", details={"path": str(path)})
     loaded = _load(path)
-    place = _Place(str(path))
+    place = _FilePosition(str(path))
     if isinstance(loaded, Mapping):
-        _Reader(loaded, place, TOP_FIELDS).refuse_unknown()
+        _FieldReader(loaded, place, TOP_FIELDS).refuse_unknown()
         loaded = loaded.get("queries")
     if not isinstance(loaded, list) or not loaded:
         place.refuse("it must hold a list of queries.")
@@ -114,7 +114,7 @@ def read_golden(path: Path) -> list[GoldenQuery]:
     return queries
 
 
-def _refuse_doubles(queries: list[GoldenQuery], place: _Place) -> None:
+def _refuse_doubles(queries: list[GoldenQuery], place: _FilePosition) -> None:
     """Reports tell queries apart by their names."""
     names = [query.name for query in queries]
     double = next((name for number, name in enumerate(names) if name in names[:number]), None)
@@ -123,10 +123,10 @@ def _refuse_doubles(queries: list[GoldenQuery], place: _Place) -> None:
 
 
 def _read_query(entry: Any, file: str, number: int) -> GoldenQuery:
-    place = _Place(file, number, getattr(entry, "line", None))
+    place = _FilePosition(file, number, getattr(entry, "line", None))
     if not isinstance(entry, Mapping):
         place.refuse(f"it must be a mapping with `query` and what is expected, not {entry!r}.")
-    reader = _Reader(entry, place, QUERY_FIELDS)
+    reader = _FieldReader(entry, place, QUERY_FIELDS)
     reader.refuse_unknown()
     query = reader.text("query")
     if query is None:
@@ -140,7 +140,7 @@ def _read_query(entry: Any, file: str, number: int) -> GoldenQuery:
     )
 
 
-def _read_expected(reader: _Reader) -> Iterator[Expectation]:
+def _read_expected(reader: _FieldReader) -> Iterator[Expectation]:
     listed = reader.fields.get("expect")
     is_short = any(name in reader.fields for name in EXPECTATION_FIELDS)
     if listed is None and is_short:
@@ -153,29 +153,29 @@ def _read_expected(reader: _Reader) -> Iterator[Expectation]:
     for each in listed:
         fields = {"source": each} if isinstance(each, str) else each
         line = getattr(each, "line", reader.place.line)
-        place = _Place(reader.place.file, reader.place.number, line)
+        place = _FilePosition(reader.place.file, reader.place.number, line)
         if not isinstance(fields, Mapping):
             place.refuse(f"what is expected must be a mapping or the name of a source, not {each!r}.")
-        inner = _Reader(fields, place, EXPECTATION_FIELDS)
+        inner = _FieldReader(fields, place, EXPECTATION_FIELDS)
         inner.refuse_unknown()
         yield _read_expectation(inner)
 
 
-def _read_expectation(reader: _Reader) -> Expectation:
+def _read_expectation(reader: _FieldReader) -> Expectation:
     found = {name: reader.text(name) for name in EXPECTATION_FIELDS}
     if not any(found.values()):
         reader.place.refuse("nothing is expected; say source, heading or text.")
     return Expectation(**found)
 
 
-def _read_tags(reader: _Reader) -> tuple[str, ...]:
+def _read_tags(reader: _FieldReader) -> tuple[str, ...]:
     tags = reader.fields.get("tags") or []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         reader.place.refuse(f"tags must be a list of texts, not {tags!r}.")
     return tuple(tags)
 
 
-def _read_filters(reader: _Reader) -> Mapping[str, Any] | None:
+def _read_filters(reader: _FieldReader) -> Mapping[str, Any] | None:
     filters = reader.fields.get("filters")
     if filters is not None and not isinstance(filters, Mapping):
         reader.place.refuse(f"filters must be a mapping, not {filters!r}.")
@@ -183,7 +183,7 @@ def _read_filters(reader: _Reader) -> Mapping[str, Any] | None:
 
 
 def _load(path: Path) -> Any:
-    place = _Place(str(path))
+    place = _FilePosition(str(path))
     try:
         text = path.read_text(encoding="utf-8-sig")
         return _load_json(text, place) if path.suffix == ".json" else yaml.load(text, _Loader)  # noqa: S506
@@ -191,19 +191,19 @@ def _load(path: Path) -> Any:
         place.refuse("it is not UTF-8 text.")
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        _Place(str(path), line=line).refuse(f"it is no YAML: {error.problem}.")
+        _FilePosition(str(path), line=line).refuse(f"it is no YAML: {error.problem}.")
     except (yaml.YAMLError, RecursionError) as error:
         place.refuse(f"it is no YAML: {error}.")
 
 
-def _load_json(text: str, place: _Place) -> Any:
+def _load_json(text: str, place: _FilePosition) -> Any:
     try:
         return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
     except json.JSONDecodeError as error:
-        _Place(place.file, line=error.lineno).refuse(f"it is no JSON: {error.msg}.")
+        _FilePosition(place.file, line=error.lineno).refuse(f"it is no JSON: {error.msg}.")
 
 
-def _once(pairs: list[tuple[str, Any]], place: _Place) -> Fields:
+def _once(pairs: list[tuple[str, Any]], place: _FilePosition) -> Fields:
     fields = Fields(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]

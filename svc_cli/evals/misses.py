@@ -22,7 +22,7 @@ from svc_cli.client.api import Client
 from svc_cli.errors import ApiError
 from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Hit, find_rank, has_heading, has_text, is_source
-from svc_cli.evals.scopes import DEPTH, Scope, ask
+from svc_cli.evals.scopes import DEPTH, EvalScope, ask
 from svc_cli.exits import Exit
 from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
@@ -45,7 +45,7 @@ class Miss:
 class Inquiry:
     """Asks why, for one evaluation."""
 
-    def __init__(self, client: Client, scope: Scope) -> None:
+    def __init__(self, client: Client, scope: EvalScope) -> None:
         self._client = client
         self._scope = scope
         self._buckets: Sequence[Json] | None = None

@@ -10,12 +10,12 @@ from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.judgments import Scores, find_rank, score_ranks
 from svc_cli.evals.metrics import mean
 from svc_cli.evals.misses import Inquiry, Miss
-from svc_cli.evals.scopes import DEPTH, Scope, ask
+from svc_cli.evals.scopes import DEPTH, EvalScope, ask
 from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ExpectationResult:
     """What became of one expectation."""
 
     expectation: Expectation
@@ -26,11 +26,11 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class QueryResult:
     """One query, judged."""
 
     golden: GoldenQuery
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[ExpectationResult, ...]
     scores: Scores
     duration_s: float
 
@@ -48,8 +48,8 @@ class Result:
 class Evaluation:
     """All queries, judged."""
 
-    scope: Scope
-    results: list[Result] = field(default_factory=list)
+    scope: EvalScope
+    results: list[QueryResult] = field(default_factory=list)
     #: What searches warned of, each once.
     warnings: dict[str, None] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ class Evaluation:
 
 
 def evaluate(
-    client: Client, scope: Scope, queries: Sequence[GoldenQuery], on_result: Callable[[Result], None]
+    client: Client, scope: EvalScope, queries: Sequence[GoldenQuery], on_result: Callable[[QueryResult], None]
 ) -> Evaluation:
     """Ask every query and judge it. Raises what a search raises."""
     evaluation = Evaluation(scope)
@@ -82,7 +82,7 @@ def evaluate(
     return evaluation
 
 
-def _judge(client: Client, inquiry: Inquiry, golden: GoldenQuery, evaluation: Evaluation) -> Result:
+def _judge(client: Client, inquiry: Inquiry, golden: GoldenQuery, evaluation: Evaluation) -> QueryResult:
     scope = evaluation.scope
     began_s = time.monotonic()
     answer = ask(client, scope, golden, scope.k)
@@ -91,11 +91,11 @@ def _judge(client: Client, inquiry: Inquiry, golden: GoldenQuery, evaluation: Ev
     ranks = [find_rank(expectation, answer.hits) for expectation in golden.expected]
     deeper = ask(client, scope, golden, DEPTH).hits if None in ranks else ()
     verdicts = tuple(
-        Verdict(
+        ExpectationResult(
             expectation=expectation,
             rank=rank,
             miss=inquiry.explain(golden, expectation, deeper) if rank is None else None,
         )
         for expectation, rank in zip(golden.expected, ranks, strict=True)
     )
-    return Result(golden=golden, verdicts=verdicts, scores=score_ranks(ranks, scope.k), duration_s=duration_s)
+    return QueryResult(golden=golden, verdicts=verdicts, scores=score_ranks(ranks, scope.k), duration_s=duration_s)

@@ -13,7 +13,7 @@ DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class EvalScope:
     """What every query is asked of."""
 
     #: Slugs or ids; empty is all that the agent or the key reaches.
@@ -30,14 +30,14 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryHits:
     """One page."""
 
     hits: Sequence[Hit]
     warnings: Sequence[str]
 
 
-def ask(client: Client, scope: Scope, golden: GoldenQuery, count: int, **changes: Any) -> Answer:
+def ask(client: Client, scope: EvalScope, golden: GoldenQuery, count: int, **changes: Any) -> QueryHits:
     """The first `count` hits. `changes` are options of the search in place of the scope's; None leaves one out."""
     options: dict[str, Any] = {
         "buckets": list(scope.buckets) or None,
@@ -49,4 +49,4 @@ def ask(client: Client, scope: Scope, golden: GoldenQuery, count: int, **changes
         **changes,
     }
     page = client.search(golden.query, **{name: value for name, value in options.items() if value is not None})
-    return Answer(page["data"], page.get("warnings") or ())
+    return QueryHits(page["data"], page.get("warnings") or ())

@@ -2,16 +2,16 @@
 
 from dataclasses import asdict
 
-from svc_cli.evals.gates import Gates
 from svc_cli.evals.golden import Expectation
-from svc_cli.evals.runs import Evaluation, Result, Verdict
+from svc_cli.evals.runs import Evaluation, ExpectationResult, QueryResult
+from svc_cli.evals.thresholds import Thresholds
 from svc_cli.exits import Exit
 from svc_daemon.wire import Json
 
 
-def summarize(evaluation: Evaluation, gates: Gates) -> Json:
+def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
     """`eval.summary`: the means, the demands, and every query."""
-    scope, is_passed = evaluation.scope, gates.is_passed(evaluation)
+    scope, is_passed = evaluation.scope, thresholds.is_passed(evaluation)
     found = sum(result.is_found for result in evaluation.results)
     summary: Json = {
         "v": 1,
@@ -21,17 +21,19 @@ def summarize(evaluation: Evaluation, gates: Gates) -> Json:
         "mode": scope.mode,
         "k": scope.k,
         "metrics": {name: round(value, 6) for name, value in asdict(evaluation.scores).items()},
-        "thresholds": [{**asdict(gate), "passed": gate.is_passed} for gate in gates.judge(evaluation)],
+        "thresholds": [
+            {**asdict(threshold), "passed": threshold.is_passed} for threshold in thresholds.judge(evaluation)
+        ],
         "counts": {"queries": len(evaluation.results), "found": found, "missed": len(evaluation.results) - found},
         "items": [item_of(result) for result in evaluation.results],
         "warnings": list(evaluation.warnings),
         "duration_ms": round(1000 * sum(result.duration_s for result in evaluation.results)),
         "exit_code": int(Exit.DONE if is_passed else Exit.FAILED),
     }
-    return summary if is_passed else {**summary, "error": _error(evaluation, gates)}
+    return summary if is_passed else {**summary, "error": _error(evaluation, thresholds)}
 
 
-def item_of(result: Result) -> Json:
+def item_of(result: QueryResult) -> Json:
     """One query."""
     return {
         "name": result.golden.name,
@@ -50,7 +52,7 @@ def describe(expectation: Expectation) -> str:
     return ": ".join(each for each in (place, quoted) if each)
 
 
-def _verdict(verdict: Verdict) -> Json:
+def _verdict(verdict: ExpectationResult) -> Json:
     return {
         **asdict(verdict.expectation),
         "rank": verdict.rank,
@@ -58,9 +60,11 @@ def _verdict(verdict: Verdict) -> Json:
     }
 
 
-def _error(evaluation: Evaluation, gates: Gates) -> Json:
-    failed = [gate for gate in gates.judge(evaluation) if not gate.is_passed]
-    told = ", ".join(f"{gate.metric} is {gate.reached:.3f} and should be {gate.least:g}" for gate in failed)
+def _error(evaluation: Evaluation, thresholds: Thresholds) -> Json:
+    failed = [threshold for threshold in thresholds.judge(evaluation) if not threshold.is_passed]
+    told = ", ".join(
+        f"{threshold.metric} is {threshold.reached:.3f} and should be {threshold.least:g}" for threshold in failed
+    )
     missed = sum(not result.is_found for result in evaluation.results)
     return {
         "code": "svc_eval_failed",

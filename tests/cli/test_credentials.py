@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.credentials import CredentialFile, Destination, check_key, find_key, is_loopback, origin_of
+from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, is_loopback, origin_of
 from svc_cli.errors import NotAuthenticated, UsageError
 
 HERE = "http://127.0.0.1:7820"
@@ -37,24 +37,24 @@ def test_what_is_no_http_address_is_refused(url: str) -> None:
 
 def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
     CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_1")
-    assert find_key(environ, Destination(THERE + "/")).key == "sk-there"
+    assert find_key(environ, ServiceAddress(THERE + "/")).key == "sk-there"
     with pytest.raises(NotAuthenticated):
-        find_key(environ, Destination("https://svc.example:8443"))
+        find_key(environ, ServiceAddress("https://svc.example:8443"))
     with pytest.raises(NotAuthenticated):
-        find_key(environ, Destination("http://svc.example"))
+        find_key(environ, ServiceAddress("http://svc.example"))
 
 
 def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str], tmp_path: Path) -> None:
     CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
     for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
         with pytest.raises(NotAuthenticated):
-            find_key(environ | variables, Destination(THERE, from_project=True))
+            find_key(environ | variables, ServiceAddress(THERE, from_project=True))
     CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_2")
-    assert find_key(environ, Destination(THERE, from_project=True)).key == "sk-there"
+    assert find_key(environ, ServiceAddress(THERE, from_project=True)).key == "sk-there"
 
 
 def test_a_projects_loopback_address_may_have_the_key_of_the_environment(environ: dict[str, str]) -> None:
-    found = find_key(environ | {"SVC_API_KEY": "sk-mine"}, Destination(HERE, from_project=True))
+    found = find_key(environ | {"SVC_API_KEY": "sk-mine"}, ServiceAddress(HERE, from_project=True))
     assert found.key == "sk-mine"
 
 
@@ -62,7 +62,7 @@ def test_environment_then_file_then_stored_then_the_installations_own(environ: d
     key_file, admin_key = tmp_path / "key", tmp_path / "admin.key"
     key_file.write_text("sk-file\n")
     admin_key.write_text("sk-admin\n")
-    here = Destination(HERE, admin_key=admin_key)
+    here = ServiceAddress(HERE, admin_key=admin_key)
     assert find_key(environ, here).key == "sk-admin"
     CredentialFile(environ).store(origin_of(HERE), "sk-stored", "ins_1")
     assert find_key(environ, here).key == "sk-stored"
@@ -96,7 +96,7 @@ def test_what_can_not_stand_in_a_header_is_no_key(text: str) -> None:
 def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) -> None:
     environ["SVC_API_KEY_FILE"] = str(tmp_path / "none")
     with pytest.raises(UsageError, match="none"):
-        find_key(environ, Destination(HERE))
+        find_key(environ, ServiceAddress(HERE))
 
 
 @pytest.mark.parametrize(

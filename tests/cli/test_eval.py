@@ -11,7 +11,7 @@ import pytest
 from svc_cli.client import Client
 from svc_cli.evals.golden import Expectation, GoldenQuery
 from svc_cli.evals.misses import Inquiry, ordinal
-from svc_cli.evals.scopes import DEPTH, Scope
+from svc_cli.evals.scopes import DEPTH, EvalScope
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc
@@ -189,7 +189,7 @@ def test_a_source_that_is_not_ready_can_be_the_cause(odd: OddServer) -> None:
     wanted = Expectation(source="a.md")
     with Client(odd.url, "sk-test") as client:
         asked = GoldenQuery(query="fox", name="fox", expected=(wanted,))
-        miss = Inquiry(client, Scope(buckets=("staff",))).explain(asked, wanted, [])
+        miss = Inquiry(client, EvalScope(buckets=("staff",))).explain(asked, wanted, [])
     assert (miss.code, miss.message) == ("not_ready", "it is not ready: queued")
 
 

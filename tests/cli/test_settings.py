@@ -6,7 +6,7 @@ import pytest
 
 from svc_cli.commands.config import write_file
 from svc_cli.errors import UsageError
-from svc_cli.settings import Found, Settings, find_project_file, read_file, user_file
+from svc_cli.settings import CliSettings, SettingValue, find_project_file, read_file, user_file
 
 
 def _environ(tmp_path: Path, **variables: str) -> dict[str, str]:
@@ -22,12 +22,12 @@ def _write(path: Path, text: str) -> Path:
 def test_each_layer_wins_over_the_next(tmp_path: Path) -> None:
     user = _write(tmp_path / "config" / "config.toml", 'bucket = "user"\nprogress = "none"\nwait = "accepted"\n')
     project = _write(tmp_path / "p" / "svc.toml", 'bucket = "project"\nprogress = "plain"\n')
-    settings = Settings.load(_environ(tmp_path, SVC_BUCKET="environment"), tmp_path / "p")
-    assert settings.find("bucket", "flag") == Found("bucket", "flag", "flag")
-    assert settings.find("bucket") == Found("bucket", "environment", "environment SVC_BUCKET")
-    assert settings.find("progress") == Found("progress", "plain", str(project), from_project=True)
-    assert settings.find("wait") == Found("wait", "accepted", str(user))
-    assert settings.find("upload.jobs") == Found("upload.jobs", 4, "default")
+    settings = CliSettings.load(_environ(tmp_path, SVC_BUCKET="environment"), tmp_path / "p")
+    assert settings.find("bucket", "flag") == SettingValue("bucket", "flag", "flag")
+    assert settings.find("bucket") == SettingValue("bucket", "environment", "environment SVC_BUCKET")
+    assert settings.find("progress") == SettingValue("progress", "plain", str(project), from_project=True)
+    assert settings.find("wait") == SettingValue("wait", "accepted", str(user))
+    assert settings.find("upload.jobs") == SettingValue("upload.jobs", 4, "default")
 
 
 def test_the_nearest_project_file_upward_counts(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_the_nearest_project_file_upward_counts(tmp_path: Path) -> None:
 def test_a_wrong_line_is_an_error_that_names_it(tmp_path: Path, text: str, named: str) -> None:
     file = _write(tmp_path / "svc.toml", text)
     with pytest.raises(UsageError) as told:
-        Settings.load(_environ(tmp_path), tmp_path)
+        CliSettings.load(_environ(tmp_path), tmp_path)
     assert named in told.value.message
     assert str(file) in told.value.message
 
@@ -65,18 +65,18 @@ def test_a_wrong_line_is_an_error_that_names_it(tmp_path: Path, text: str, named
 def test_a_key_in_a_file_is_refused_with_the_right_place_for_it(tmp_path: Path) -> None:
     _write(tmp_path / "svc.toml", 'api_key = "sk-1"')
     with pytest.raises(UsageError) as told:
-        Settings.load(_environ(tmp_path), tmp_path)
+        CliSettings.load(_environ(tmp_path), tmp_path)
     assert "svc auth login" in (told.value.hint or "")
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="SVC_PROGRESS"):
-        Settings.load(_environ(tmp_path, SVC_PROGRESS="loud"), tmp_path)
+        CliSettings.load(_environ(tmp_path, SVC_PROGRESS="loud"), tmp_path)
 
 
 @pytest.mark.parametrize(("value", "on"), [("1", True), ("true", True), ("", False), ("0", False), ("No", False)])
 def test_an_on_off_variable_reads_as_people_write_it(tmp_path: Path, value: str, on: bool) -> None:
-    assert Settings.load(_environ(tmp_path, SVC_NO_INPUT=value), tmp_path).is_on("SVC_NO_INPUT") is on
+    assert CliSettings.load(_environ(tmp_path, SVC_NO_INPUT=value), tmp_path).is_on("SVC_NO_INPUT") is on
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.client.retries import RetryPolicy
-from svc_cli.errors import Unreachable
+from svc_cli.errors import DaemonUnreachable
 from svc_cli.tools.folders import Folders
 from svc_cli.tools.services import run_tool
 from svc_daemon.tools.catalogue import TOOLS
@@ -28,7 +28,7 @@ def connecting(*addresses: str) -> Callable[[], AbstractContextManager[Client]]:
     @contextmanager
     def connect() -> Iterator[Client]:
         if not left:
-            raise Unreachable("Nobody answers.", hint="start it.")
+            raise DaemonUnreachable("Nobody answers.", hint="start it.")
         with Client(left.pop(0), "sk-test", policy=ONCE) as client:
             yield client
 

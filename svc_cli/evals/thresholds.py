@@ -7,7 +7,7 @@ from svc_cli.evals.runs import Evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Threshold:
     """One demand on the means."""
 
     #: `recall`, `mrr` or `ndcg`.
@@ -22,20 +22,20 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class Thresholds:
     """All demands. Where none was made, everything expected has to be found."""
 
     least: Mapping[str, float]
 
-    def judge(self, evaluation: Evaluation) -> list[Gate]:
-        return list(self._gates(evaluation))
+    def judge(self, evaluation: Evaluation) -> list[Threshold]:
+        return list(self._thresholds(evaluation))
 
     def is_passed(self, evaluation: Evaluation) -> bool:
         if not self.least:
             return all(result.is_found for result in evaluation.results)
-        return all(gate.is_passed for gate in self._gates(evaluation))
+        return all(threshold.is_passed for threshold in self._thresholds(evaluation))
 
-    def _gates(self, evaluation: Evaluation) -> Iterator[Gate]:
+    def _thresholds(self, evaluation: Evaluation) -> Iterator[Threshold]:
         reached = asdict(evaluation.scores)
         for metric, least in self.least.items():
-            yield Gate(metric=metric, least=least, reached=reached[metric])
+            yield Threshold(metric=metric, least=least, reached=reached[metric])
