@@ -21,7 +21,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.operations.installations import refuse_lost_state
 from svc_daemon.operations.mending import mend
-from svc_daemon.operations.verifying import Directory, Findings, verify
+from svc_daemon.operations.verifying import Directory, DirectoryFindings, verify
 from svc_daemon.paths import DataFiles
 from svc_daemon.provider.embedded.checks import IndexInspector
 from svc_daemon.server import open_context
@@ -36,7 +36,7 @@ class Verdict:
     """What was found, and what was mended before."""
 
     root: Path
-    findings: Findings
+    findings: DirectoryFindings
     #: None where nothing was to be mended.
     mended: list[Problem] | None
 
@@ -98,7 +98,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
 
 
-def _refuse_lost_volume(files: DataFiles, findings: Findings) -> None:
+def _refuse_lost_volume(files: DataFiles, findings: DirectoryFindings) -> None:
     """All bytes gone at once is a volume that isn't mounted, not so many lost files."""
     if findings.counts["sources"] and not findings.counts["blobs"]:
         raise StorageError(
@@ -107,7 +107,7 @@ def _refuse_lost_volume(files: DataFiles, findings: Findings) -> None:
         )
 
 
-def _look(files: DataFiles, *, read_data: bool) -> Findings:
+def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
     with _opened(files) as directory:
         return verify(directory, read_data=read_data)
 

@@ -13,9 +13,9 @@ from svc_daemon.core.conversations import ASSISTANT, USER, Turn, up_to_question
 from svc_daemon.core.passages import Place
 from svc_daemon.core.refusals import refusal
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.answers import Ask, Cited, Outcome, answer
+from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.settings import Limits
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.answers import Annotation, AnswerSource
 from svc_daemon.wire.sources import Location
 
@@ -43,15 +43,15 @@ def read_guidance(said: Iterable[tuple[str, str]]) -> str:
     return "\n\n".join(text for role, text in said if role in _GUIDING and text.strip())
 
 
-async def collect(request: Request, key: Key, ask: Ask) -> Outcome:
+async def collect(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
     """The whole answer; raises ClientDisconnect when nobody waits for it any more."""
     return await until_gone(request.receive, _last(request, key, ask))
 
 
-async def _last(request: Request, key: Key, ask: Ask) -> Outcome:
+async def _last(request: Request, key: KeyRow, ask: Ask) -> AnswerOutcome:
     async with aclosing(answer(context_of(request), key, ask)) as telling:
         async for piece in telling:
-            if isinstance(piece, Outcome):
+            if isinstance(piece, AnswerOutcome):
                 return piece
     raise AssertionError("an answer ends with its outcome")
 

@@ -37,9 +37,9 @@ from svc_daemon.operations.replays import check_key, find_outcome
 from svc_daemon.operations.views import withheld_by
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings import Limits
-from svc_daemon.store.batches import Batch
-from svc_daemon.store.keys import Key
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.batches import BatchRow
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import batches as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody
@@ -154,12 +154,12 @@ def refuse_webhooks(body: wire.BatchCreate) -> None:
 
 
 def _judge_files(
-    context: Context, key: Key, destinations: Mapping[str, Destination], body: wire.BatchCreate
+    context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchCreate
 ) -> verbs.Opening:
     """Sessions for the good files, errors for the others."""
     items = {item.client_file_id: item for item in body.manifest.items}
     batch = _new_batch(context, key)
-    wanted: list[tuple[Upload, Destination]] = []
+    wanted: list[tuple[UploadRow, Destination]] = []
     rejected: list[dict[str, Any]] = []
     for file in body.files:
         destination = destinations[file.client_file_id]
@@ -171,7 +171,7 @@ def _judge_files(
     return verbs.Opening(batch, wanted, rejected)
 
 
-def _new_item(context: Context, key: Key, destination: Destination, asked: UploadCreate) -> Upload:
+def _new_item(context: Context, key: KeyRow, destination: Destination, asked: UploadCreate) -> UploadRow:
     upload = new_upload(context, key, destination, asked)
     if upload.replaces is not None:
         context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
@@ -191,9 +191,9 @@ def _identity(destinations: Mapping[str, Destination]) -> Any:
     return next(iter(each.values())) if len(set(each.values())) == 1 else each
 
 
-def _new_batch(context: Context, key: Key) -> Batch:
+def _new_batch(context: Context, key: KeyRow) -> BatchRow:
     _, ends_at = uploads.lifetime(context)
-    return Batch(
+    return BatchRow(
         id=context.ids.make(ids.BATCH),
         team_id=key.team_id,
         bucket_ids=(),
@@ -202,7 +202,9 @@ def _new_batch(context: Context, key: Key) -> Batch:
     )
 
 
-def _created(request: Request, key: Key, members: list[Upload], body: dict[str, Any], *, replayed: bool) -> Response:
+def _created(
+    request: Request, key: KeyRow, members: list[UploadRow], body: dict[str, Any], *, replayed: bool
+) -> Response:
     batch, rolled, _ = verbs.show_batch(context_of(request), key, body["batch_id"])
     told = wire.Batch(
         batch_id=batch.id,
@@ -233,14 +235,14 @@ def _dry(request: Request, opening: verbs.Opening) -> Response:
     return would_create(request, would, errors)
 
 
-def _dry_finalize(request: Request, batch: Batch, judged: Sequence[Finalized]) -> Response:
+def _dry_finalize(request: Request, batch: BatchRow, judged: Sequence[Finalized]) -> Response:
     names = [_client_id(one.upload) for one in judged if one.source is not None]
     would = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
     errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
     return would_create(request, would if names else None, errors)
 
 
-def _client_id(upload: Upload) -> str:
+def _client_id(upload: UploadRow) -> str:
     return upload.client_file_id or ""
 
 
@@ -272,7 +274,7 @@ def _error(error: ServiceError) -> ErrorBody:
     return ErrorBody(code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details)
 
 
-def _item(item: verbs.Item, key: Key) -> wire.BatchItem:
+def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
     member = item.member
     error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
     bucket_ids = key.reachable(member.bucket_ids)

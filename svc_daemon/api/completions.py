@@ -19,8 +19,8 @@ from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids
 from svc_daemon.llm.contract import Cut, Usage
-from svc_daemon.operations.answers import Ask, Outcome, answer
-from svc_daemon.store.keys import Key
+from svc_daemon.operations.answers import AnswerOutcome, Ask, answer
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import completions as wire
 
 
@@ -44,7 +44,7 @@ def _read(request: Request, body: wire.CompletionCreate) -> Ask:
     )
 
 
-async def _tell(request: Request, key: Key, ask: Ask, draft: "_Draft") -> AsyncGenerator[bytes, None]:
+async def _tell(request: Request, key: KeyRow, ask: Ask, draft: "_Draft") -> AsyncGenerator[bytes, None]:
     has_begun = False
     async with aclosing(answer(context_of(request), key, ask)) as telling:
         try:
@@ -54,7 +54,7 @@ async def _tell(request: Request, key: Key, ask: Ask, draft: "_Draft") -> AsyncG
                     has_begun = True
                 if isinstance(piece, str):
                     yield draft.chunk({"content": piece})
-                elif isinstance(piece, Outcome):
+                elif isinstance(piece, AnswerOutcome):
                     for each in draft.finish(piece):
                         yield each
         except Exception as error:
@@ -74,7 +74,7 @@ class _Draft:
         self._id = context.ids.make(ids.COMPLETION).replace("_", "-")
         self._created = int(context.clock.now().timestamp())
 
-    def end(self, outcome: Outcome) -> wire.Completion:
+    def end(self, outcome: AnswerOutcome) -> wire.Completion:
         """The whole completion."""
         message = wire.CompletionMessage(
             content=outcome.text, annotations=[view_annotation(each) for each in outcome.cited]
@@ -99,7 +99,7 @@ class _Draft:
         usage = {"usage": None} if self._body.stream_options.include_usage else {}
         return self._event(choices=[choice], **usage, **more)
 
-    def finish(self, outcome: Outcome) -> Iterator[bytes]:
+    def finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
         """The end of the answer, and of the stream."""
         whole = self.end(outcome)
         annotations = [each.model_dump() for each in whole.choices[0].message.annotations]
@@ -120,7 +120,7 @@ class _Draft:
         return event({**head, **fields})
 
 
-def _reason(outcome: Outcome) -> Literal["stop"] | Cut:
+def _reason(outcome: AnswerOutcome) -> Literal["stop"] | Cut:
     return outcome.cut or "stop"
 
 

@@ -9,8 +9,8 @@ from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.replays import Repeatable
 from svc_daemon.operations.views import view_source
-from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Creating:
     """A create at one door."""
 
     #: Who asks.
-    key: Key
+    key: KeyRow
     repeat_key: str | None
     #: Method and route template: an idempotency key belongs to one of them.
     route: str
@@ -41,7 +41,7 @@ def told_of(*destinations: Destination) -> dict[str, Any]:
     return told | {"missing_buckets": list(missing)} if missing else told
 
 
-def told_of_source(source: Source, key: Key) -> dict[str, Any]:
+def told_of_source(source: SourceRow, key: KeyRow) -> dict[str, Any]:
     """The source that a finalize would make, as far as it is known before."""
     known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
     return view_source(source, key).model_dump(include=known)

@@ -19,7 +19,7 @@ from svc_daemon.api.presenting import (
 from svc_daemon.core import api_keys, readiness, source_fields
 from svc_daemon.core.urls import parse_url
 from svc_daemon.operations.destinations import Destination
-from svc_daemon.operations.imports import UrlImport, check_import, create_from_url
+from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.operations.replays import find_outcome
 from svc_daemon.settings import Limits
 from svc_daemon.wire import imports as wire
@@ -60,8 +60,8 @@ async def take_url(
     return created(request, SourceAnswer, outcome)
 
 
-def _checked(body: wire.UrlImport, kind: str, limits: Limits) -> UrlImport:
-    return UrlImport(
+def _checked(body: wire.UrlImport, kind: str, limits: Limits) -> WantedImport:
+    return WantedImport(
         kind=kind,
         url=parse_url(body.url),
         title=source_fields.check_title(body.title, limits) if body.title is not None else None,
@@ -80,7 +80,7 @@ def _webhook(webhook: wire.Webhook, limits: Limits) -> dict[str, Any]:
     return {"url": str(url), "metadata": source_fields.check_metadata(webhook.metadata, limits)}
 
 
-def _told(destination: Destination, wanted: UrlImport) -> dict[str, Any]:
+def _told(destination: Destination, wanted: WantedImport) -> dict[str, Any]:
     return {
         "object": "knowledge_file",
         "type": wanted.kind,

@@ -16,7 +16,7 @@ from svc_daemon.operations.destinations import Destination, find_destination
 from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, check_key
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import headers
 from svc_daemon.wire.sources import DryRun
 
@@ -32,7 +32,7 @@ def context_of(request: Request) -> Context:
     return context
 
 
-def caller(request: Request, capability: str | None = None) -> Key:
+def caller(request: Request, capability: str | None = None) -> KeyRow:
     """The key that asks; raises `invalid_project_key` and `forbidden_project_key`."""
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:
@@ -40,7 +40,7 @@ def caller(request: Request, capability: str | None = None) -> Key:
     return key
 
 
-def path_destination(request: Request, key: Key) -> Destination:
+def path_destination(request: Request, key: KeyRow) -> Destination:
     """The bucket of the path, for something new; raises `bucket_not_found`."""
     context, naming = context_of(request), in_path(request.path_params["bucket"])
     return context.look(lambda connection: find_destination(connection, context, key, naming))

@@ -19,7 +19,7 @@ from svc_daemon.api.presenting import (
 from svc_daemon.core import api_keys, questions, source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import check_replaces
-from svc_daemon.operations.qa import Question, claim_of, create_question
+from svc_daemon.operations.qa import QaPair, claim_of, create_question
 from svc_daemon.operations.replays import Repeatable, find_outcome
 from svc_daemon.settings import Limits
 from svc_daemon.wire.qa import QaCreate
@@ -42,13 +42,13 @@ async def create(request: Request) -> Response:
     return created(request, SourceAnswer, await create_question(context, repeatable, destination, question))
 
 
-def _checked(body: QaCreate, limits: Limits) -> Question:
+def _checked(body: QaCreate, limits: Limits) -> QaPair:
     source_fields.refuse_webhook(body.webhook)
     alternates = [
         questions.check_question(text, limits, f"alternate_questions.{place}")
         for place, text in enumerate(body.alternate_questions)
     ]
-    return Question(
+    return QaPair(
         question=questions.check_question(body.question, limits),
         answer=questions.check_answer(body.answer),
         alternate_questions=tuple(dict.fromkeys(alternates)),
@@ -59,7 +59,7 @@ def _checked(body: QaCreate, limits: Limits) -> Question:
     )
 
 
-def _told(destination: Destination, question: Question) -> dict[str, Any]:
+def _told(destination: Destination, question: QaPair) -> dict[str, Any]:
     return {
         "object": "knowledge_file",
         "type": "qa",

@@ -25,8 +25,8 @@ from svc_daemon.api.request_ids import request_id_of
 from svc_daemon.core import api_keys, ids
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Usage
-from svc_daemon.operations.answers import Ask, Cited, Outcome, answer
-from svc_daemon.store.keys import Key
+from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import responses as wire
 
 Status = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -53,7 +53,7 @@ def _read(request: Request, body: wire.ResponseCreate) -> Ask:
     )
 
 
-async def _tell(request: Request, key: Key, ask: Ask, draft: "_Draft") -> AsyncGenerator[bytes, None]:
+async def _tell(request: Request, key: KeyRow, ask: Ask, draft: "_Draft") -> AsyncGenerator[bytes, None]:
     async with aclosing(answer(context_of(request), key, ask)) as telling:
         try:
             async for piece in telling:
@@ -82,7 +82,7 @@ class _Draft:
     def has_begun(self) -> bool:
         return self._events > 0
 
-    def end(self, outcome: Outcome) -> wire.Response:
+    def end(self, outcome: AnswerOutcome) -> wire.Response:
         """The whole response."""
         return self._response(
             "incomplete" if outcome.cut else "completed",
@@ -95,7 +95,7 @@ class _Draft:
             warnings=list(outcome.warnings),
         )
 
-    def tell(self, piece: str | Cited | Outcome) -> Iterator[bytes]:
+    def tell(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
         """The events of one piece; those of the beginning before the first."""
         if not self.has_begun:
             yield from self._begin()
@@ -125,7 +125,7 @@ class _Draft:
         part = wire.OutputText(text="", annotations=[])
         yield self._in_part("response.content_part.added", part=part.model_dump())
 
-    def _finish(self, outcome: Outcome) -> Iterator[bytes]:
+    def _finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
         message = self._message(outcome)
         yield self._in_part("response.output_text.done", text=outcome.text, logprobs=[])
         yield self._in_part("response.content_part.done", part=message.content[0].model_dump())
@@ -141,7 +141,7 @@ class _Draft:
         number, self._events = self._events, self._events + 1
         return event({"type": kind, "sequence_number": number, **fields}, kind)
 
-    def _message(self, outcome: Outcome) -> wire.OutputMessage:
+    def _message(self, outcome: AnswerOutcome) -> wire.OutputMessage:
         annotations = [view_annotation(cited) for cited in outcome.cited]
         return wire.OutputMessage(
             id=self._message_id,
@@ -163,7 +163,7 @@ class _Draft:
         )
 
 
-def _details(outcome: Outcome) -> wire.IncompleteDetails | None:
+def _details(outcome: AnswerOutcome) -> wire.IncompleteDetails | None:
     if outcome.cut is None:
         return None
     return wire.IncompleteDetails(reason="max_output_tokens" if outcome.cut == "length" else outcome.cut)

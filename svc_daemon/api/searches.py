@@ -13,9 +13,9 @@ from svc_daemon.api.sources import view_location
 from svc_daemon.core import api_keys
 from svc_daemon.core.refusals import refusal, refusals
 from svc_daemon.errors import ServiceError
-from svc_daemon.operations.searches import Found, search
+from svc_daemon.operations.searches import SearchResults, search
 from svc_daemon.provider.contract import Hit, KeywordMatch, SemanticMatch
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.codes import ErrorCode
 
@@ -48,7 +48,7 @@ async def get(request: Request) -> Response:
         raise _as_written(error) from error
 
 
-async def _answer(request: Request, key: Key, asked: wire.SearchRequest) -> Response:
+async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> Response:
     results = await search(context_of(request), key, asked)
     page = {
         "query": asked.query,
@@ -94,7 +94,7 @@ def _as_written(error: ServiceError) -> ServiceError:
     return refusals(told)
 
 
-def _result(found: Found, *, explain: bool) -> wire.SearchResult:
+def _result(found: SearchResults, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
     return wire.SearchResult(
         source_id=source.id,

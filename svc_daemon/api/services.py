@@ -14,7 +14,7 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.operations.views import view_shortage
-from svc_daemon.process.contexts import Embedding
+from svc_daemon.process.contexts import EmbedderInUse
 from svc_daemon.settings import Limits
 from svc_daemon.store.agents import count_named_agents
 from svc_daemon.store.tasks import count_open
@@ -44,7 +44,7 @@ async def health(request: Request) -> Response:
     return respond(request, told)
 
 
-def view_embedding(embedding: Embedding) -> wire.Embedding:
+def view_embedding(embedding: EmbedderInUse) -> wire.Embedding:
     """How it stands with the model, as it is told."""
     model = embedding.embedder.model if embedding.embedder else None
     return wire.Embedding(state=embedding.state.value, model=model, message=embedding.message)

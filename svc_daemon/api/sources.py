@@ -33,7 +33,7 @@ from svc_daemon.operations.refreshing import refresh_source
 from svc_daemon.operations.views import view_member, view_shortage, view_source
 from svc_daemon.provider.contract import StoredText, chunk_id
 from svc_daemon.settings import Limits
-from svc_daemon.store.sources import Source, SourceFilter
+from svc_daemon.store.sources import SourceFilter, SourceRow
 from svc_daemon.wire import sources as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.imports import Refresh
@@ -155,7 +155,7 @@ async def text(request: Request) -> Response:
     )
 
 
-async def _reread(request: Request, source: Source) -> Response:
+async def _reread(request: Request, source: SourceRow) -> Response:
     rereading = await read_again(context_of(request), request.app.state.extractor, source)
     failure = rereading.failure
     content = wire.StoredContent(

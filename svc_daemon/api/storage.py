@@ -31,12 +31,12 @@ async def put(request: Request) -> Response:
     refuse_encoding(request)
     upload = verbs.authorize(context, request.path_params["session_id"], request.path_params["token"])
     asked = rules.parse_range(header_of(request, "Content-Range"))
-    sending = verbs.Sending(asked, content_length(request), request.stream())
+    sending = verbs.ChunkBody(asked, content_length(request), request.stream())
     progress = await verbs.put_bytes(context, upload.id, sending)
     return _partial(request, progress) if progress.sha256 is None else _complete(request, progress)
 
 
-def _complete(request: Request, progress: verbs.Progress) -> Response:
+def _complete(request: Request, progress: verbs.UploadProgress) -> Response:
     told = {
         "session_id": progress.upload.id,
         "status": progress.state,
@@ -47,7 +47,7 @@ def _complete(request: Request, progress: verbs.Progress) -> Response:
     return respond(request, StorageAnswer.model_validate(told))
 
 
-def _partial(request: Request, progress: verbs.Progress) -> Response:
+def _partial(request: Request, progress: verbs.UploadProgress) -> Response:
     """308 with what is stored; browsers' fetch can't read one, and says so with a header."""
     stored = rules.stored_range(progress.received_bytes)
     headers = {} if stored is None else {"Range": stored}

@@ -33,8 +33,8 @@ from svc_daemon.operations.replays import find_outcome
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.settings import Limits
-from svc_daemon.store.keys import Key
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire import uploads as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.sources import SourceAnswer
@@ -95,26 +95,26 @@ async def finalize(request: Request) -> Response:
     return response
 
 
-def _find(request: Request, key: Key, *, to_finalize: bool = False) -> Upload:
+def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
     """The session that the path names; one of another bucket is `session_not_found`."""
     bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
     return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
 
 
-def _find_to_end(request: Request, key: Key, *, to_finalize: bool = False) -> Upload:
+def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
     """The same, where the key reaches all of its buckets; raises `forbidden_project_key`."""
     upload = _find(request, key, to_finalize=to_finalize)
     refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
     return upload
 
 
-def new_upload(context: Context, key: Key, destination: Destination, body: wire.UploadCreate) -> Upload:
+def new_upload(context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate) -> UploadRow:
     """The session that the body asks for, every field checked; raises what a one-call upload raises."""
     source_fields.refuse_webhook(body.webhook)
     filename = clean_file_name(body.filename)
     check_size(body.size_bytes, filename, context.limits)
     expires_at, ends_at = verbs.lifetime(context)
-    return Upload(
+    return UploadRow(
         id=context.ids.make(ids.UPLOAD),
         team_id=key.team_id,
         bucket_ids=destination.ids,
@@ -146,13 +146,13 @@ def check_size(size_bytes: int, filename: str, limits: Limits) -> None:
         )
 
 
-def url_of(request: Request, upload: Upload) -> str:
+def url_of(request: Request, upload: UploadRow) -> str:
     """The storage address with its capability; made for each answer, never stored."""
     token = verbs.upload_token(context_of(request), upload)
     return str(request.url_for("storage", session_id=upload.id, token=token))
 
 
-def _created(request: Request, upload: Upload, *, replayed: bool) -> Response:
+def _created(request: Request, upload: UploadRow, *, replayed: bool) -> Response:
     url = url_of(request, upload)
     told = wire.Upload(
         session_id=upload.id,
@@ -169,7 +169,7 @@ def _created(request: Request, upload: Upload, *, replayed: bool) -> Response:
     return mark_replayed(response) if replayed else response
 
 
-def _status(request: Request, key: Key, progress: verbs.Progress) -> Response:
+def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Response:
     upload = progress.upload
     return respond(
         request,
@@ -188,7 +188,7 @@ def _status(request: Request, key: Key, progress: verbs.Progress) -> Response:
     )
 
 
-def _told(destination: Destination, upload: Upload) -> dict[str, Any]:
+def _told(destination: Destination, upload: UploadRow) -> dict[str, Any]:
     return {
         "object": "upload_session",
         **told_of(destination),

@@ -22,20 +22,20 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import agents as store
 from svc_daemon.store.agents import list_agents
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import find_source
 from svc_daemon.wire import agents as wire
 from svc_daemon.wire.codes import ErrorCode
 
 
-def widest_policy(key: Key) -> Policy:
+def widest_policy(key: KeyRow) -> Policy:
     """What the key retrieves without an agent: the policy of a new agent that is given none."""
     if key.models is not None:
         return NOTHING
     return EVERYTHING if key.buckets is None else Policy(bucket_ids=key.buckets)
 
 
-def visible_policy(connection: Connection, key: Key, policy: Policy) -> Policy:
+def visible_policy(connection: Connection, key: KeyRow, policy: Policy) -> Policy:
     """The policy without the buckets and sources that the key can't reach."""
     if key.buckets is None:
         return policy
@@ -44,14 +44,14 @@ def visible_policy(connection: Connection, key: Key, policy: Policy) -> Policy:
     return replace(policy, bucket_ids=tuple(buckets), source_ids=tuple(sources))
 
 
-def refuse_out_of_reach(connection: Connection, key: Key, agent: Agent) -> None:
+def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: Agent) -> None:
     """Raises `forbidden_project_key` where the agent retrieves, or may, what the key's buckets don't hold."""
     if key.buckets is None or (agent.policy_fault is None and _is_within_buckets(connection, key, agent.policy)):
         return
     raise _forbidden(f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.")
 
 
-def refuse_wider(connection: Connection, key: Key, policy: Policy) -> None:
+def refuse_wider(connection: Connection, key: KeyRow, policy: Policy) -> None:
     """Raises `forbidden_project_key` where none of the key's agents retrieves all that the policy does."""
     if key.models is None:
         return
@@ -62,13 +62,13 @@ def refuse_wider(connection: Connection, key: Key, policy: Policy) -> None:
         )
 
 
-def _is_within_buckets(connection: Connection, key: Key, policy: Policy) -> bool:
+def _is_within_buckets(connection: Connection, key: KeyRow, policy: Policy) -> bool:
     if policy.scope == BUCKETS:
         return set(policy.bucket_ids) <= set(key.buckets or ())
     return policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
 
 
-def _is_reachable(connection: Connection, key: Key, source_id: str) -> bool:
+def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
     """Whether the source is in a bucket of the key, or gone."""
     source = find_source(connection, key.team_id, source_id)
     return source is None or not source.places.keys().isdisjoint(key.buckets or ())
@@ -78,7 +78,7 @@ def _forbidden(message: str) -> ServiceError:
     return ServiceError(ErrorCode.FORBIDDEN_PROJECT_KEY, message, required_capability=api_keys.AGENT_MANAGE)
 
 
-def plan_agent(connection: Connection, context: Context, key: Key, fields: wire.AgentCreate) -> Agent:
+def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> Agent:
     """The agent that would be made; raises what making it would."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
@@ -119,31 +119,31 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
         return await context.write(work)
 
 
-async def list_visible_agents(context: Context, key: Key) -> list[Agent]:
+async def list_visible_agents(context: Context, key: KeyRow) -> list[Agent]:
     """The team's agents that the key may use, by id; the default one among them."""
     found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
 
 
-async def list_agents_as_seen(context: Context, key: Key) -> list[wire.Agent]:
+async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
     """The same as the key may see them."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
 
-def show_agent_as_seen(context: Context, key: Key, agent_id: str) -> wire.Agent:
+def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Agent:
     """The agent as the key may see it; raises `model_not_allowed` and NotFound."""
     agent = show_agent(context, key, agent_id)
     return context.read(lambda connection: _view_for(connection, key, agent))
 
 
-def show_agent(context: Context, key: Key, agent_id: str) -> Agent:
+def show_agent(context: Context, key: KeyRow, agent_id: str) -> Agent:
     """Raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
 
 
-async def change_agent(context: Context, key: Key, agent_id: str, fields: wire.AgentFields) -> Agent:
+async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> Agent:
     """Write the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
     sent = fields.model_dump(exclude_unset=True)
     if sent in ({}, {"policy": {}}):
@@ -165,7 +165,7 @@ async def change_agent(context: Context, key: Key, agent_id: str, fields: wire.A
     return await context.write(work)
 
 
-async def delete_agent(context: Context, key: Key, agent_id: str, *, force: bool) -> None:
+async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: bool) -> None:
     """Remove a named agent; raises `delete_blocked` for one that is bound to a surface, unless forced."""
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT:
@@ -214,13 +214,13 @@ def view_agent(agent: Agent) -> wire.Agent:
     )
 
 
-def _view_for(connection: Connection, key: Key, agent: Agent) -> wire.Agent:
+def _view_for(connection: Connection, key: KeyRow, agent: Agent) -> wire.Agent:
     visible = visible_policy(connection, key, agent.policy)
     shown = view_agent(replace(agent, policy=visible))
     return shown.model_copy(update={"policy_withheld": visible != agent.policy})
 
 
-def _changed(connection: Connection, context: Context, key: Key, agent: Agent, sent: dict[str, Any]) -> Agent:
+def _changed(connection: Connection, context: Context, key: KeyRow, agent: Agent, sent: dict[str, Any]) -> Agent:
     """The agent with the fields that were sent; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
     if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
@@ -233,7 +233,7 @@ def _changed(connection: Connection, context: Context, key: Key, agent: Agent, s
 
 
 def _with_ids(
-    connection: Connection, key: Key, known: Policy, sent: dict[str, Any]
+    connection: Connection, key: KeyRow, known: Policy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
     """What was sent of a policy, with ids for names, and what is not there. Ids that it holds already may be gone."""
     found, faults = dict(sent), []
@@ -252,7 +252,7 @@ def _with_ids(
     return found, faults
 
 
-def _find_bucket(connection: Connection, key: Key, bucket: str) -> str | None:
+def _find_bucket(connection: Connection, key: KeyRow, bucket: str) -> str | None:
     if bucket == EVERY_BUCKET:
         return bucket
     with suppress(NotFound):
@@ -260,13 +260,13 @@ def _find_bucket(connection: Connection, key: Key, bucket: str) -> str | None:
     return None
 
 
-def _find_source(connection: Connection, key: Key, source_id: str) -> str | None:
+def _find_source(connection: Connection, key: KeyRow, source_id: str) -> str | None:
     with suppress(NotFound):
         return get_reachable_source(connection, key, source_id).id
     return None
 
 
-def _refuse_over_limit(connection: Connection, context: Context, key: Key) -> None:
+def _refuse_over_limit(connection: Connection, context: Context, key: KeyRow) -> None:
     limit, used = context.limits.agents, store.count_named_agents(connection, key.team_id)
     if limit and used >= limit:
         raise ServiceError(

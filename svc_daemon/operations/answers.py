@@ -24,11 +24,11 @@ from svc_daemon.core.queries import parse_query
 from svc_daemon.core.sentences import sentences_of
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
-from svc_daemon.operations.searches import Found, Results, search
+from svc_daemon.operations.searches import Results, SearchResults, search
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import Hit
 from svc_daemon.store.candidates import FoundSource, list_active_sources
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
@@ -59,13 +59,13 @@ class Cited:
     """One mark of an answer, with what it leads to."""
 
     citation: Citation
-    found: Found
+    found: SearchResults
     quote: str
     place: Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AnswerOutcome:
     """The whole answer, once it has been told."""
 
     text: str
@@ -88,12 +88,12 @@ class Outcome:
 
 
 #: An answer on its way: its text piece by piece, each mark behind its piece, the whole of it last.
-Telling = AsyncGenerator[str | Cited | Outcome, None]
+Telling = AsyncGenerator[str | Cited | AnswerOutcome, None]
 #: The same before its marks are led to their sources.
-Writing = AsyncGenerator[str | Citation | Outcome, None]
+Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
-async def answer(context: Context, key: Key, ask: Ask) -> Telling:
+async def answer(context: Context, key: KeyRow, ask: Ask) -> Telling:
     """Answer from what the key may reach and the agent retrieves.
 
     Raises what a search raises, `answer_failed` and `answer_timeout`; before the first piece, or after any.
@@ -116,7 +116,7 @@ async def answer(context: Context, key: Key, ask: Ask) -> Telling:
                 yield replace(piece, cited=tuple(cited), warnings=results.warnings)
 
 
-def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[Found]) -> None:
+def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[SearchResults]) -> None:
     """Raises `answer_failed` where a passage was deleted, detached or replaced while the answer was written.
 
     A model may have used it without a mark, and what is deleted answers nothing from then on.
@@ -126,13 +126,13 @@ def _refuse_taken_away(connection: Connection, team_id: str, found: Sequence[Fou
         raise ServiceError(ErrorCode.ANSWER_FAILED, "A source was taken away while the answer was written. Ask again.")
 
 
-def _still_counts(found: Found, source: FoundSource | None) -> bool:
+def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
     if source is None or found.hit.generation not in source.generations:
         return False
     return not found.bucket_ids or any(source.places.get(bucket) == readiness.ACTIVE for bucket in found.bucket_ids)
 
 
-async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[Found], list[Passage]]:
+async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
     """What may be cited: what scores as much as the policy wants, or else what supports an answer."""
     asked = _follow_up(ask, query, results)
     passages = [_passage(found) for found in results.found]
@@ -168,12 +168,12 @@ def _is_worthy(hit: Hit, results: Results, asked: FollowUp, said: float, trust: 
     return is_support(coverage, len(matched), hit.semantic.cosine if hit.semantic else None, said, trust)
 
 
-def _passage(found: Found) -> Passage:
+def _passage(found: SearchResults) -> Passage:
     weights = {match.term: match.idf for match in found.hit.matches}
     return Passage(chunk=found.hit.chunk, title=found.source.title, weights=weights)
 
 
-def _cite(citation: Citation, passages: Sequence[Passage], found: Sequence[Found]) -> Cited:
+def _cite(citation: Citation, passages: Sequence[Passage], found: Sequence[SearchResults]) -> Cited:
     passage = passages[citation.passage]
     quote, place = quote_of(passage, citation.span), place_of(passage, citation.span)
     return Cited(citation, found[citation.passage], quote, place)
@@ -190,7 +190,7 @@ def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], 
 
 async def _say_nothing(ask: Ask) -> Writing:
     yield NOTHING_FOUND
-    yield Outcome(text=NOTHING_FOUND, usage=_count(ask, NOTHING_FOUND))
+    yield AnswerOutcome(text=NOTHING_FOUND, usage=_count(ask, NOTHING_FOUND))
 
 
 async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
@@ -200,7 +200,7 @@ async def _quote(ask: Ask, query: str, passages: Sequence[Passage]) -> Writing:
         yield piece.text
         yield piece.citation
     text = "".join(piece.text for piece in quoted)
-    yield Outcome(text=text, usage=_count(ask, text), grounded=True)
+    yield AnswerOutcome(text=text, usage=_count(ask, text), grounded=True)
 
 
 async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequence[str]) -> Writing:
@@ -224,7 +224,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
         yield told
     if not written.text.strip() and ending.cut is None:
         raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
-    yield Outcome(
+    yield AnswerOutcome(
         text=written.text,
         usage=ending.usage or _count(ask, written.text),
         # Of an answer as long as one may be, this takes a good part of a second.

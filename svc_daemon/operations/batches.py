@@ -22,9 +22,9 @@ from svc_daemon.operations.uploads import lifetime, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import batches as store
 from svc_daemon.store import uploads
-from svc_daemon.store.batches import Batch, BatchMember
-from svc_daemon.store.keys import Key
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.batches import BatchMember, BatchRow
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
 #: Sessions finalized in one transaction.
@@ -35,15 +35,15 @@ STEP = 25
 class Opening:
     """A batch as it is asked for, each of its files judged; which buckets it has is settled with the create."""
 
-    batch: Batch
+    batch: BatchRow
     #: A session for each good file, and where its source is to go.
-    wanted: Sequence[tuple[Upload, Destination]]
+    wanted: Sequence[tuple[UploadRow, Destination]]
     #: `client_file_id` and `error` of each other file.
     rejected: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BatchItemStatus:
     """One file of a batch as its status shows it."""
 
     member: BatchMember
@@ -55,16 +55,16 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class FinalizeReport:
     """What a finalize did: every file of the batch is in exactly one of the two."""
 
     status: str
     outcomes: tuple[Finalized, ...]
     #: Sessions without all their bytes, and why they are not finalized.
-    pending: tuple[tuple[Upload, str], ...]
+    pending: tuple[tuple[UploadRow, str], ...]
 
 
-async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[Upload], Outcome]:
+async def create_batch(context: Context, request: Repeatable, opening: Opening) -> tuple[list[UploadRow], Outcome]:
     """Open the batch with a session per accepted file, or find the one that this request opened before.
 
     A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
@@ -86,13 +86,13 @@ def refuse_empty(opening: Opening) -> None:
         raise refusal("files", f"no file can be taken; {first['client_file_id']}: {first['error']['message']}")
 
 
-def find_batch(context: Context, key: Key, bucket: str, batch_id: str) -> Batch:
+def find_batch(context: Context, key: KeyRow, bucket: str, batch_id: str) -> BatchRow:
     """The batch of this bucket, which must be active, for a finalize; raises NotFound.
 
     Raises `forbidden_project_key` where some of its files go into buckets that the key can't reach.
     """
 
-    def work(connection: Connection) -> Batch:
+    def work(connection: Connection) -> BatchRow:
         found = get_usable_bucket(connection, key, bucket)
         batch = _get_reachable(connection, key, batch_id)
         if found.id not in batch.bucket_ids:
@@ -103,7 +103,7 @@ def find_batch(context: Context, key: Key, bucket: str, batch_id: str) -> Batch:
     return context.read(work)
 
 
-async def finalize_batch(context: Context, key: Key, batch: Batch, *, abandon: bool) -> Report:
+async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, abandon: bool) -> FinalizeReport:
     """Make sources of the files whose bytes are there; with `abandon`, give up the rest so that the batch can end.
 
     Raises `request_in_progress` while another finalize works on the same files, `storage_full`.
@@ -121,20 +121,20 @@ async def finalize_batch(context: Context, key: Key, batch: Batch, *, abandon: b
     rolled = show_batch(context, key, batch.id)[1]
     ended = tuple(outcome for outcome in outcomes if not outcome.is_pending)
     # Specification, Batch status: a finalize that leaves items pending reports partial, also where none is finalized.
-    return Report("partial" if pending else rolled.status, ended, tuple(pending))
+    return FinalizeReport("partial" if pending else rolled.status, ended, tuple(pending))
 
 
-async def judge_batch(context: Context, batch: Batch) -> list[Finalized]:
+async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
     """What a finalize would make of each file now, in their order; nothing is stored."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
 
-def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp, list[Item]]:
+def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
     """The batch, its status and those of its files that the key may see, in one snapshot; raises NotFound."""
     now = context.clock.timestamp()
 
-    def work(connection: Connection) -> tuple[Batch, RollUp, list[Item]]:
+    def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
         batch = _get_reachable(connection, key, batch_id)
         members = [member for member in store.list_members(connection, batch.id) if _may_see(key, member)]
         items = [_item(member, now) for member in members]
@@ -144,7 +144,7 @@ def show_batch(context: Context, key: Key, batch_id: str) -> tuple[Batch, RollUp
     return context.read(work)
 
 
-def _get_reachable(connection: Connection, key: Key, batch_id: str) -> Batch:
+def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchRow:
     """Raises NotFound; a key that is kept to some buckets sees the batches of these."""
     batch = store.get_batch(connection, key.team_id, batch_id)
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
@@ -154,7 +154,7 @@ def _get_reachable(connection: Connection, key: Key, batch_id: str) -> Batch:
 
 def _open(
     connection: Connection, context: Context, request: Repeatable, opening: Opening
-) -> tuple[list[Upload], Outcome]:
+) -> tuple[list[UploadRow], Outcome]:
     opened = _settle(connection, context, request.key, opening)
     bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
     store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
@@ -165,25 +165,25 @@ def _open(
     return opened, Outcome(body)
 
 
-def _settle(connection: Connection, context: Context, key: Key, opening: Opening) -> list[Upload]:
+def _settle(connection: Connection, context: Context, key: KeyRow, opening: Opening) -> list[UploadRow]:
     """The sessions with their buckets; most share theirs, and these are looked at once."""
     shared = {destination.slugs: destination for _, destination in opening.wanted}
     settled = {slugs: settle_buckets(connection, context, key, place) for slugs, place in shared.items()}
     return [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
 
 
-def _may_see(key: Key, member: BatchMember) -> bool:
+def _may_see(key: KeyRow, member: BatchMember) -> bool:
     return key.buckets is None or bool(set(key.buckets) & set(member.bucket_ids))
 
 
-async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]:
+async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
     """The sessions as a replay answers with them: those that expired unfinished get a new life and a new token."""
     batch = context.look(lambda connection: store.get_batch(connection, team_id, batch_id))
     if context.clock.timestamp() < batch.expires_at:
         return context.look(lambda connection: uploads.list_uploads(connection, batch_id))
     _, ends_at = lifetime(context)
 
-    def work(connection: Connection) -> list[Upload]:
+    def work(connection: Connection) -> list[UploadRow]:
         store.renew_batch(connection, batch_id, ends_at)
         for upload in uploads.list_uploads(connection, batch_id):
             uploads.renew_upload(connection, upload.id, ends_at, ends_at)
@@ -192,7 +192,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[Upload]
     return await context.write(work)
 
 
-async def _finalize_in_steps(context: Context, ready: Sequence[Upload]) -> tuple[list[Finalized], list[Upload]]:
+async def _finalize_in_steps(context: Context, ready: Sequence[UploadRow]) -> tuple[list[Finalized], list[UploadRow]]:
     """The outcomes, and what the time budget left over."""
     outcomes: list[Finalized] = []
     until_s = context.clock.monotonic() + context.limits.finalize_seconds
@@ -203,7 +203,7 @@ async def _finalize_in_steps(context: Context, ready: Sequence[Upload]) -> tuple
     return outcomes, []
 
 
-async def _abandon(context: Context, missing: Sequence[Upload]) -> None:
+async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
     """Cancel those that still lack bytes; whoever sends some just now is stopped."""
     async with AsyncExitStack() as held:
         for upload in missing:
@@ -217,31 +217,35 @@ async def _abandon(context: Context, missing: Sequence[Upload]) -> None:
         await context.parts.delete(*await context.write(work))
 
 
-def _lacks_bytes(context: Context, upload: Upload) -> bool:
+def _lacks_bytes(context: Context, upload: UploadRow) -> bool:
     return progress_of(context, upload).state in (PENDING, UPLOADING)
 
 
-def _item(member: BatchMember, now: str) -> Item:
+def _item(member: BatchMember, now: str) -> BatchItemStatus:
     """The file's state: its session's until it is finalized, then its source's."""
     if member.upload_status != uploads.FINALIZED:
         return _unfinished(member, is_over=now >= member.expires_at)
     if member.source_status is None:
-        return Item(member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error())
+        return BatchItemStatus(
+            member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error()
+        )
     places = [place.partition(" ")[2] for place in (member.places or "").split(",") if place]
     ready = readiness.is_ready(member.source_status, places)
     is_detached = member.source_status == rules.ACTIVE and not places
     state = rules.DETACHED if is_detached else member.source_status
-    return Item(member, state, ready=ready, error=_parsed(member.source_error))
+    return BatchItemStatus(member, state, ready=ready, error=_parsed(member.source_error))
 
 
-def _unfinished(member: BatchMember, *, is_over: bool) -> Item:
+def _unfinished(member: BatchMember, *, is_over: bool) -> BatchItemStatus:
     if member.upload_status == uploads.FAILED:
-        return Item(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
+        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
     if member.upload_status == uploads.CANCELED:
-        return Item(member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error())
+        return BatchItemStatus(
+            member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
+        )
     if member.upload_status == uploads.EXPIRED or is_over:
-        return Item(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
-    return Item(member, rules.PENDING, ready=False, error=None)
+        return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
+    return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
 
 
 _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()
@@ -251,7 +255,7 @@ def _parsed(error: str | None) -> dict[str, Any] | None:
     return json.loads(error) if error else None
 
 
-def in_batch(upload: Upload, batch: Batch, position: int, client_file_id: str) -> Upload:
+def in_batch(upload: UploadRow, batch: BatchRow, position: int, client_file_id: str) -> UploadRow:
     """The session as a member of the batch."""
     return replace(
         upload, batch_id=batch.id, client_file_id=client_file_id, position=position, expires_at=batch.expires_at

@@ -14,7 +14,7 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.operations.views import view_bucket
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import (
-    Bucket,
+    BucketRow,
     chunking_of,
     create_bucket,
     find_bucket,
@@ -23,14 +23,14 @@ from svc_daemon.store.buckets import (
     touch_bucket,
     update_bucket,
 )
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import mark_rechunks
 from svc_daemon.wire import buckets as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.faults import plain
 
 
-async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
+async def put_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> tuple[wire.Bucket, bool]:
     """The bucket of that slug and whether this call made it; raises `bucket_slug_exists` unless it is active."""
     existing = context.read(lambda connection: check_put(connection, key, slug))
     if existing is not None:
@@ -45,7 +45,7 @@ async def put_bucket(context: Context, key: Key, slug: str, fields: wire.BucketF
     return await context.write(work)
 
 
-def check_put(connection: Connection, key: Key, slug: str) -> Bucket | None:
+def check_put(connection: Connection, key: KeyRow, slug: str) -> BucketRow | None:
     """The bucket that a put would find, None where it would make one; raises what the put would."""
     existing = find_bucket(connection, key.team_id, slug)
     if key.buckets is not None and (existing is None or existing.id not in key.buckets):
@@ -55,7 +55,7 @@ def check_put(connection: Connection, key: Key, slug: str) -> Bucket | None:
     return existing
 
 
-def check_create(connection: Connection, key: Key, slug: str) -> None:
+def check_create(connection: Connection, key: KeyRow, slug: str) -> None:
     """Raises what making a bucket with this slug would."""
     if key.buckets is not None:
         raise _limited()
@@ -82,7 +82,7 @@ async def create_new_bucket(context: Context, request: Repeatable, fields: wire.
 
 
 async def list_reachable_buckets(
-    context: Context, key: Key, *, include_archived: bool, members: bool
+    context: Context, key: KeyRow, *, include_archived: bool, members: bool
 ) -> list[wire.Bucket]:
     """Every bucket that the key may reach, oldest first; archived ones only when asked for, deleting ones never."""
     statuses = (readiness.ACTIVE, readiness.ARCHIVED) if include_archived else (readiness.ACTIVE,)
@@ -95,7 +95,7 @@ async def list_reachable_buckets(
     return await context.read_aside(work)
 
 
-async def show_bucket(context: Context, key: Key, bucket: str, *, members: bool) -> wire.Bucket:
+async def show_bucket(context: Context, key: KeyRow, bucket: str, *, members: bool) -> wire.Bucket:
     """One bucket, whatever its status."""
 
     def work(connection: Connection) -> wire.Bucket:
@@ -105,7 +105,7 @@ async def show_bucket(context: Context, key: Key, bucket: str, *, members: bool)
     return await context.read_aside(work)
 
 
-async def change_bucket(context: Context, key: Key, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
+async def change_bucket(context: Context, key: KeyRow, bucket: str, change: wire.BucketUpdate) -> wire.Bucket:
     """Write the fields that were sent; raises `delete_in_progress` for a bucket that is being deleted."""
     sent = change.model_dump(exclude_unset=True, exclude_none=True)
 
@@ -130,7 +130,7 @@ async def change_bucket(context: Context, key: Key, bucket: str, change: wire.Bu
     return shown
 
 
-def _change_chunking(bucket: Bucket, sent: dict[str, int]) -> dict[str, Any]:
+def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
     """The bucket's chunking with the sizes that were sent, the default's where none was; raises `invalid_request`."""
     sizes = {**asdict(chunking_of(bucket)), **sent} if sent else {}
     try:
@@ -141,9 +141,9 @@ def _change_chunking(bucket: Bucket, sent: dict[str, int]) -> dict[str, Any]:
         raise refusal("chunking", f"{reason}; with what is stored: {told}.") from error
 
 
-def new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields) -> Bucket:
+def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> BucketRow:
     now = context.clock.timestamp()
-    return Bucket(
+    return BucketRow(
         id=context.ids.make(ids.BUCKET),
         team_id=key.team_id,
         slug=slug,
@@ -156,7 +156,7 @@ def new_bucket(context: Context, key: Key, slug: str, fields: wire.BucketFields)
     )
 
 
-def _slug_taken(bucket: Bucket) -> ServiceError:
+def _slug_taken(bucket: BucketRow) -> ServiceError:
     return ServiceError(
         ErrorCode.BUCKET_SLUG_EXISTS,
         f"The team has a bucket {bucket.slug!r} ({bucket.status}).",

@@ -21,12 +21,12 @@ from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import buckets, memberships, uploads
-from svc_daemon.store.buckets import Bucket
+from svc_daemon.store.buckets import BucketRow
 from svc_daemon.store.cascades import Cascade, create_cascade, find_cascade, find_running_cascade, update_cascade
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.sources import find_source
 from svc_daemon.store.tasks import (
-    Task,
+    TaskRow,
     claim_task,
     create_task,
     extend_lease,
@@ -36,7 +36,7 @@ from svc_daemon.store.tasks import (
     retry_task,
     update_progress,
 )
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import CASCADE
 
@@ -50,17 +50,17 @@ STAGE = "delete"
 class CascadeClaim:
     """A cascade that this worker holds, as it stood at the claim."""
 
-    task: Task
+    task: TaskRow
     cascade: Cascade
 
 
-async def delete_bucket(context: Context, key: Key, bucket: str, *, force: bool) -> tuple[Bucket, Cascade]:
+async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
     """Put the bucket out of reach and queue the removal of what is in it alone.
 
     Raises `bucket_not_found`, `force_required`, and `delete_in_progress` while an earlier call's cascade runs.
     """
 
-    def work(connection: Connection) -> tuple[Bucket, Cascade]:
+    def work(connection: Connection) -> tuple[BucketRow, Cascade]:
         found = get_reachable_bucket(connection, key, bucket)
         _refuse(connection, found, force=force)
         buckets.mark_deleting(connection, found, context.clock.timestamp())
@@ -71,9 +71,9 @@ async def delete_bucket(context: Context, key: Key, bucket: str, *, force: bool)
     return deletion
 
 
-def queue_cascade(connection: Connection, context: Context, bucket: Bucket) -> Cascade:
+def queue_cascade(connection: Connection, context: Context, bucket: BucketRow) -> Cascade:
     """The task that empties the bucket, which is `deleting`."""
-    task = Task(
+    task = TaskRow(
         id=context.ids.make(ids.TASK),
         team_id=bucket.team_id,
         type=CASCADE,
@@ -181,7 +181,7 @@ async def park_cascade(context: Context, claim: CascadeClaim) -> None:
     await context.write(lambda connection: park_task(connection, claim.task))
 
 
-def _refuse(connection: Connection, found: Bucket, *, force: bool) -> None:
+def _refuse(connection: Connection, found: BucketRow, *, force: bool) -> None:
     if not force:
         raise ServiceError(
             ErrorCode.FORCE_REQUIRED,
@@ -234,7 +234,7 @@ def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade:
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
 
 
-def _restore(connection: Connection, context: Context, task: Task, cascade: Cascade) -> None:
+def _restore(connection: Connection, context: Context, task: TaskRow, cascade: Cascade) -> None:
     now = context.clock.timestamp()
     told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
     buckets.restore_bucket(connection, cascade.bucket_id, told, now)
@@ -246,7 +246,7 @@ def _failed(message: str) -> dict[str, Any]:
     return ServiceError(ErrorCode.INTERNAL_ERROR, message).as_error()
 
 
-async def _end_upload(context: Context, upload: Upload, bucket_id: str) -> None:
+async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> None:
     others = [other for other in upload.bucket_ids if other != bucket_id]
     if others:
         await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))

@@ -13,15 +13,15 @@ from svc_daemon.operations.agents import give_names, list_agents_of
 from svc_daemon.operations.keys import get_reachable_bucket, get_reachable_source, refuse_out_of_reach
 from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import delete_membership, delete_memberships, schedule_syncs
-from svc_daemon.store.sources import Source, delete_source, find_source
+from svc_daemon.store.sources import SourceRow, delete_source, find_source
 from svc_daemon.store.tasks import cancel_tasks
 from svc_daemon.store.tombstones import create_detachment, create_tombstone
 from svc_daemon.wire.codes import ErrorCode
 
 
-async def delete_everywhere(context: Context, key: Key, source_id: str, *, force: bool) -> None:
+async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, force: bool) -> None:
     """Remove the source, its memberships, its bytes and its index rows.
 
     Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach, and `delete_blocked`
@@ -39,7 +39,7 @@ async def delete_everywhere(context: Context, key: Key, source_id: str, *, force
     context.wakes.sweeping.set()
 
 
-def _refuse_named(connection: Connection, source: Source) -> None:
+def _refuse_named(connection: Connection, source: SourceRow) -> None:
     agents = [agent.id for agent in list_agents_of(connection, source.team_id, source.id)]
     if agents:
         raise ServiceError(
@@ -49,7 +49,7 @@ def _refuse_named(connection: Connection, source: Source) -> None:
         )
 
 
-async def detach_source(context: Context, key: Key, bucket: str, source_id: str) -> tuple[str, list[str]]:
+async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:
     """Take the source out of this bucket only. Returns the bucket's id and the ids of those it still belongs to."""
 
     def work(connection: Connection) -> tuple[str, list[str]]:
@@ -68,7 +68,7 @@ async def detach_source(context: Context, key: Key, bucket: str, source_id: str)
     return left
 
 
-def leave_bucket(connection: Connection, context: Context, source: Source, bucket_id: str) -> None:
+def leave_bucket(connection: Connection, context: Context, source: SourceRow, bucket_id: str) -> None:
     """End one membership, and have the index told.
 
     It may have been the last one that the source wasn't active in: then whoever waits for the source hears of it.
@@ -86,7 +86,7 @@ def leave_bucket(connection: Connection, context: Context, source: Source, bucke
 
 
 def give_places(
-    connection: Connection, context: Context, old: Source, bucket_ids: Collection[str], successor_id: str
+    connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
     """The successor takes the places of `old` in these buckets; where it has no other, `old` is deleted."""
     if set(old.places) <= set(bucket_ids):
@@ -96,7 +96,7 @@ def give_places(
         leave_bucket(connection, context, old, bucket_id)
 
 
-def remove_source(connection: Connection, context: Context, source: Source, replaced_by: str | None = None) -> None:
+def remove_source(connection: Connection, context: Context, source: SourceRow, replaced_by: str | None = None) -> None:
     """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
     now = context.clock.timestamp()
     if replaced_by is not None:

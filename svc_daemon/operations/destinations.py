@@ -15,8 +15,8 @@ from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
 from svc_daemon.operations.keys import get_usable_bucket, require
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.buckets import Bucket, create_bucket
-from svc_daemon.store.keys import Key
+from svc_daemon.store.buckets import BucketRow, create_bucket
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.buckets import SLUG_PATTERN, BucketFields
 from svc_daemon.wire.codes import ErrorCode
 
@@ -30,7 +30,7 @@ class Destination:
 
     naming: Naming
     #: In the order of their names.
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[BucketRow, ...]
     #: Slugs of buckets that the create is to make.
     missing: tuple[str, ...] = ()
 
@@ -57,13 +57,13 @@ class Destination:
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 
 
-def find_destination(connection: Connection, context: Context, key: Key, naming: Naming) -> Destination:
+def find_destination(connection: Connection, context: Context, key: KeyRow, naming: Naming) -> Destination:
     """The named buckets, which must be active and within the key's reach; raises as `find_destinations`."""
     return find_destinations(connection, context, key, [naming])[0]
 
 
 def find_destinations(
-    connection: Connection, context: Context, key: Key, namings: Sequence[Naming]
+    connection: Connection, context: Context, key: KeyRow, namings: Sequence[Naming]
 ) -> list[Destination]:
     """The same for several things of one request.
 
@@ -82,7 +82,9 @@ def find_destinations(
     return found
 
 
-def find_in_manifest(connection: Connection, context: Context, key: Key, naming: ManifestNaming) -> list[Destination]:
+def find_in_manifest(
+    connection: Connection, context: Context, key: KeyRow, naming: ManifestNaming
+) -> list[Destination]:
     """Where each item of a batch goes: into its own buckets, else into the root's.
 
     Raises as `find_destinations`, and `invalid_request` for an item whose own buckets are not the root's.
@@ -98,7 +100,7 @@ def find_in_manifest(connection: Connection, context: Context, key: Key, naming:
     return [shared] * len(naming.items)
 
 
-def settle_buckets(connection: Connection, context: Context, key: Key, destination: Destination) -> tuple[str, ...]:
+def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
     """In the transaction of the create: make what is missing; the ids of all. Raises as `find_destination`."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
@@ -127,9 +129,9 @@ class _Failed:
     message: str
 
 
-def _look_up(connection: Connection, key: Key, namings: Sequence[Naming]) -> dict[str, Bucket | NotFound]:
+def _look_up(connection: Connection, key: KeyRow, namings: Sequence[Naming]) -> dict[str, BucketRow | NotFound]:
     """What each text leads to, each looked up once: a hundred items may name a hundred buckets each."""
-    known: dict[str, Bucket | NotFound] = {}
+    known: dict[str, BucketRow | NotFound] = {}
     for text in {name.text for naming in namings for name in naming.names}:
         try:
             known[text] = get_usable_bucket(connection, key, text)
@@ -138,12 +140,12 @@ def _look_up(connection: Connection, key: Key, namings: Sequence[Naming]) -> dic
     return known
 
 
-def _find(key: Key, naming: Naming, known: dict[str, Bucket | NotFound], failed: list[_Failed]) -> Destination:
-    buckets: dict[str, Bucket] = {}
+def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], failed: list[_Failed]) -> Destination:
+    buckets: dict[str, BucketRow] = {}
     missing: list[str] = []
     for name in naming.names:
         bucket = _meant(name, known[name.text])
-        if isinstance(bucket, Bucket):
+        if isinstance(bucket, BucketRow):
             buckets[bucket.id] = bucket
         elif not naming.in_body:
             raise bucket
@@ -154,14 +156,14 @@ def _find(key: Key, naming: Naming, known: dict[str, Bucket | NotFound], failed:
     return Destination(naming, tuple(buckets.values()), tuple(dict.fromkeys(missing)))
 
 
-def _meant(name: BucketName, found: Bucket | NotFound) -> Bucket | NotFound:
+def _meant(name: BucketName, found: BucketRow | NotFound) -> BucketRow | NotFound:
     """A NotFound has the bucket's `status` in its details where there is one that isn't active."""
     if isinstance(found, NotFound) or name.means(found.id, found.slug):
         return found
     return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
 
 
-def _may_be_made(key: Key, naming: Naming, name: BucketName, error: NotFound) -> bool:
+def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
     """A key that is kept to some buckets can't reach a new one, so what is missing is missing to it."""
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None

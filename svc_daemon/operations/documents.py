@@ -11,11 +11,11 @@ from svc_daemon.core.documents import Extraction
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
-from svc_daemon.operations.indexing import Reading, find_reading
+from svc_daemon.operations.indexing import SourceReading, find_reading
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.store.sources import Source, find_source
+from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 
@@ -30,7 +30,7 @@ class Rereading:
     failure: ExtractionFailed | None = None
 
 
-async def extract(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
+async def extract(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
     """Have the cage read the source's bytes; raises ExtractionFailed."""
     source = reading.source
     path = context.blobs.find(source.blob_name)
@@ -45,7 +45,7 @@ async def extract(context: Context, extractor: Extractor, reading: Reading) -> E
     )
 
 
-async def read_again(context: Context, extractor: Extractor, source: Source) -> Rereading:
+async def read_again(context: Context, extractor: Extractor, source: SourceRow) -> Rereading:
     """Hash and read the stored bytes as they are now, whatever the index holds; raises NotFound."""
     reading = context.read(partial(find_reading, team_id=source.team_id, source_id=source.id))
     if reading is None:
@@ -67,13 +67,13 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(blob, "sha256").hexdigest()
 
 
-async def read(context: Context, extractor: Extractor, reading: Reading) -> Extraction:
+async def read(context: Context, extractor: Extractor, reading: SourceReading) -> Extraction:
     """Have the stored bytes read, unless the index could not take them; raises ExtractionFailed, ProviderFailed."""
     await asyncio.to_thread(check_room, context)
     return await extract(context, extractor, reading)
 
 
-def put(context: Context, source: Source, extraction: Extraction) -> None:
+def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
     """Give the document to the index, under the title that the source has by then. Raises ProviderError."""
     check_room(context)
     document = IndexDocument(
@@ -91,7 +91,7 @@ def put(context: Context, source: Source, extraction: Extraction) -> None:
         provider.set_title(source.team_id, source.id, now.title)
 
 
-def undo(context: Context, source: Source) -> None:
+def undo(context: Context, source: SourceRow) -> None:
     """Whoever put the document was overtaken: if that was by a delete, what was put must not stay."""
     if _find(context, source) is None:
         context.provider.delete_document(source.team_id, source.id)
@@ -104,6 +104,6 @@ def check_room(context: Context) -> None:
         raise failure from OSError(errno.ENOSPC, "below the reserve")
 
 
-def _find(context: Context, source: Source) -> Source | None:
+def _find(context: Context, source: SourceRow) -> SourceRow | None:
     """The source as it stands now."""
     return context.read(lambda connection: find_source(connection, source.team_id, source.id))

@@ -15,12 +15,12 @@ from svc_daemon.core import ids, media_types, readiness
 from svc_daemon.core import uploads as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.ingest import add_source, queued_in
-from svc_daemon.operations.uploads import Progress, checked_hash, get_session, progress_of
+from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
 from svc_daemon.store.buckets import get_bucket
-from svc_daemon.store.sources import Source, find_source, get_source
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.sources import SourceRow, find_source, get_source
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING
 
@@ -33,8 +33,8 @@ class Finalized:
     error another try won't help.
     """
 
-    upload: Upload
-    source: Source | None = None
+    upload: UploadRow
+    source: SourceRow | None = None
     error: ServiceError | None = None
     replayed: bool = False
 
@@ -43,7 +43,7 @@ class Finalized:
         return self.error is not None and self.error.code in (ErrorCode.BLOB_NOT_UPLOADED, ErrorCode.CHECKSUM_MISMATCH)
 
 
-async def finalize_upload(context: Context, upload: Upload) -> Finalized:
+async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
     """The session's source; raises `blob_not_uploaded` (retryable) while bytes are missing, and the session's end."""
     outcome = (await finalize_all(context, [upload]))[0]
     if outcome.error is not None:
@@ -51,7 +51,7 @@ async def finalize_upload(context: Context, upload: Upload) -> Finalized:
     return outcome
 
 
-async def finalize_all(context: Context, uploads: Sequence[Upload]) -> list[Finalized]:
+async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
     """Finalize the sessions whose bytes are there; ended ones are replayed, the others told. In the order given.
 
     Raises `request_in_progress` when somebody else finalizes one of them just now, `storage_full`.
@@ -82,12 +82,12 @@ async def finalize_all(context: Context, uploads: Sequence[Upload]) -> list[Fina
     return outcomes
 
 
-def is_complete(context: Context, upload: Upload) -> bool:
+def is_complete(context: Context, upload: UploadRow) -> bool:
     """Whether the session is open and all its bytes are there."""
     return upload.status == store.OPEN and progress_of(context, upload).state == rules.UPLOADED
 
 
-async def _prepare_all(context: Context, uploads: Sequence[Upload], ready: Collection[str]) -> list[Finalized]:
+async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Collection[str]) -> list[Finalized]:
     """What each is to become; where one goes wrong, none of them leaves a blob."""
     preparing = (_prepare(context, upload, is_held=upload.id in ready) for upload in uploads)
     prepared = await asyncio.gather(*preparing, return_exceptions=True)
@@ -99,7 +99,7 @@ async def _prepare_all(context: Context, uploads: Sequence[Upload], ready: Colle
     return made
 
 
-async def judge_finalize(context: Context, upload: Upload) -> Finalized:
+async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
     """What a finalize would make of the session now; nothing is stored, and nothing of a replay but its error."""
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
@@ -117,7 +117,7 @@ async def judge_finalize(context: Context, upload: Upload) -> Finalized:
     return Finalized(upload, source)
 
 
-async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finalized:
+async def _prepare(context: Context, upload: UploadRow, *, is_held: bool) -> Finalized:
     """The source that an open session is to become, its blob in place; neither source nor error for an ended one."""
     if upload.status != store.OPEN:
         return Finalized(upload)
@@ -135,7 +135,7 @@ async def _prepare(context: Context, upload: Upload, *, is_held: bool) -> Finali
     return Finalized(upload, _new_source(context, upload, source_id, sha256, head))
 
 
-def _incomplete(progress: Progress) -> ServiceError:
+def _incomplete(progress: UploadProgress) -> ServiceError:
     if progress.state == rules.EXPIRED:
         return ServiceError(ErrorCode.SESSION_EXPIRED)
     return ServiceError(
@@ -163,7 +163,7 @@ def _commit(connection: Connection, context: Context, made: Finalized) -> Finali
     return made
 
 
-def _replay(connection: Connection, upload: Upload) -> Finalized:
+def _replay(connection: Connection, upload: UploadRow) -> Finalized:
     if upload.status == store.CANCELED:
         return Finalized(upload, error=ServiceError(ErrorCode.SESSION_CANCELED))
     if upload.status == store.EXPIRED:
@@ -176,7 +176,7 @@ def _replay(connection: Connection, upload: Upload) -> Finalized:
         return Finalized(upload, error=error, replayed=True)
 
 
-def _check_places(connection: Connection, source: Source) -> None:
+def _check_places(connection: Connection, source: SourceRow) -> None:
     """The buckets and the source to replace may have gone since the session was opened."""
     for bucket_id in source.places:
         bucket = get_bucket(connection, source.team_id, bucket_id)
@@ -197,9 +197,9 @@ def _drop_blobs(context: Context, made: Sequence[Finalized]) -> None:
                 context.blobs.drop(one.source.id)
 
 
-def _new_source(context: Context, upload: Upload, source_id: str, sha256: str, head: bytes) -> Source:
+def _new_source(context: Context, upload: UploadRow, source_id: str, sha256: str, head: bytes) -> SourceRow:
     now = context.clock.timestamp()
-    return Source(
+    return SourceRow(
         id=source_id,
         team_id=upload.team_id,
         type=readiness.FILE,

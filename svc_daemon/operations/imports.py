@@ -29,8 +29,8 @@ from svc_daemon.operations.ingest import (
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source, find_page
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow, find_page
 from svc_daemon.wire.codes import ErrorCode
 
 _ACCEPT = {readiness.FILE: "*/*", readiness.PAGE: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5"}
@@ -95,7 +95,7 @@ def _empty(kind: str) -> ServiceError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UrlImport:
+class WantedImport:
     """A URL to take in, with its fields already checked."""
 
     #: `file` or `page`.
@@ -115,7 +115,7 @@ class UrlImport:
 
 
 async def create_from_url(
-    context: Context, request: Repeatable, destination: Destination, wanted: UrlImport
+    context: Context, request: Repeatable, destination: Destination, wanted: WantedImport
 ) -> Outcome:
     """Fetch the URL into its buckets and queue its indexing; the answer is the source, or that of the first request.
 
@@ -126,14 +126,14 @@ async def create_from_url(
         return earlier or await _take_in(context, request, destination, wanted)
 
 
-async def check_import(context: Context, key: Key, destination: Destination, wanted: UrlImport) -> None:
+async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
     """Everything that can be told without asking the URL's host; raises as the create does."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
 
 
-async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: UrlImport) -> Outcome:
+async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
     _check_state(context, request.key, destination, wanted)
     # How much it is shows later; whether anything may be taken in at all is asked before another host is.
     admit(context, request.key.team_id, size_bytes=0)
@@ -151,7 +151,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
         await staged.discard()
 
 
-def _check_state(context: Context, key: Key, destination: Destination, wanted: UrlImport) -> None:
+def _check_state(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
     def work(connection: Connection) -> None:
         check_replaces(connection, key, destination.ids, wanted.replaces)
         if wanted.kind == readiness.PAGE:
@@ -170,13 +170,13 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
         )
 
 
-async def _check_webhook(context: Context, wanted: UrlImport) -> None:
+async def _check_webhook(context: Context, wanted: WantedImport) -> None:
     """A webhook that could never be called is told now."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
-async def _fetch(context: Context, destination: Destination, wanted: UrlImport, staged: StagedFile) -> Fetched:
+async def _fetch(context: Context, destination: Destination, wanted: WantedImport, staged: StagedFile) -> Fetched:
     fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
     if not wanted.force:
         refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
@@ -184,14 +184,14 @@ async def _fetch(context: Context, destination: Destination, wanted: UrlImport, 
 
 
 def _commit(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: Source
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
     """The same page may have come in while this one was fetched."""
     _refuse_known_page(connection, source.team_id, source.url_key)
     return commit_source(connection, context, request, destination, source)
 
 
-def _new_source(context: Context, key: Key, wanted: UrlImport, got: tuple[StagedFile, Fetched]) -> Source:
+def _new_source(context: Context, key: KeyRow, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
     staged, fetched = got
     upload = _upload(context, wanted, staged, fetched)
     check_bytes(upload, staged)
@@ -205,7 +205,7 @@ def _new_source(context: Context, key: Key, wanted: UrlImport, got: tuple[Staged
     )
 
 
-def _upload(context: Context, wanted: UrlImport, staged: StagedFile, fetched: Fetched) -> FileUpload:
+def _upload(context: Context, wanted: WantedImport, staged: StagedFile, fetched: Fetched) -> FileUpload:
     """The fetched bytes as the upload that they might have been."""
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE

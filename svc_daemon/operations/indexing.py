@@ -19,9 +19,9 @@ from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.buckets import chunking_of, find_bucket, touch_buckets_of
 from svc_daemon.store.memberships import schedule_syncs
-from svc_daemon.store.sources import Source, find_source, update_state
+from svc_daemon.store.sources import SourceRow, find_source, update_state
 from svc_daemon.store.tasks import (
-    Task,
+    TaskRow,
     claim_task,
     finish_task,
     is_held,
@@ -36,10 +36,10 @@ from svc_daemon.wire.tasks import CASCADE, INDEXING, REBUILD
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SourceReading:
     """A source as it is to be read."""
 
-    source: Source
+    source: SourceRow
     #: Those of its oldest bucket.
     chunking: ChunkingOptions
 
@@ -48,11 +48,11 @@ class Reading:
 class IndexingClaim:
     """A task that this worker holds, and the source as it stood at the claim."""
 
-    task: Task
-    reading: Reading
+    task: TaskRow
+    reading: SourceReading
 
     @property
-    def source(self) -> Source:
+    def source(self) -> SourceRow:
         return self.reading.source
 
 
@@ -145,7 +145,7 @@ async def park_claimed(context: Context) -> None:
     await context.write(work)
 
 
-def put_back(connection: Connection, context: Context, task: Task) -> None:
+def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
     """Back into the queue, without a lost attempt; whoever works on it now holds a stale claim."""
     park_task(connection, task)
     source = find_source(connection, task.team_id, task.source_id or "")
@@ -172,40 +172,40 @@ async def release_expired(context: Context, now_s: float) -> int:
     return released
 
 
-def _begin(connection: Connection, context: Context, task: Task) -> IndexingClaim | None:
+def _begin(connection: Connection, context: Context, task: TaskRow) -> IndexingClaim | None:
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is None:
         finish_task(connection, task, "canceled", context.clock.timestamp())
         return None
     _move(connection, context, source, readiness.INDEXING)
-    return IndexingClaim(task, Reading(replace(source, status=readiness.INDEXING), _chunking(connection, source)))
+    return IndexingClaim(task, SourceReading(replace(source, status=readiness.INDEXING), _chunking(connection, source)))
 
 
-def find_reading(connection: Connection, team_id: str, source_id: str) -> Reading | None:
+def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
     """The source as it stands, with what it takes to read it."""
     source = find_source(connection, team_id, source_id)
-    return Reading(source, _chunking(connection, source)) if source else None
+    return SourceReading(source, _chunking(connection, source)) if source else None
 
 
-def is_cut_right(connection: Connection, source: Source, reading: Reading) -> bool:
+def is_cut_right(connection: Connection, source: SourceRow, reading: SourceReading) -> bool:
     """Whether the source would be cut now as it was in this reading."""
     return _chunking(connection, source) == reading.chunking
 
 
-def _chunking(connection: Connection, source: Source) -> ChunkingOptions:
+def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
     oldest = next(iter(source.places), None)
     bucket = find_bucket(connection, source.team_id, oldest) if oldest else None
     return chunking_of(bucket) if bucket else ChunkingOptions()
 
 
-def _held_source(connection: Connection, claim: IndexingClaim) -> Source | None:
+def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
     """The source as it stands now, if the claim still holds."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)
 
 
-def indexed(source: Source, extraction: Extraction, now: str) -> Source:
+def indexed(source: SourceRow, extraction: Extraction, now: str) -> SourceRow:
     """The source once the index holds what was read of it."""
     return replace(
         source,
@@ -224,7 +224,7 @@ def indexed(source: Source, extraction: Extraction, now: str) -> Source:
     )
 
 
-def _release(connection: Connection, context: Context, task: Task) -> None:
+def _release(connection: Connection, context: Context, task: TaskRow) -> None:
     """The worker is gone with its reasons: what is known is that the attempt did not end."""
     if task.type in (CASCADE, REBUILD):
         # No document of its can be at fault: it goes on where it stopped, however often that happens.
@@ -239,7 +239,7 @@ def _release(connection: Connection, context: Context, task: Task) -> None:
 
 
 def _give_back(
-    connection: Connection, context: Context, task: Task, source: Source, failure: Failure, jitter: float
+    connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> None:
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
         final = _final(failure, task)
@@ -252,7 +252,7 @@ def _give_back(
     _move(connection, context, source, readiness.QUEUED)
 
 
-def _final(failure: Failure, task: Task) -> Failure:
+def _final(failure: Failure, task: TaskRow) -> Failure:
     """What `source.error` says for good; a cause that retries could have cured names them."""
     if not failure.retryable:
         return failure
@@ -261,7 +261,7 @@ def _final(failure: Failure, task: Task) -> Failure:
 
 
 def _move(
-    connection: Connection, context: Context, source: Source, status: str, error: dict[str, Any] | None = None
+    connection: Connection, context: Context, source: SourceRow, status: str, error: dict[str, Any] | None = None
 ) -> None:
     update_state(connection, replace(source, status=status, error=error, updated_at=context.clock.timestamp()))
     touch_buckets_of(connection, source.id)

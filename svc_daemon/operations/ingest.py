@@ -20,10 +20,10 @@ from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_
 from svc_daemon.operations.views import view_source
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_membership
-from svc_daemon.store.sources import Source, create_source, get_source, list_replacing, update_state
-from svc_daemon.store.tasks import Task, create_task
+from svc_daemon.store.sources import SourceRow, create_source, get_source, list_replacing, update_state
+from svc_daemon.store.tasks import TaskRow, create_task
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import INDEXING
 
@@ -72,7 +72,7 @@ def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=staged.sha256)
 
 
-def check_replaces(connection: Connection, key: Key, bucket_ids: Collection[str], replaces: str | None) -> None:
+def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[str], replaces: str | None) -> None:
     """Raises unless the source to replace is a member of one of the buckets and the key may delete it."""
     if replaces is None:
         return
@@ -106,7 +106,7 @@ async def _take_in(
     )
 
 
-async def keep_source(context: Context, staged: StagedFile, source: Source, commit: Callable[[Connection], T]) -> T:
+async def keep_source(context: Context, staged: StagedFile, source: SourceRow, commit: Callable[[Connection], T]) -> T:
     """Make the bytes durable, then run `commit`, which stores the rows; without it, the blob goes again."""
     await staged.keep(source.blob_name)
     try:
@@ -130,7 +130,7 @@ def _discard_blob(context: Context, name: str) -> None:
 
 
 def commit_source(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: Source
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
 ) -> Outcome:
     """The source, its memberships, its task, and the stored answer: all of them or none."""
     bucket_ids = settle_buckets(connection, context, request.key, destination)
@@ -142,7 +142,7 @@ def commit_source(
     return Outcome(body)
 
 
-def add_source(connection: Connection, context: Context, source: Source) -> None:
+def add_source(connection: Connection, context: Context, source: SourceRow) -> None:
     """The rows of a source whose blob is durable: itself, its memberships, its task."""
     create_task(connection, new_indexing_task(context, source))
     create_source(connection, source)
@@ -157,11 +157,11 @@ def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
     return dict.fromkeys(sorted(bucket_ids), readiness.QUEUED)
 
 
-def new_indexing_task(context: Context, source: Source) -> Task:
+def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
     """A task row for `source.task_id`, ready to be claimed."""
     if source.task_id is None:
         raise ValueError(f"{source.id} names no task")
-    return Task(
+    return TaskRow(
         id=source.task_id,
         team_id=source.team_id,
         type=INDEXING,
@@ -171,7 +171,7 @@ def new_indexing_task(context: Context, source: Source) -> Task:
     )
 
 
-def _supersede(connection: Connection, context: Context, source: Source) -> None:
+def _supersede(connection: Connection, context: Context, source: SourceRow) -> None:
     """A newer replacement takes the place of one that isn't ready yet in the same bucket."""
     if source.replaces is None:
         return
@@ -182,10 +182,10 @@ def _supersede(connection: Connection, context: Context, source: Source) -> None
             give_places(connection, context, other, source.places, source.id)
 
 
-def new_source(context: Context, key: Key, upload: FileUpload, staged: StagedFile) -> Source:
+def new_source(context: Context, key: KeyRow, upload: FileUpload, staged: StagedFile) -> SourceRow:
     """The row that a file begins as; its places come with the commit."""
     now = context.clock.timestamp()
-    return Source(
+    return SourceRow(
         id=context.ids.make(ids.SOURCE),
         team_id=key.team_id,
         type=readiness.FILE,

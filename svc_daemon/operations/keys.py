@@ -15,17 +15,17 @@ from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.buckets import Bucket, get_bucket
+from svc_daemon.store.buckets import BucketRow, get_bucket
 from svc_daemon.store.cascades import find_cascade
-from svc_daemon.store.keys import Key, create_key, find_key, get_key, list_keys, revoke_key
-from svc_daemon.store.sources import Source, find_source, get_source
-from svc_daemon.store.tasks import Task, get_task
+from svc_daemon.store.keys import KeyRow, create_key, find_key, get_key, list_keys, revoke_key
+from svc_daemon.store.sources import SourceRow, find_source, get_source
+from svc_daemon.store.tasks import TaskRow, get_task
 from svc_daemon.wire import keys as wire
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.tasks import REBUILD
 
 
-def authenticate(context: Context, authorization: str | None) -> Key:
+def authenticate(context: Context, authorization: str | None) -> KeyRow:
     """The live key of an `Authorization` header; raises `invalid_project_key`."""
     scheme, _, token = (authorization or "").partition(" ")
     if not token:
@@ -41,7 +41,7 @@ def authenticate(context: Context, authorization: str | None) -> Key:
     return key
 
 
-def require(key: Key, capability: str) -> None:
+def require(key: KeyRow, capability: str) -> None:
     """Raises `forbidden_project_key` unless the key has the capability."""
     if capability not in key.capabilities:
         raise ServiceError(
@@ -51,13 +51,13 @@ def require(key: Key, capability: str) -> None:
         )
 
 
-def require_model(key: Key, agent_id: str) -> None:
+def require_model(key: KeyRow, agent_id: str) -> None:
     """Raises `model_not_allowed` unless the key may use the agent."""
     if not is_allowed(key.models, agent_id):
         raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, f"This key may not use the agent {agent_id!r}.")
 
 
-def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
     """By id or slug, whatever its status; raises NotFound also where the key is kept from it."""
     found = get_bucket(connection, key.team_id, bucket)
     if key.buckets is not None and found.id not in key.buckets:
@@ -65,7 +65,7 @@ def get_reachable_bucket(connection: Connection, key: Key, bucket: str) -> Bucke
     return found
 
 
-def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+def get_usable_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
     """An active bucket; an archived or deleting one counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status != readiness.ACTIVE:
@@ -73,7 +73,7 @@ def get_usable_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     return found
 
 
-def get_lasting_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
+def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> BucketRow:
     """An active or archived bucket; one that is being deleted counts as missing."""
     found = get_reachable_bucket(connection, key, bucket)
     if found.status == readiness.DELETING:
@@ -81,7 +81,7 @@ def get_lasting_bucket(connection: Connection, key: Key, bucket: str) -> Bucket:
     return found
 
 
-def get_reachable_source(connection: Connection, key: Key, source_id: str) -> Source:
+def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
     """Raises NotFound; a key that is kept to some buckets sees the sources of those."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
@@ -89,14 +89,14 @@ def get_reachable_source(connection: Connection, key: Key, source_id: str) -> So
     return source
 
 
-def get_changeable_source(connection: Connection, key: Key, source_id: str) -> Source:
+def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
     """One that a change may be made to, which all of its buckets see; raises also as `refuse_out_of_reach`."""
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
 
 
-def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
+def get_reachable_task(connection: Connection, key: KeyRow, task_id: str) -> TaskRow:
     """Raises NotFound; a key that is kept to some buckets sees tasks of these, of sources there, and rebuilds."""
     task = get_task(connection, key.team_id, task_id)
     if key.buckets is None or task.type == REBUILD:
@@ -110,7 +110,7 @@ def get_reachable_task(connection: Connection, key: Key, task_id: str) -> Task:
     return task
 
 
-def refuse_out_of_reach(key: Key, bucket_ids: Collection[str], noun: str, capability: str) -> None:
+def refuse_out_of_reach(key: KeyRow, bucket_ids: Collection[str], noun: str, capability: str) -> None:
     """Raises `forbidden_project_key` where what is to be changed is also in buckets that the key is kept from."""
     if key.buckets is not None and not set(bucket_ids) <= set(key.buckets):
         raise ServiceError(
@@ -120,7 +120,7 @@ def refuse_out_of_reach(key: Key, bucket_ids: Collection[str], noun: str, capabi
         )
 
 
-def _not_usable(found: Bucket, bucket: str) -> NotFound:
+def _not_usable(found: BucketRow, bucket: str) -> NotFound:
     return NotFound(
         ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket!r} is {found.status}.", bucket=bucket, status=found.status
     )
@@ -134,7 +134,7 @@ def _no_bucket(bucket: str) -> NotFound:
 class Minted:
     """A key that was just made, and its text, which is kept nowhere."""
 
-    key: Key
+    key: KeyRow
     text: str
 
 
@@ -144,7 +144,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
     parts = api_keys.parse(text)
     if parts is None:
         raise AssertionError("a minted key is well-formed")
-    key = Key(
+    key = KeyRow(
         id=parts.key_id,
         team_id=team_id,
         name=name,
@@ -158,7 +158,7 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
     return Minted(key, text)
 
 
-def plan_key(connection: Connection, make_ids: Ids, maker: Key, fields: wire.KeyFields) -> Minted:
+def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
     """The key that `maker` would make; raises what making it would."""
     check_name(fields.name)
     asked = Grant(
@@ -185,17 +185,17 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
         return await context.write(work)
 
 
-async def list_visible_keys(context: Context, key: Key) -> list[Key]:
+async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
     """The keys of the team that this one could have made, and itself; oldest first."""
     found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
     return [each for each in found if _is_visible(key, each)]
 
 
-async def revoke(context: Context, key: Key, key_id: str) -> Key:
+async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
     """End a key, from the next request on; raises NotFound. One that has ended stays as it is."""
     now = context.clock.timestamp()
 
-    def work(connection: Connection) -> Key:
+    def work(connection: Connection) -> KeyRow:
         found = get_key(connection, key.team_id, key_id)
         if not _is_visible(key, found):
             raise NotFound(ErrorCode.KEY_NOT_FOUND, f"There is no key {key_id!r}.")
@@ -205,7 +205,7 @@ async def revoke(context: Context, key: Key, key_id: str) -> Key:
     return await context.write(work)
 
 
-def view_key(key: Key) -> wire.Key:
+def view_key(key: KeyRow) -> wire.Key:
     """A key as anybody may see it: without its hash."""
     return wire.Key(
         id=key.id,
@@ -224,15 +224,15 @@ def view_new_key(minted: Minted) -> wire.NewKey:
     return wire.NewKey(**view_key(minted.key).model_dump(), key=minted.text or None)
 
 
-def _find_buckets(connection: Connection, maker: Key, named: list[str] | None) -> tuple[str, ...] | None:
+def _find_buckets(connection: Connection, maker: KeyRow, named: list[str] | None) -> tuple[str, ...] | None:
     if named is None:
         return None
     return tuple(dict.fromkeys(get_lasting_bucket(connection, maker, bucket).id for bucket in named))
 
 
-def _grant_of(key: Key) -> Grant:
+def _grant_of(key: KeyRow) -> Grant:
     return Grant(capabilities=key.capabilities, buckets=key.buckets, models=key.models, expires_at=key.expires_at)
 
 
-def _is_visible(key: Key, other: Key) -> bool:
+def _is_visible(key: KeyRow, other: KeyRow) -> bool:
     return other.id == key.id or covers(_grant_of(key), _grant_of(other))

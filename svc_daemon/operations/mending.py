@@ -26,11 +26,11 @@ from svc_daemon.operations.webhooks import record_event
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
 from svc_daemon.store.blobs import HEAD_BYTES
-from svc_daemon.store.buckets import Bucket, create_bucket, find_bucket, touch_buckets_of
+from svc_daemon.store.buckets import BucketRow, create_bucket, find_bucket, touch_buckets_of
 from svc_daemon.store.cascades import find_running_cascade
 from svc_daemon.store.deliveries import resend_delivery
 from svc_daemon.store.memberships import schedule_syncs, suspend_syncs
-from svc_daemon.store.sources import Source, find_source, update_content, update_state
+from svc_daemon.store.sources import SourceRow, find_source, update_content, update_state
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
@@ -55,7 +55,7 @@ async def take_in(context: Context, team_id: str, path: Path) -> None:
     await context.write(lambda connection: _add(connection, context, source, document.bucket_ids))
 
 
-def _describe(context: Context, path: Path, team_id: str, title: str) -> Source:
+def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceRow:
     """What the bytes say of themselves. A title is the name of the file unless the sender had another."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -66,7 +66,7 @@ def _describe(context: Context, path: Path, team_id: str, title: str) -> Source:
         filename = clean_file_name(title)
     except ServiceError:
         filename = source_id
-    return Source(
+    return SourceRow(
         id=source_id,
         team_id=team_id,
         type=readiness.FILE,
@@ -84,7 +84,7 @@ def _describe(context: Context, path: Path, team_id: str, title: str) -> Source:
     )
 
 
-def _add(connection: Connection, context: Context, source: Source, bucket_ids: Collection[str]) -> None:
+def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids: Collection[str]) -> None:
     if find_source(connection, source.team_id, source.id) is not None:
         return
     if find_team(connection, source.team_id) is None:
@@ -98,9 +98,9 @@ def _add(connection: Connection, context: Context, source: Source, bucket_ids: C
     update_content(connection, source)
 
 
-def _make_bucket(connection: Connection, source: Source, bucket_id: str) -> Bucket:
+def _make_bucket(connection: Connection, source: SourceRow, bucket_id: str) -> BucketRow:
     """The id is the bucket's own; its name was in the state alone."""
-    bucket = Bucket(
+    bucket = BucketRow(
         id=bucket_id,
         team_id=source.team_id,
         slug=_name(bucket_id),
@@ -163,7 +163,7 @@ async def _fail_source(context: Context, problem: Problem) -> None:
     """Wrong bytes are put where no retry can take them for the right ones."""
     context.blobs.move_damaged(problem.about["blob"])
 
-    def work(connection: Connection, source: Source) -> None:
+    def work(connection: Connection, source: SourceRow) -> None:
         now = context.clock.timestamp()
         failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
         tasks.cancel_tasks(connection, source.id, now)
@@ -186,7 +186,7 @@ async def _remove_document(context: Context, problem: Problem) -> None:
 
 
 async def _queue_source(context: Context, problem: Problem) -> None:
-    def work(connection: Connection, source: Source) -> None:
+    def work(connection: Connection, source: SourceRow) -> None:
         if source.status != readiness.FAILED:
             tasks.cancel_tasks(connection, source.id, context.clock.timestamp())
             requeue(connection, context, source)
@@ -195,7 +195,7 @@ async def _queue_source(context: Context, problem: Problem) -> None:
 
 
 async def _sync_source(context: Context, problem: Problem) -> None:
-    def work(connection: Connection, source: Source) -> None:
+    def work(connection: Connection, source: SourceRow) -> None:
         # One that is queued again is synced after it.
         if source.status == readiness.ACTIVE:
             schedule_syncs(connection, source.id, context.clock.timestamp())
@@ -236,7 +236,7 @@ async def _send_event(context: Context, problem: Problem) -> None:
     await context.write(lambda connection: resend_delivery(connection, problem.about["event_id"], now))
 
 
-async def _write_source(context: Context, problem: Problem, work: Callable[[Connection, Source], None]) -> None:
+async def _write_source(context: Context, problem: Problem, work: Callable[[Connection, SourceRow], None]) -> None:
     """Run `work` with the source as it stands after what was mended before."""
 
     def on_source(connection: Connection) -> None:

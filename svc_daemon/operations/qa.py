@@ -16,7 +16,7 @@ ROUTE = "POST /v1/buckets/{bucket}/qa"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QaPair:
     """A question and its answer, with the fields already checked."""
 
     question: str
@@ -32,9 +32,7 @@ class Question:
         return question_text(self.question, self.answer, self.alternate_questions)
 
 
-async def create_question(
-    context: Context, request: Repeatable, destination: Destination, question: Question
-) -> Outcome:
+async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
     """Store the question in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
     Raises the replay errors, the gates' errors, `source_not_found` for what it replaces, and `storage_full`.
@@ -48,7 +46,7 @@ async def create_question(
 
 
 async def _take_in(
-    context: Context, request: Repeatable, destination: Destination, question: Question, staged: StagedFile
+    context: Context, request: Repeatable, destination: Destination, question: QaPair, staged: StagedFile
 ) -> Outcome:
     context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
     data = question.text.encode()
@@ -68,7 +66,7 @@ async def _take_in(
     )
 
 
-def _upload(question: Question) -> FileUpload:
+def _upload(question: QaPair) -> FileUpload:
     return FileUpload(
         filename=FILE_NAME,
         content_type=CONTENT_TYPE,
@@ -80,7 +78,7 @@ def _upload(question: Question) -> FileUpload:
     )
 
 
-def claim_of(destination: Destination, question: Question) -> Claim:
+def claim_of(destination: Destination, question: QaPair) -> Claim:
     """What a create of the question says of itself."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

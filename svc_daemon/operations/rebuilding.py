@@ -42,14 +42,14 @@ from svc_daemon.core.documents import Extraction
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
-from svc_daemon.operations.indexing import Reading, find_reading, indexed, is_cut_right, put_back
+from svc_daemon.operations.indexing import SourceReading, find_reading, indexed, is_cut_right, put_back
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import memberships, tasks
 from svc_daemon.store.buckets import touch_buckets_of, touch_buckets_of_team
-from svc_daemon.store.sources import Source, find_next_rechunk, find_source, list_active_generations, update_state
-from svc_daemon.store.tasks import Task, find_last_rebuild, find_open_rebuild
+from svc_daemon.store.sources import SourceRow, find_next_rechunk, find_source, list_active_generations, update_state
+from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild
 from svc_daemon.store.teams import find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import ErrorCode
@@ -66,7 +66,7 @@ ATTEMPTS = 3
 SOON_S = 3600
 
 
-def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> Task:
+def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
     """Begin the maintenance of a team, by id or name. Returns the task, or the one that is open; raises NotFound.
 
     The maintenance begins at once, the work when it is due.
@@ -86,7 +86,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
     return task
 
 
-async def rebuild_store(context: Context, team: str) -> Task:
+async def rebuild_store(context: Context, team: str) -> TaskRow:
     """Have a team's index made anew; asking again while that goes on changes nothing. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
@@ -125,16 +125,16 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
     await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, due_at))
 
 
-async def claim_rebuild(context: Context) -> Task | None:
+async def claim_rebuild(context: Context) -> TaskRow | None:
     """Claim a rebuild whose turn has come, at the stage that it had reached."""
 
-    def take(connection: Connection, task_id: str) -> Task | None:
+    def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
 
     return await claim_next(context, REBUILD, take)
 
 
-async def note_cleared(context: Context, task: Task) -> None:
+async def note_cleared(context: Context, task: TaskRow) -> None:
     """The old file is gone. What was being indexed may have gone with it, and is done again."""
 
     def work(connection: Connection) -> None:
@@ -148,7 +148,7 @@ async def note_cleared(context: Context, task: Task) -> None:
     context.wakes.indexing.set()
 
 
-async def find_missing(context: Context, task: Task) -> list[str]:
+async def find_missing(context: Context, task: TaskRow) -> list[str]:
     """Ids of active sources that the new index doesn't hold in their generation; notes how far that is."""
     held = await asyncio.to_thread(_list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
@@ -158,13 +158,13 @@ async def find_missing(context: Context, task: Task) -> list[str]:
     return missing
 
 
-def find_active(context: Context, task: Task, source_id: str) -> Reading | None:
+def find_active(context: Context, task: TaskRow, source_id: str) -> SourceReading | None:
     """The source as it is to be read, or None where it isn't active any more."""
     reading = context.read(partial(find_reading, team_id=task.team_id, source_id=source_id))
     return reading if reading is not None and reading.source.status == readiness.ACTIVE else None
 
 
-async def note_read(context: Context, task: Task, reading: Reading, extraction: Extraction) -> None:
+async def note_read(context: Context, task: TaskRow, reading: SourceReading, extraction: Extraction) -> None:
     """The index holds the document: what its source says of it is what was read now."""
 
     def work(connection: Connection) -> None:
@@ -177,7 +177,7 @@ async def note_read(context: Context, task: Task, reading: Reading, extraction: 
     await context.write(work)
 
 
-async def give_up_document(context: Context, reading: Reading) -> None:
+async def give_up_document(context: Context, reading: SourceReading) -> None:
     """It can't be read here: the indexing worker takes it on, with all its attempts and its way to tell."""
 
     def work(connection: Connection) -> None:
@@ -189,7 +189,7 @@ async def give_up_document(context: Context, reading: Reading) -> None:
     context.wakes.indexing.set()
 
 
-async def finish_rebuild(context: Context, task: Task) -> None:
+async def finish_rebuild(context: Context, task: TaskRow) -> None:
     """Nothing is missing: the team can be searched again, and what waited is told to the index."""
 
     def work(connection: Connection) -> None:
@@ -202,7 +202,7 @@ async def finish_rebuild(context: Context, task: Task) -> None:
     context.wakes.tell_unembedded(task.team_id)
 
 
-async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: float, *, is_damaged: bool) -> None:
+async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
     """The attempt went wrong: once more after a pause; from the beginning, where the new file is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
@@ -215,13 +215,13 @@ async def give_back_rebuild(context: Context, task: Task, reason: str, jitter: f
     await context.write(work)
 
 
-async def park_rebuild(context: Context, task: Task) -> None:
+async def park_rebuild(context: Context, task: TaskRow) -> None:
     """The process stops: the next start goes on where this one is."""
     await context.write(lambda connection: tasks.park_task(connection, task))
 
 
-def _new_task(make_ids: Ids, team_id: str) -> Task:
-    return Task(
+def _new_task(make_ids: Ids, team_id: str) -> TaskRow:
+    return TaskRow(
         id=make_ids.make(ids.TASK),
         team_id=team_id,
         type=REBUILD,
@@ -231,7 +231,7 @@ def _new_task(make_ids: Ids, team_id: str) -> Task:
     )
 
 
-def _unchanged(connection: Connection, reading: Reading) -> Source | None:
+def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
     """The source as it stands now, if it is still the one that was read."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
@@ -243,20 +243,20 @@ def _list_generations(context: Context, team_id: str) -> dict[str, int]:
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
-def next_reading(context: Context, after_id: str) -> Reading | None:
+def next_reading(context: Context, after_id: str) -> SourceReading | None:
     """The next marked source behind `after_id`, as it is to be read."""
 
-    def work(connection: Connection) -> Reading | None:
+    def work(connection: Connection) -> SourceReading | None:
         found = find_next_rechunk(connection, after_id)
         return find_reading(connection, *found) if found else None
 
     return context.read(work)
 
 
-async def begin_rechunk(context: Context, reading: Reading) -> Reading | None:
+async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
     """Give the source its next generation; None where something else is going on with it."""
 
-    def work(connection: Connection) -> Reading | None:
+    def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)
         if source is None or source.in_maintenance or _is_being_told(source):
             return None
@@ -267,7 +267,7 @@ async def begin_rechunk(context: Context, reading: Reading) -> Reading | None:
     return await context.write(work)
 
 
-async def finish_rechunk(context: Context, reading: Reading, extraction: Extraction) -> None:
+async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
     """The index holds the new pieces. The mark stays where the chunking has changed once more."""
 
     def work(connection: Connection) -> None:
@@ -287,7 +287,7 @@ async def finish_rechunk(context: Context, reading: Reading, extraction: Extract
     context.wakes.tell_unembedded(reading.source.team_id)
 
 
-async def give_up_rechunk(context: Context, reading: Reading, reason: str) -> None:
+async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
     """It can't be read now: the old pieces stay, and the source says so."""
     warning = f"The new chunking of its bucket could not be applied: {reason}"
 
@@ -300,6 +300,6 @@ async def give_up_rechunk(context: Context, reading: Reading, reason: str) -> No
     await context.write(work)
 
 
-def _is_being_told(source: Source) -> bool:
+def _is_being_told(source: SourceRow) -> bool:
     """Whether the index is hearing of a bucket right now: that names the generation as it was."""
     return readiness.SYNCING in source.places.values()

@@ -19,13 +19,13 @@ from svc_daemon.operations.keys import get_changeable_source
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
-from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source, get_source, update_content
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow, get_source, update_content
 from svc_daemon.store.tombstones import create_tombstone
 from svc_daemon.wire.codes import ErrorCode
 
 
-async def refresh_source(context: Context, key: Key, source_id: str, *, force: bool) -> tuple[Source, bool]:
+async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
     """Fetch the source's URL again. Returns the source, and whether its content was another.
 
     Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
@@ -47,27 +47,27 @@ async def refresh_source(context: Context, key: Key, source_id: str, *, force: b
         await staged.discard()
 
 
-def _url_of(source: Source) -> str:
+def _url_of(source: SourceRow) -> str:
     if source.source_url is None:
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     return source.source_url
 
 
-def _refuse_unsettled(source: Source) -> None:
+def _refuse_unsettled(source: SourceRow) -> None:
     if source.status in (readiness.QUEUED, readiness.INDEXING):
         raise ServiceError(
             ErrorCode.REQUEST_IN_PROGRESS, f"{source.id} is {source.status}; refresh it then.", retry_after_seconds=1
         )
 
 
-def _validators(source: Source) -> Validators | None:
+def _validators(source: SourceRow) -> Validators | None:
     known = source.fetched
     if known is None:
         return None
     return Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
 
 
-def _judged(source: Source, staged: StagedFile, got: Fetched, *, force: bool) -> tuple[StagedFile, Fetched]:
+def _judged(source: SourceRow, staged: StagedFile, got: Fetched, *, force: bool) -> tuple[StagedFile, Fetched]:
     """A page that has become a file is often a mistake, and a file that has become a page is a log-in form."""
     was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
     is_page = is_web_page(staged.head, got.content_type, got.file_name)
@@ -76,10 +76,10 @@ def _judged(source: Source, staged: StagedFile, got: Fetched, *, force: bool) ->
     return staged, got
 
 
-async def _note_fetch(context: Context, key: Key, source: Source, got: Fetched | NotModified) -> Source:
+async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
     """Nothing has changed but the host's last word."""
 
-    def work(connection: Connection) -> Source:
+    def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source.id)
         if found.generation != source.generation:
             return found
@@ -89,7 +89,7 @@ async def _note_fetch(context: Context, key: Key, source: Source, got: Fetched |
     return await context.write(work)
 
 
-async def _take_over(context: Context, key: Key, source: Source, taken: tuple[StagedFile, Fetched]) -> Source:
+async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedFile, Fetched]) -> SourceRow:
     staged, got = taken
     check_room(context)
     context.gates.charge_bytes(key.team_id, staged.size_bytes)
@@ -107,7 +107,7 @@ async def _take_over(context: Context, key: Key, source: Source, taken: tuple[St
     return queued
 
 
-def _commit(connection: Connection, context: Context, key: Key, fresh: Source) -> Source:
+def _commit(connection: Connection, context: Context, key: KeyRow, fresh: SourceRow) -> SourceRow:
     """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
     found = get_changeable_source(connection, key, fresh.id)
     _refuse_unsettled(found)

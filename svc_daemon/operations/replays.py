@@ -11,7 +11,7 @@ from svc_daemon.core.idempotency import Claim, Verdict
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 
 
@@ -19,7 +19,7 @@ from svc_daemon.wire.codes import ErrorCode
 class Repeatable:
     """A create under an idempotency key (or under none: then it is never a replay)."""
 
-    key: Key
+    key: KeyRow
     idempotency_key: str | None
     claim: Claim
 

@@ -18,15 +18,15 @@ from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
-from svc_daemon.store.buckets import Bucket, list_buckets
+from svc_daemon.store.buckets import BucketRow, list_buckets
 from svc_daemon.store.candidates import Wanted, list_candidates
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SearchScope:
     """Where to look: buckets, and within them all sources or only some."""
 
     #: Sources are found through their buckets; else also those that no search of a bucket finds.
@@ -55,7 +55,7 @@ class Scope:
         return tuple(self.revisions)
 
 
-def warn_of_agent(agent: Agent | None, scope: Scope) -> list[str]:
+def warn_of_agent(agent: Agent | None, scope: SearchScope) -> list[str]:
     """What keeps an agent from finding anything at all, as a sentence that names it, and nothing of its policy."""
     if agent is None:
         return []
@@ -73,7 +73,7 @@ def _mend(agent: Agent) -> str:
     return f"`svc agent set {agent.id}` with --bucket, --source or --scope gives it a new one."
 
 
-def choose_agent(context: Context, key: Key, request: SearchRequest) -> Agent | None:
+def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> Agent | None:
     """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
     if request.agent is None and request.buckets is not None:
         _require_any_model(key)
@@ -83,7 +83,7 @@ def choose_agent(context: Context, key: Key, request: SearchRequest) -> Agent | 
     return context.look(lambda connection: get_agent(connection, key.team_id, agent_id))
 
 
-def _require_any_model(key: Key) -> None:
+def _require_any_model(key: KeyRow) -> None:
     """Raises `model_not_allowed` for a key that is kept to some agents: no search may go around their policies."""
     if key.models is not None:
         raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
@@ -115,12 +115,14 @@ def _common(context: Context, source_ids: Sequence[str], named: list[str] | None
     return [source_id for source_id in source_ids if named is None or source_id in named]
 
 
-def find_scope(connection: Connection, context: Context, key: Key, request: SearchRequest, policy: Policy) -> Scope:
+def find_scope(
+    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: Policy
+) -> SearchScope:
     """What to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
     refuse_disabled(connection)
     buckets = _buckets(connection, key, request.buckets)
     left_out = (bucket.slug for bucket in buckets if request.buckets and not policy.covers(bucket.id))
-    scope = Scope(
+    scope = SearchScope(
         goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
         takes_unplaced=not policy.goes_by_bucket and request.buckets is None and key.buckets is None,
         left_out=tuple(dict.fromkeys(left_out)),
@@ -141,7 +143,7 @@ def find_scope(connection: Connection, context: Context, key: Key, request: Sear
     return replace(scope, source_ids=tuple(list_candidates(connection, key.team_id, wanted)))
 
 
-def _buckets(connection: Connection, key: Key, named: list[str] | None) -> list[Bucket]:
+def _buckets(connection: Connection, key: KeyRow, named: list[str] | None) -> list[BucketRow]:
     """The buckets that were named, else every active one that the key may reach."""
     if named is not None:
         return [get_usable_bucket(connection, key, bucket) for bucket in named]

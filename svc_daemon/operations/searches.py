@@ -24,14 +24,14 @@ from svc_daemon.core.refusals import refusal
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.maintenance import refuse_in_maintenance
-from svc_daemon.operations.scopes import Scope, choose_agent, find_scope, narrow, warn_of_agent
+from svc_daemon.operations.scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.usage import counting_answer
-from svc_daemon.process.contexts import Context, Embedding, EmbeddingState
+from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
 from svc_daemon.provider.contract import Hit, QueryVector, SearchMode, SearchPage, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import find_bucket, take_census
 from svc_daemon.store.candidates import FoundSource, list_active_sources
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
@@ -78,7 +78,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     return Matching(mode, vector)
 
 
-async def _embed_query(embedding: Embedding, text: str, embed_by_s: float) -> QueryVector:
+async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:
     # Looked at once: another model may be chosen while this one is asked.
     embedder = embedding.embedder
     if embedder is None:
@@ -102,7 +102,7 @@ GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """One hit with its source, as they stood in the same snapshot."""
 
     hit: Hit
@@ -113,7 +113,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    found: tuple[Found, ...]
+    found: tuple[SearchResults, ...]
     has_more: bool
     warnings: tuple[str, ...]
     #: Whose policy it went by; None where the request named buckets and no agent.
@@ -139,7 +139,7 @@ class Judged:
         return not self.is_short and not self.is_overtaken
 
 
-async def search(context: Context, key: Key, request: SearchRequest) -> Results:
+async def search(context: Context, key: KeyRow, request: SearchRequest) -> Results:
     """The best chunks for the query within what the key may reach and the agent retrieves.
 
     Raises `invalid_request`, `model_not_found`, `model_not_allowed`, `agent_not_found`, `bucket_not_found`,
@@ -178,7 +178,7 @@ def _policy_of(agent: Agent | None) -> Policy:
     return EVERYTHING if agent is None else agent.policy
 
 
-async def _ask_until_settled(context: Context, key: Key, request: SearchRequest, agent: Agent | None) -> Results:
+async def _ask_until_settled(context: Context, key: KeyRow, request: SearchRequest, agent: Agent | None) -> Results:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
     asking = _Asking(context, key, request, agent, deadline_s)
     if not may_embed(context, request):
@@ -194,19 +194,19 @@ class _Asking:
     """One search, on a thread: all of it in one, since each handing over costs as much as a read."""
 
     context: Context
-    key: Key
+    key: KeyRow
     request: SearchRequest
     agent: Agent | None
     deadline_s: float
 
-    def look(self) -> Scope:
+    def look(self) -> SearchScope:
         """Where to search now; raises as `find_scope` does."""
         policy = _policy_of(self.agent)
         return self.context.read(
             lambda connection: find_scope(connection, self.context, self.key, self.request, policy)
         )
 
-    def settle(self, scope: Scope, matching: Matching) -> Results:
+    def settle(self, scope: SearchScope, matching: Matching) -> Results:
         """What is found, with all there is to say of it; raises as `search` does."""
         # Some hits may turn out to be gone: ask for a few more than are wanted.
         limit = self.request.max_num_results * 2 + 5
@@ -223,7 +223,7 @@ class _Asking:
         warnings = (*told, *matching.warnings, *judged.results.warnings)
         return replace(judged.results, warnings=warnings)
 
-    def _query(self, scope: Scope, matching: Matching, limit: int) -> SearchQuery:
+    def _query(self, scope: SearchScope, matching: Matching, limit: int) -> SearchQuery:
         return SearchQuery(
             text=self.request.query,
             bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
@@ -235,7 +235,7 @@ class _Asking:
             deadline_s=self.deadline_s,
         )
 
-    def _judge(self, scope: Scope, page: SearchPage) -> Judged:
+    def _judge(self, scope: SearchScope, page: SearchPage) -> Judged:
         work = partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
         return self.context.read(work)
 
@@ -252,7 +252,13 @@ def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
 
 
 def _judge_page(
-    connection: Connection, *, context: Context, key: Key, request: SearchRequest, scope: Scope, page: SearchPage
+    connection: Connection,
+    *,
+    context: Context,
+    key: KeyRow,
+    request: SearchRequest,
+    scope: SearchScope,
+    page: SearchPage,
 ) -> Judged:
     """What of the page counts now, and whether to ask again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
@@ -265,26 +271,26 @@ def _judge_page(
     return Judged(_results(kept, page, request), is_short=is_short, is_overtaken=is_overtaken)
 
 
-def _revisions(connection: Connection, key: Key, scope: Scope) -> dict[str, int]:
+def _revisions(connection: Connection, key: KeyRow, scope: SearchScope) -> dict[str, int]:
     buckets = (find_bucket(connection, key.team_id, bucket_id) for bucket_id in scope.bucket_ids)
     return {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
 
 
-def _results(kept: list[Found], page: SearchPage, request: SearchRequest) -> Results:
+def _results(kept: list[SearchResults], page: SearchPage, request: SearchRequest) -> Results:
     threshold = request.score_threshold or 0.0
     good = [found for found in kept if found.hit.score >= threshold]
     has_more = page.has_more or len(good) > request.max_num_results
     return Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)
 
 
-def _keep(hit: Hit, source: FoundSource | None, scope: Scope, unplaced: Collection[str]) -> Found | None:
+def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Collection[str]) -> SearchResults | None:
     if source is None or hit.generation not in source.generations:
         return None
     active = tuple(bucket for bucket in scope.bucket_ids if source.places.get(bucket) == readiness.ACTIVE)
-    return Found(hit, source, active) if active or source.id in unplaced else None
+    return SearchResults(hit, source, active) if active or source.id in unplaced else None
 
 
-def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: Scope) -> None:
+def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
     """No indexed content: say so when something is on its way, or when one bucket was asked for by name."""
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):

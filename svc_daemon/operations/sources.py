@@ -22,12 +22,12 @@ from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.contract import StoredText
 from svc_daemon.provider.errors import DocumentMissing, ProviderError
-from svc_daemon.store.buckets import Bucket, touch_buckets_of
-from svc_daemon.store.keys import Key
+from svc_daemon.store.buckets import BucketRow, touch_buckets_of
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.memberships import SyncClaim, create_membership, suspend_syncs
 from svc_daemon.store.sources import (
-    Source,
     SourceFilter,
+    SourceRow,
     get_source,
     list_sources,
     update_description,
@@ -42,12 +42,12 @@ from svc_daemon.wire.tasks import INDEXING
 T = TypeVar("T")
 
 
-def show_source(context: Context, key: Key, source_id: str) -> Source:
+def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
     """The source as it stands; raises NotFound."""
     return context.read(lambda connection: get_reachable_source(connection, key, source_id))
 
 
-async def verify_source(context: Context, source: Source) -> ProviderState:
+async def verify_source(context: Context, source: SourceRow) -> ProviderState:
     """What the index itself holds of the source now; raises `search_failed` where it can't tell.
 
     While the index is made anew, that is nothing until the source's turn has come.
@@ -59,17 +59,19 @@ async def verify_source(context: Context, source: Source) -> ProviderState:
     return ProviderState.model_validate({"state": state, "document_id": None})
 
 
-async def list_members(context: Context, key: Key, bucket: str, chosen: SourceFilter) -> tuple[Bucket, list[Source]]:
+async def list_members(
+    context: Context, key: KeyRow, bucket: str, chosen: SourceFilter
+) -> tuple[BucketRow, list[SourceRow]]:
     """The bucket and those of its members that pass the filter, in one snapshot."""
 
-    def work(connection: Connection) -> tuple[Bucket, list[Source]]:
+    def work(connection: Connection) -> tuple[BucketRow, list[SourceRow]]:
         found = get_lasting_bucket(connection, key, bucket)
         return found, list_sources(connection, key.team_id, found.id, chosen)
 
     return await context.read_aside(work)
 
 
-async def describe_source(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
+async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
 
     The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
@@ -100,8 +102,8 @@ def _retitling(context: Context, source_id: str) -> Iterator[None]:
         context.wakes.syncing.set()
 
 
-async def _describe(context: Context, key: Key, source_id: str, change: dict[str, Any]) -> Source:
-    def work(connection: Connection) -> Source:
+async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
+    def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source_id)
         changed = replace(found, **change, updated_at=context.clock.timestamp())
         update_description(connection, changed)
@@ -111,16 +113,16 @@ async def _describe(context: Context, key: Key, source_id: str, change: dict[str
     return await context.write(work)
 
 
-def check_attach(connection: Connection, key: Key, bucket: str, source_id: str) -> tuple[Bucket, Source]:
+def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: str) -> tuple[BucketRow, SourceRow]:
     """The bucket and the source of an attach; raises what it would."""
     return get_usable_bucket(connection, key, bucket), get_reachable_source(connection, key, source_id)
 
 
-async def attach_source(context: Context, key: Key, bucket: str, source_id: str) -> Source:
+async def attach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> SourceRow:
     """Make the source a member of one more bucket; being one already is fine."""
     now = context.clock.timestamp()
 
-    def work(connection: Connection) -> Source:
+    def work(connection: Connection) -> SourceRow:
         found, source = check_attach(connection, key, bucket, source_id)
         claim = SyncClaim(source_id=source.id, bucket_id=found.id, team_id=key.team_id)
         due_at = now if source.status == readiness.ACTIVE else None
@@ -132,10 +134,10 @@ async def attach_source(context: Context, key: Key, bucket: str, source_id: str)
     return source
 
 
-async def retry_source(context: Context, key: Key, source_id: str) -> Source:
+async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
     """Queue a failed source again, from its stored bytes, with all its attempts."""
 
-    def work(connection: Connection) -> Source:
+    def work(connection: Connection) -> SourceRow:
         source = get_reachable_source(connection, key, source_id)
         if source.status != readiness.FAILED:
             raise refusal("", f"Only a failed source can be retried; {source_id} is {source.status}.")
@@ -146,7 +148,7 @@ async def retry_source(context: Context, key: Key, source_id: str) -> Source:
     return source
 
 
-def requeue(connection: Connection, context: Context, source: Source) -> Source:
+def requeue(connection: Connection, context: Context, source: SourceRow) -> SourceRow:
     """A new generation of the source in a new task."""
     queued = replace(
         source,
@@ -169,7 +171,7 @@ def requeue(connection: Connection, context: Context, source: Source) -> Source:
     return queued
 
 
-async def read_text(context: Context, source: Source) -> StoredText:
+async def read_text(context: Context, source: SourceRow) -> StoredText:
     """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never.
 
     Raises `team_store_maintenance` while the index is made anew and has not come to this source yet.
@@ -183,13 +185,13 @@ async def read_text(context: Context, source: Source) -> StoredText:
     raise ServiceError(ErrorCode.BUCKET_STORE_INDEXING_PENDING, f"{source.id} is not indexed yet.")
 
 
-async def _retitle(context: Context, source: Source, title: str) -> None:
+async def _retitle(context: Context, source: SourceRow, title: str) -> None:
     """A source that isn't indexed yet takes its title along when it is."""
     with suppress(DocumentMissing):
         await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
 
 
-async def _ask(context: Context, source: Source, work: Callable[[], T]) -> T:
+async def _ask(context: Context, source: SourceRow, work: Callable[[], T]) -> T:
     """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart.
 
     Or `team_store_maintenance`, where the index was closed in order to be made anew.

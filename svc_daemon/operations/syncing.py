@@ -22,7 +22,7 @@ from svc_daemon.provider.errors import DocumentMissing, ProviderError
 from svc_daemon.store import memberships
 from svc_daemon.store.buckets import touch_bucket
 from svc_daemon.store.memberships import SyncClaim
-from svc_daemon.store.sources import Source, find_source, update_state
+from svc_daemon.store.sources import SourceRow, find_source, update_state
 from svc_daemon.store.tombstones import Detachment, delete_detachment, list_detachments
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Sync:
     """A membership that this worker holds, with the source as it stood at the claim."""
 
     claim: SyncClaim
-    source: Source
+    source: SourceRow
 
 
 async def claim_syncs(context: Context) -> list[Sync]:
@@ -178,10 +178,10 @@ def _swap(connection: Connection, context: Context, sync: Sync) -> None:
         update_state(connection, replace(source, replaces=None))
 
 
-def _predecessors(connection: Connection, source: Source, bucket_id: str) -> list[Source]:
+def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
     """Whose place in the bucket the source takes: one, or a line where that one was still waiting for its own place."""
-    line: list[Source] = []
-    older: Source | None = source
+    line: list[SourceRow] = []
+    older: SourceRow | None = source
     while older is not None and older.replaces is not None:
         older = find_source(connection, source.team_id, older.replaces)
         if older is not None and bucket_id in older.places:
@@ -209,9 +209,9 @@ async def _tell_again(context: Context, detachment: Detachment) -> _Words | None
     return words
 
 
-def _find(connection: Connection, detachment: Detachment) -> Source | None:
+def _find(connection: Connection, detachment: Detachment) -> SourceRow | None:
     return find_source(connection, detachment.team_id, detachment.source_id)
 
 
-def _words(source: Source | None) -> _Words:
+def _words(source: SourceRow | None) -> _Words:
     return (source.title, list(source.places)) if source is not None else ("", [])

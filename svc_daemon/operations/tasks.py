@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import tasks
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.tasks import TaskRow
 from svc_daemon.store.teams import list_team_ids
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def lease_end_s(context: Context) -> float:
     return context.clock.monotonic() + context.limits.lease_seconds
 
 
-async def extend_claim(context: Context, task: Task) -> None:
+async def extend_claim(context: Context, task: TaskRow) -> None:
     """The worker is alive: the lease runs from now."""
     until_s = lease_end_s(context)
     await context.write(lambda connection: tasks.extend_lease(connection, task, until_s))

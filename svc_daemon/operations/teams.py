@@ -13,8 +13,8 @@ from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.keys import mint_key, plan_key, view_new_key
 from svc_daemon.store import teams as store
-from svc_daemon.store.keys import Key, create_key
-from svc_daemon.store.teams import Team
+from svc_daemon.store.keys import KeyRow, create_key
+from svc_daemon.store.teams import TeamRow
 from svc_daemon.wire import teams as wire
 from svc_daemon.wire.codes import ErrorCode
 
@@ -29,7 +29,7 @@ def create_team(connection: Connection, make_ids: Ids, fields: wire.TeamCreate) 
         raise refusal("name", f"{fields.name!r} looks like an id.")
     if store.find_team(connection, fields.name) is not None:
         raise refusal("name", f"there is a team {fields.name!r}; `svc-daemon team ls` shows them.")
-    team = Team(id=make_ids.make(ids.TEAM), name=fields.name, created_at=to_text(make_ids.now()))
+    team = TeamRow(id=make_ids.make(ids.TEAM), name=fields.name, created_at=to_text(make_ids.now()))
     store.create_team(connection, team.id, team.name, team.created_at)
     minted = mint_key(make_ids, team.id, "admin", Grant(capabilities=api_keys.PRESETS["admin"]))
     create_key(connection, minted.key)
@@ -50,9 +50,9 @@ def list_teams(connection: Connection) -> wire.TeamList:
     return wire.TeamList(teams=[_view(team) for team in store.list_teams(connection)])
 
 
-def _operator(team: Team) -> Key:
+def _operator(team: TeamRow) -> KeyRow:
     """Who stands behind a key that the operator makes: somebody with every right in the team."""
-    return Key(
+    return KeyRow(
         id="",
         team_id=team.id,
         name="operator",
@@ -62,5 +62,5 @@ def _operator(team: Team) -> Key:
     )
 
 
-def _view(team: Team) -> wire.Team:
+def _view(team: TeamRow) -> wire.Team:
     return wire.Team(id=team.id, name=team.name, created_at=team.created_at)

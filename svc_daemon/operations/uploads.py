@@ -17,10 +17,10 @@ from svc_daemon.operations.keys import get_reachable_bucket, get_usable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
-from svc_daemon.store.keys import Key
+from svc_daemon.store.keys import KeyRow
 from svc_daemon.store.parts import PartWriter
 from svc_daemon.store.sources import get_source
-from svc_daemon.store.uploads import Upload
+from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
 
 #: An accepted chunk writes the new expiry only when it moves by this part of the idle time (a minute of an hour), so
@@ -29,10 +29,10 @@ EXTEND_STEP = 1 / 60
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class UploadProgress:
     """A session and how far it is."""
 
-    upload: Upload
+    upload: UploadRow
     state: str
     received_bytes: int
     #: Of all bytes, hex, once they are there.
@@ -40,7 +40,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class ChunkBody:
     """A body on its way, and what its sender says of it."""
 
     #: None where there is no Content-Range: the body is the whole file.
@@ -51,8 +51,8 @@ class Sending:
 
 
 async def create_upload(
-    context: Context, request: Repeatable, destination: Destination, wanted: Upload
-) -> tuple[Upload, Outcome]:
+    context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
+) -> tuple[UploadRow, Outcome]:
     """Open a session into the buckets, or find the one that this request opened before; an expired one gets a new life.
 
     Raises the replay errors, what `check_replaces` raises, the gates' errors and `storage_full`.
@@ -66,14 +66,14 @@ async def create_upload(
         return await context.write(lambda connection: _open(connection, context, request, destination, wanted))
 
 
-async def reopen_upload(context: Context, upload_id: str) -> Upload:
+async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
     """The session as a replay answers with it: one that expired unfinished is given a new life and a new token."""
     found = context.read(lambda connection: get_session(connection, upload_id))
     if found.status not in (store.OPEN, store.EXPIRED) or context.clock.timestamp() < found.expires_at:
         return found
     lives = lifetime(context)
 
-    def work(connection: Connection) -> Upload:
+    def work(connection: Connection) -> UploadRow:
         store.renew_upload(connection, upload_id, *lives)
         return get_session(connection, upload_id)
 
@@ -86,16 +86,16 @@ def lifetime(context: Context) -> tuple[str, str]:
     return context.clock.timestamp(min(idle_s, life_s)), context.clock.timestamp(life_s)
 
 
-def upload_token(context: Context, upload: Upload) -> str:
+def upload_token(context: Context, upload: UploadRow) -> str:
     """The capability that its URL carries."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
-def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_finalize: bool = False) -> Upload:
+def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
     """The session of this bucket; raises NotFound. Archived buckets do unless it is `to_finalize`."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
-    def work(connection: Connection) -> Upload:
+    def work(connection: Connection) -> UploadRow:
         found = get(connection, key, bucket)
         upload = store.get_upload(connection, key.team_id, upload_id)
         if found.id not in upload.bucket_ids:
@@ -105,7 +105,7 @@ def find_upload(context: Context, key: Key, bucket: str, upload_id: str, *, to_f
     return context.read(work)
 
 
-def get_session(connection: Connection, upload_id: str) -> Upload:
+def get_session(connection: Connection, upload_id: str) -> UploadRow:
     """By id alone, for those who were let in; raises NotFound."""
     upload = store.find_upload(connection, upload_id)
     if upload is None:
@@ -113,16 +113,16 @@ def get_session(connection: Connection, upload_id: str) -> Upload:
     return upload
 
 
-def progress_of(context: Context, upload: Upload) -> Progress:
+def progress_of(context: Context, upload: UploadRow) -> UploadProgress:
     """The session's computed state."""
     received_bytes = upload.size_bytes if upload.status == store.FINALIZED else context.parts.size_bytes(upload.id)
     is_expired = context.clock.timestamp() >= upload.expires_at
     stored = rules.CANCELED if upload.status == store.FAILED else upload.status
     state = rules.state_of(stored, received_bytes, upload.size_bytes, is_expired=is_expired)
-    return Progress(upload, state, received_bytes)
+    return UploadProgress(upload, state, received_bytes)
 
 
-def authorize(context: Context, upload_id: str, token: str) -> Upload:
+def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
     """The session whose token this is; anything else is `session_not_found`."""
     upload = context.look(lambda connection: store.find_upload(connection, upload_id))
     if upload is None or not rules.is_token(token, context.secret, upload.id, upload.generation):
@@ -130,7 +130,7 @@ def authorize(context: Context, upload_id: str, token: str) -> Upload:
     return upload
 
 
-async def put_bytes(context: Context, upload_id: str, sending: Sending) -> Progress:
+async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
     """Take a chunk, or tell how far the session is; what is told as received is durable.
 
     Raises what `core.uploads.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress` where
@@ -151,7 +151,7 @@ async def put_bytes(context: Context, upload_id: str, sending: Sending) -> Progr
         return await _finished(context, upload)
 
 
-async def cancel_upload(context: Context, upload: Upload) -> Progress:
+async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
     """End the session and drop its bytes; one that has ended stays as it is."""
     async with context.writers.hold(upload.id, lets_go=False):
         if await context.write(lambda connection: store.finish_upload(connection, upload.id, store.CANCELED)):
@@ -159,7 +159,7 @@ async def cancel_upload(context: Context, upload: Upload) -> Progress:
         return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
-async def _append(context: Context, upload: Upload, verdict: rules.Verdict, sending: Sending) -> None:
+async def _append(context: Context, upload: UploadRow, verdict: rules.Verdict, sending: ChunkBody) -> None:
     """Store the body behind what is there."""
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
@@ -192,14 +192,14 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.Verdict, ch
     return sent_bytes
 
 
-async def _extend(context: Context, upload: Upload) -> None:
+async def _extend(context: Context, upload: UploadRow) -> None:
     expires_at, _ = lifetime(context)
     soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
     if upload.expires_at < min(soonest, upload.ends_at):
         await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
 
 
-async def _finished(context: Context, upload: Upload) -> Progress:
+async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
     """How far the session is now, with the hash once all bytes are there."""
     progress = progress_of(context, upload)
     if progress.state == rules.FINALIZED:
@@ -211,7 +211,7 @@ async def _finished(context: Context, upload: Upload) -> Progress:
     return replace(progress, state=rules.UPLOADED, sha256=await checked_hash(context, upload))
 
 
-async def checked_hash(context: Context, upload: Upload, *, drops: bool = True) -> str:
+async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = True) -> str:
     """The hash of the finished bytes; raises `checksum_mismatch`, and `drops` wrong ones, to be sent again."""
     actual = await context.parts.hash(upload.id)
     if upload.sha256 is not None and upload.sha256 != actual:
@@ -222,8 +222,8 @@ async def checked_hash(context: Context, upload: Upload, *, drops: bool = True) 
 
 
 def _open(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: Upload
-) -> tuple[Upload, Outcome]:
+    connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
+) -> tuple[UploadRow, Outcome]:
     opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
     store.create_upload(connection, opened)
     body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}

@@ -23,7 +23,7 @@ from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.facts import find_fact
 from svc_daemon.store.migrations import check_current
 from svc_daemon.store.parts import Parts
-from svc_daemon.store.sources import Source
+from svc_daemon.store.sources import SourceRow
 from svc_daemon.wire.codes import SourceErrorCode
 
 
@@ -41,7 +41,7 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class DirectoryFindings:
     """What a look at a directory told."""
 
     problems: list[Problem]
@@ -51,7 +51,7 @@ class Findings:
     aside: list[Path] = field(default_factory=list)
 
 
-def verify(directory: Directory, *, read_data: bool) -> Findings:
+def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     """Look at everything; with `read_data` at every stored byte and every word of the index too.
 
     Raises StorageError for a database that another release made.
@@ -59,16 +59,16 @@ def verify(directory: Directory, *, read_data: bool) -> Findings:
     damage = checks.check_file(directory.state)
     if damage:
         # Nothing else can be told, and nothing be mended: a backup is the way out.
-        return Findings(damage)
+        return DirectoryFindings(damage)
     check_current(directory.state)
     if unreadable := checks.check_words(directory.state):
-        return Findings(unreadable)
+        return DirectoryFindings(unreadable)
     if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.blobs.list_ids()):
         told = (
             f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
         )
-        return Findings([Problem("I10", f"{told} that it took the place of")])
-    findings = Findings([*_check_log(directory), *checks.check_references(directory.state)])
+        return DirectoryFindings([Problem("I10", f"{told} that it took the place of")])
+    findings = DirectoryFindings([*_check_log(directory), *checks.check_references(directory.state)])
     findings.problems.extend(checks.check_rows(directory.state))
     findings.problems.extend(checks.check_agents(directory.state))
     unowned = _check_blobs(directory, findings, read_data=read_data)
@@ -89,7 +89,7 @@ def _check_log(directory: Directory) -> Iterator[Problem]:
         yield Problem("I10", f"the log of the state database has {directory.log_bytes} bytes", Mend.TRIM_LOG)
 
 
-def _check_blobs(directory: Directory, findings: Findings, *, read_data: bool) -> dict[str, list[Path]]:
+def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
     """Returns the bytes that nothing in the state names, by the source that their name says, or else by their name."""
     unowned = directory.asides.find_all()
     unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
@@ -109,7 +109,7 @@ def _check_blobs(directory: Directory, findings: Findings, *, read_data: bool) -
     return named
 
 
-def _check_bytes(path: Path, source: Source, *, read_data: bool) -> Iterator[Problem]:
+def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[Problem]:
     """Of a source whose bytes may lie aside: the next start takes them back."""
     broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
     if path.is_symlink() or not path.is_file():
@@ -124,7 +124,7 @@ def _check_bytes(path: Path, source: Source, *, read_data: bool) -> Iterator[Pro
         yield broken("I2", f"blob {source.blob_name} of source {source.id} {error}")
 
 
-def _is_known_lost(source: Source) -> bool:
+def _is_known_lost(source: SourceRow) -> bool:
     """Whether it has failed for that very reason, and says so."""
     return source.status == readiness.FAILED and (source.error or {}).get("code") == SourceErrorCode.STORED_BYTES_LOST
 
@@ -160,7 +160,7 @@ def _names(list_names: Callable[[], Iterable[str]]) -> set[str]:
 
 
 def _check_team(
-    directory: Directory, findings: Findings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
+    directory: Directory, findings: DirectoryFindings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
 ) -> None:
     if team_id in checks.list_rebuilding(directory.state):
         # A task makes the index anew: what it lacks says nothing yet.
@@ -206,7 +206,7 @@ def _stray(
         yield Problem("I4", f"{told} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
 
 
-def _check_document(source: Source, found: InspectedDocument | None) -> Iterator[Problem]:
+def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
     """An indexed source is in the index, in its generation and in every bucket in which it is active."""
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
@@ -224,7 +224,7 @@ def _check_document(source: Source, found: InspectedDocument | None) -> Iterator
         yield Problem("I6", told, Mend.SYNC_SOURCE, _about(source) | {"bucket_id": bucket_id})
 
 
-def _check_words(source: Source, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
+def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
     """What the index says of a source of which it has nothing new to hear."""
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
@@ -235,5 +235,5 @@ def _check_words(source: Source, found: InspectedDocument, deleting: set[str]) -
         yield Problem("I6", told, Mend.TELL_INDEX, _about(source))
 
 
-def _about(source: Source) -> dict[str, str]:
+def _about(source: SourceRow) -> dict[str, str]:
     return {"source_id": source.id, "team_id": source.team_id, "blob": source.blob_name}

@@ -3,17 +3,17 @@
 from dataclasses import replace
 
 from svc_daemon.core import readiness
-from svc_daemon.process.shortages import Shortage
-from svc_daemon.store.buckets import Bucket, Census
+from svc_daemon.process.shortages import OpenShortage
+from svc_daemon.store.buckets import BucketRow, Census
 from svc_daemon.store.cascades import Cascade
-from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.tasks import TaskRow
 from svc_daemon.wire import buckets, sources, tasks
 from svc_daemon.wire.codes import ErrorCode
 
 
-def view_source(source: Source, key: Key) -> sources.Source:
+def view_source(source: SourceRow, key: KeyRow) -> sources.Source:
     """A source as the key may see it."""
     return sources.Source(
         id=source.id,
@@ -44,7 +44,7 @@ def view_source(source: Source, key: Key) -> sources.Source:
     )
 
 
-def view_member(source: Source, key: Key, bucket_id: str) -> sources.SourceMember:
+def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.SourceMember:
     """A source as its bucket lists it: sync and readiness are those of this membership."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
@@ -53,7 +53,7 @@ def view_member(source: Source, key: Key, bucket_id: str) -> sources.SourceMembe
     return sources.SourceMember(**shown, bucketSyncStatus=sync_status)
 
 
-def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
+def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
     if bucket.status == readiness.DELETING:
         # What it still holds is neither listed nor found any more.
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
@@ -93,7 +93,7 @@ def view_bucket(bucket: Bucket, census: Census) -> buckets.Bucket:
     )
 
 
-def view_shortage(shortage: Shortage | None) -> sources.Shortage | None:
+def view_shortage(shortage: OpenShortage | None) -> sources.Shortage | None:
     if shortage is None:
         return None
     return sources.Shortage(lack=shortage.lack.value, message=shortage.message, since=shortage.since)
@@ -109,7 +109,7 @@ def view_deletion(cascade: Cascade) -> buckets.Deletion:
     )
 
 
-def view_task(task: Task, cascade: Cascade | None = None) -> tasks.Task:
+def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
     """`cascade` is that of a bucket's deletion."""
     return tasks.Task(
         id=task.id,
@@ -129,13 +129,13 @@ def view_task(task: Task, cascade: Cascade | None = None) -> tasks.Task:
     )
 
 
-def withheld_by(source: Source) -> str | None:
+def withheld_by(source: SourceRow) -> str | None:
     """What keeps the source from being ready besides its own rows; a failed one waits for nothing."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
 
 
-def _view_task_reference(source: Source) -> sources.TaskReference | None:
+def _view_task_reference(source: SourceRow) -> sources.TaskReference | None:
     if source.task_id is None or source.task_type is None or source.task_status is None:
         return None
     return sources.TaskReference(id=source.task_id, type=source.task_type, status=source.task_status)

@@ -22,14 +22,14 @@ from svc_daemon.process.shortages import Short
 from svc_daemon.store import deliveries as store
 from svc_daemon.store.deliveries import (
     Attempt,
-    Delivery,
     DeliveryFilter,
+    DeliveryRow,
     SecretGeneration,
     find_generation,
     rotate_secret,
 )
-from svc_daemon.store.keys import Key
-from svc_daemon.store.sources import Source, find_source
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow, find_source
 from svc_daemon.wire.codes import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -57,18 +57,18 @@ class Secrets:
 class Logged:
     """A delivery and its calls."""
 
-    delivery: Delivery
+    delivery: DeliveryRow
     attempts: Sequence[Attempt]
 
 
-def record_event(connection: Connection, context: Context, source: Source) -> None:
+def record_event(connection: Connection, context: Context, source: SourceRow) -> None:
     """Have the source's webhook called, if it has one and is ready or failed; for each of the two once."""
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
     event = webhooks.READY if source.ready else webhooks.FAILED
     event_id, now = context.ids.make(ids.EVENT), context.clock.timestamp()
     body = webhooks.event_body(event, event_id, now, source.webhook["metadata"], _event_data(source))
-    delivery = Delivery(
+    delivery = DeliveryRow(
         id=event_id,
         team_id=source.team_id,
         source_id=source.id,
@@ -81,7 +81,7 @@ def record_event(connection: Connection, context: Context, source: Source) -> No
     store.create_delivery(connection, delivery)
 
 
-async def deliver(context: Context, delivery: Delivery) -> None:
+async def deliver(context: Context, delivery: DeliveryRow) -> None:
     """Make one call and write down what came of it."""
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
@@ -104,7 +104,7 @@ async def deliver(context: Context, delivery: Delivery) -> None:
     await context.shortages.get_through(partial(_finish, context, delivery, attempt))
 
 
-async def resend(context: Context, key: Key, delivery_id: str) -> Logged:
+async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
     """Make one more call due now, whatever became of the others; raises NotFound."""
     now = context.clock.timestamp()
 
@@ -119,7 +119,7 @@ async def resend(context: Context, key: Key, delivery_id: str) -> Logged:
     return logged
 
 
-async def list_deliveries(context: Context, key: Key, chosen: DeliveryFilter) -> list[Logged]:
+async def list_deliveries(context: Context, key: KeyRow, chosen: DeliveryFilter) -> list[Logged]:
     """The deliveries that the key may see and that pass the filter, with their calls, in one snapshot."""
 
     def work(connection: Connection) -> list[Logged]:
@@ -130,18 +130,18 @@ async def list_deliveries(context: Context, key: Key, chosen: DeliveryFilter) ->
     return await context.read_aside(work)
 
 
-def show_secrets(context: Context, key: Key) -> Secrets:
+def show_secrets(context: Context, key: KeyRow) -> Secrets:
     return context.look(lambda connection: _secrets(context, connection, key.team_id))
 
 
-async def rotate(context: Context, key: Key) -> Secrets:
+async def rotate(context: Context, key: KeyRow) -> Secrets:
     """A new secret; the one before stays valid for a time, any older one doesn't."""
     now = context.clock.timestamp()
     found = await context.write(lambda connection: rotate_secret(connection, key.team_id, now))
     return _derive(context, key.team_id, found)
 
 
-async def _finish(context: Context, delivery: Delivery, attempt: Attempt) -> None:
+async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> None:
     standing = webhooks.judge_call(attempt.http_status, delivery.tries_left)
     pause_s = context.limits.webhook_retry_seconds
     due_at = context.clock.timestamp(pause_s) if standing.status == webhooks.PENDING else None
@@ -154,7 +154,7 @@ async def _finish(context: Context, delivery: Delivery, attempt: Attempt) -> Non
     log.info("webhook %s for %s: %s", delivery.id, delivery.source_id, standing.status)
 
 
-def _get_reachable(connection: Connection, key: Key, delivery_id: str) -> Delivery:
+def _get_reachable(connection: Connection, key: KeyRow, delivery_id: str) -> DeliveryRow:
     """Raises NotFound; a key that is kept to some buckets sees the deliveries about their members."""
     delivery = store.get_delivery(connection, key.team_id, delivery_id)
     source = find_source(connection, key.team_id, delivery.source_id)
@@ -163,7 +163,7 @@ def _get_reachable(connection: Connection, key: Key, delivery_id: str) -> Delive
     return delivery
 
 
-def _event_data(source: Source) -> dict[str, object]:
+def _event_data(source: SourceRow) -> dict[str, object]:
     return {
         "id": source.id,
         "status": source.status,

@@ -49,7 +49,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 @dataclass(slots=True)
-class Embedding:
+class EmbedderInUse:
     """Another model may be chosen while the service runs: whoever needs one looks here, and once."""
 
     #: None where none is chosen, or none could be opened so far.
@@ -131,7 +131,7 @@ class Context:
     secret: bytes
     #: What writes answers; None where no model is set, and they are quoted from the sources.
     llm: Llm | None = None
-    embedding: Embedding = field(default_factory=Embedding)
+    embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
     #: How many changes of its title each source has under way; on the loop alone.
     retitling: Counter[str] = field(default_factory=Counter)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)

@@ -42,7 +42,7 @@ MOST_ALONE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class OpenShortage:
     """What is short, and since when."""
 
     lack: Lack
@@ -63,7 +63,7 @@ class Shortages:
     def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
         """`wake` has every worker look for work."""
         #: None while nothing is short.
-        self.now: Shortage | None = None
+        self.now: OpenShortage | None = None
         self._blobs = blobs
         self._reserve_bytes = reserve_bytes
         self._clock = clock
@@ -149,7 +149,7 @@ class Shortages:
 
     def _note(self, lack: Lack) -> None:
         if self.now is None:
-            self.now = Shortage(lack, self._clock.timestamp())
+            self.now = OpenShortage(lack, self._clock.timestamp())
             log.warning("%s Work waits until there is enough again; nothing is lost.", self.now.message)
         self.now = replace(self.now, lack=lack)
         self._may_try.clear()

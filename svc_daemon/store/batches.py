@@ -9,7 +9,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchRow:
     """One batch as stored."""
 
     id: str
@@ -19,7 +19,7 @@ class Batch:
     created_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "Batch":
+    def from_row(cls, row: Row) -> "BatchRow":
         values = dict(row)
         values["bucket_ids"] = tuple(json.loads(values["bucket_ids"]))
         return cls(**values)
@@ -47,7 +47,7 @@ class BatchMember:
     in_maintenance: bool
 
 
-def create_batch(connection: Connection, batch: Batch) -> None:
+def create_batch(connection: Connection, batch: BatchRow) -> None:
     connection.execute(
         "INSERT INTO batches (id, team_id, bucket_ids, expires_at, created_at)"
         " VALUES (:id, :team_id, :bucket_ids, :expires_at, :created_at)",
@@ -61,14 +61,14 @@ def create_batch(connection: Connection, batch: Batch) -> None:
     )
 
 
-def get_batch(connection: Connection, team_id: str, batch_id: str) -> Batch:
+def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
     """Raises NotFound."""
     row = connection.execute(
         "SELECT * FROM batches WHERE id = :id AND team_id = :team_id", {"id": batch_id, "team_id": team_id}
     ).fetchone()
     if row is None:
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
-    return Batch.from_row(row)
+    return BatchRow.from_row(row)
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:

@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class BucketRow:
     """One bucket as stored."""
 
     id: str
@@ -32,7 +32,7 @@ class Bucket:
     updated_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "Bucket":
+    def from_row(cls, row: Row) -> "BucketRow":
         values = dict(row)
         values["metadata"] = json.loads(row["metadata"])
         values["chunking"] = json.loads(row["chunking"]) if row["chunking"] else None
@@ -67,7 +67,7 @@ class Census:
         return sum(self.types.values())
 
 
-def create_bucket(connection: Connection, bucket: Bucket) -> bool:
+def create_bucket(connection: Connection, bucket: BucketRow) -> bool:
     """True when it was made; False when the team has the slug already."""
     cursor = connection.execute(
         "INSERT INTO buckets (id, team_id, slug, name, description, status, metadata, chunking, revision, created_at,"
@@ -90,16 +90,16 @@ def create_bucket(connection: Connection, bucket: Bucket) -> bool:
     return cursor.rowcount == 1
 
 
-def find_bucket(connection: Connection, team_id: str, bucket: str) -> Bucket | None:
+def find_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow | None:
     """By id or slug, whatever its status."""
     row = connection.execute(
         "SELECT * FROM buckets WHERE team_id = :team_id AND (id = :bucket OR slug = :bucket)",
         {"team_id": team_id, "bucket": bucket},
     ).fetchone()
-    return Bucket.from_row(row) if row else None
+    return BucketRow.from_row(row) if row else None
 
 
-def get_bucket(connection: Connection, team_id: str, bucket: str) -> Bucket:
+def get_bucket(connection: Connection, team_id: str, bucket: str) -> BucketRow:
     """By id or slug, whatever its status; raises NotFound."""
     found = find_bucket(connection, team_id, bucket)
     if found is None:
@@ -107,20 +107,20 @@ def get_bucket(connection: Connection, team_id: str, bucket: str) -> Bucket:
     return found
 
 
-def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]) -> list[Bucket]:
+def list_buckets(connection: Connection, team_id: str, statuses: Collection[str]) -> list[BucketRow]:
     """The team's buckets with one of the statuses, oldest first."""
     rows = connection.execute(
         "SELECT * FROM buckets WHERE team_id = :team_id ORDER BY id", {"team_id": team_id}
     ).fetchall()
-    return [Bucket.from_row(row) for row in rows if row["status"] in statuses]
+    return [BucketRow.from_row(row) for row in rows if row["status"] in statuses]
 
 
-def chunking_of(bucket: Bucket) -> ChunkingOptions:
+def chunking_of(bucket: BucketRow) -> ChunkingOptions:
     """How the bucket's documents are cut."""
     return ChunkingOptions(**(bucket.chunking or {}))
 
 
-def update_bucket(connection: Connection, bucket: Bucket) -> None:
+def update_bucket(connection: Connection, bucket: BucketRow) -> None:
     """Write what `PATCH` may change."""
     connection.execute(
         "UPDATE buckets SET name = :name, description = :description, metadata = :metadata, status = :status,"
@@ -138,7 +138,7 @@ def update_bucket(connection: Connection, bucket: Bucket) -> None:
     )
 
 
-def mark_deleting(connection: Connection, bucket: Bucket, updated_at: str) -> None:
+def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
     """From the commit on nobody finds the bucket or what is in it alone."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from sqlite3 import Connection, Row
 
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.tasks import TaskRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
     return Cascade.from_row(row) if row else None
 
 
-def update_cascade(connection: Connection, task: Task, cascade: Cascade) -> None:
+def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
     """Write how far it is, on the task too; a stale claim of the task changes nothing."""
     held = {"id": task.id, "token": task.token}
     connection.execute(

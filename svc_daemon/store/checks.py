@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core.problems import Mend, Problem
 from svc_daemon.store.agents import list_agents
-from svc_daemon.store.sources import Source
+from svc_daemon.store.sources import SourceRow
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.tasks import CASCADE, INDEXING
 
@@ -223,12 +223,12 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
                 yield Problem("I15", told, about={"agent_id": agent.id, "team_id": team_id})
 
 
-def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[Source]:
+def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[SourceRow]:
     """The team's sources, or all teams', one by one."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE :team_id IS NULL OR team_id = :team_id ORDER BY id", {"team_id": team_id}
     )
-    return map(Source.from_row, rows)
+    return map(SourceRow.from_row, rows)
 
 
 def list_uncleaned(connection: Connection) -> dict[str, str]:

@@ -15,7 +15,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class DeliveryRow:
     """One event on its way to one address."""
 
     #: The event's, the same in every call.
@@ -70,7 +70,7 @@ class DeliveryFilter:
     limit: int = -1
 
 
-def create_delivery(connection: Connection, delivery: Delivery) -> None:
+def create_delivery(connection: Connection, delivery: DeliveryRow) -> None:
     """Changes nothing where the source has this event already."""
     connection.execute(
         "INSERT INTO deliveries (id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at)"
@@ -91,17 +91,17 @@ def create_delivery(connection: Connection, delivery: Delivery) -> None:
     )
 
 
-def get_delivery(connection: Connection, team_id: str, delivery_id: str) -> Delivery:
+def get_delivery(connection: Connection, team_id: str, delivery_id: str) -> DeliveryRow:
     """Raises NotFound."""
     row = connection.execute(
         "SELECT * FROM deliveries WHERE id = :id AND team_id = :team_id", {"id": delivery_id, "team_id": team_id}
     ).fetchone()
     if row is None:
         raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
-    return Delivery(**dict(row))
+    return DeliveryRow(**dict(row))
 
 
-def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter) -> list[Delivery]:
+def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter) -> list[DeliveryRow]:
     """Those of the team that pass the filter, oldest first."""
     rows = connection.execute(
         "SELECT * FROM deliveries WHERE team_id = :team_id AND id > :after"
@@ -118,7 +118,7 @@ def list_deliveries(connection: Connection, team_id: str, chosen: DeliveryFilter
             "limit": chosen.limit,
         },
     ).fetchall()
-    return [Delivery(**dict(row)) for row in rows]
+    return [DeliveryRow(**dict(row)) for row in rows]
 
 
 def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, list[Attempt]]:
@@ -134,7 +134,7 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
     return found
 
 
-def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[Delivery]:
+def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
     """Deliveries whose turn has come and that are not `busy`, teams in turn, the longest due first."""
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
@@ -143,7 +143,7 @@ def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> l
         " ORDER BY turn, due_at LIMIT :limit",
         {"now": now, "busy": json.dumps(busy), "limit": limit},
     ).fetchall()
-    return [Delivery(**dict(row)) for row in rows]
+    return [DeliveryRow(**dict(row)) for row in rows]
 
 
 def next_delivery_due(connection: Connection, busy: list[str]) -> str | None:
@@ -186,7 +186,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
     )
 
 
-def move_delivery(connection: Connection, delivery: Delivery, standing: Standing, due_at: str | None) -> None:
+def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
     """Write where the delivery stands; one that was made due again since `delivery` was read stays so."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"

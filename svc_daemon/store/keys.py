@@ -10,7 +10,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class KeyRow:
     """One API key as stored."""
 
     id: str
@@ -28,7 +28,7 @@ class Key:
     created_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "Key":
+    def from_row(cls, row: Row) -> "KeyRow":
         return cls(
             id=row["id"],
             team_id=row["team_id"],
@@ -50,7 +50,7 @@ class Key:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
-def create_key(connection: Connection, key: Key) -> None:
+def create_key(connection: Connection, key: KeyRow) -> None:
     connection.execute(
         "INSERT INTO keys (id, team_id, name, secret_hash, capabilities, models, buckets, expires_at, created_at)"
         " VALUES (:id, :team_id, :name, :secret_hash, :capabilities, :models, :buckets, :expires_at, :created_at)",
@@ -68,23 +68,23 @@ def create_key(connection: Connection, key: Key) -> None:
     )
 
 
-def find_key(connection: Connection, key_id: str) -> Key | None:
+def find_key(connection: Connection, key_id: str) -> KeyRow | None:
     """Of whatever team: it is the key that tells the team."""
     row = connection.execute("SELECT * FROM keys WHERE id = :id", {"id": key_id}).fetchone()
-    return Key.from_row(row) if row else None
+    return KeyRow.from_row(row) if row else None
 
 
-def get_key(connection: Connection, team_id: str, key_id: str) -> Key:
+def get_key(connection: Connection, team_id: str, key_id: str) -> KeyRow:
     key = find_key(connection, key_id)
     if key is None or key.team_id != team_id:
         raise NotFound(ErrorCode.KEY_NOT_FOUND, f"There is no key {key_id!r}.")
     return key
 
 
-def list_keys(connection: Connection, team_id: str) -> list[Key]:
+def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
     """Every key of the team, revoked and expired ones too, oldest first."""
     rows = connection.execute("SELECT * FROM keys WHERE team_id = :team_id ORDER BY id", {"team_id": team_id})
-    return [Key.from_row(row) for row in rows.fetchall()]
+    return [KeyRow.from_row(row) for row in rows.fetchall()]
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:

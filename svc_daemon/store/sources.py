@@ -12,7 +12,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceRow:
     """One source as stored, seen with its memberships and task."""
 
     id: str
@@ -66,7 +66,7 @@ class Source:
     in_maintenance: bool = False
 
     @classmethod
-    def from_row(cls, row: Row) -> "Source":
+    def from_row(cls, row: Row) -> "SourceRow":
         values = dict(row)
         for name in ("metadata", "error", "extraction", "fetched", "qa", "webhook"):
             values[name] = json.loads(values[name]) if values[name] else None
@@ -124,7 +124,7 @@ class SourceFilter:
     limit: int = -1
 
 
-def create_source(connection: Connection, source: Source) -> None:
+def create_source(connection: Connection, source: SourceRow) -> None:
     connection.execute(
         "INSERT INTO sources (id, team_id, type, status, generation, title, filename, content_type, size_bytes, sha256,"
         " tags, metadata, mapping, source_url, url_key, fetched, qa, webhook, replaces, task_id, warnings, created_at,"
@@ -159,14 +159,14 @@ def create_source(connection: Connection, source: Source) -> None:
     )
 
 
-def find_source(connection: Connection, team_id: str, source_id: str) -> Source | None:
+def find_source(connection: Connection, team_id: str, source_id: str) -> SourceRow | None:
     row = connection.execute(
         "SELECT * FROM source_views WHERE id = :id AND team_id = :team_id", {"id": source_id, "team_id": team_id}
     ).fetchone()
-    return Source.from_row(row) if row else None
+    return SourceRow.from_row(row) if row else None
 
 
-def get_source(connection: Connection, team_id: str, source_id: str) -> Source:
+def get_source(connection: Connection, team_id: str, source_id: str) -> SourceRow:
     """Raises NotFound; a source that was replaced names its successor in `details.replaced_by`."""
     source = find_source(connection, team_id, source_id)
     if source is None:
@@ -179,7 +179,7 @@ def get_source(connection: Connection, team_id: str, source_id: str) -> Source:
     return source
 
 
-def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[Source]:
+def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: SourceFilter) -> list[SourceRow]:
     """Members of the bucket that pass the filter, oldest first."""
     rows = connection.execute(
         "SELECT s.* FROM memberships m JOIN source_views s ON s.id = m.source_id"
@@ -207,19 +207,19 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
             "limit": chosen.limit,
         },
     ).fetchall()
-    return [Source.from_row(row) for row in rows]
+    return [SourceRow.from_row(row) for row in rows]
 
 
-def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[Source]:
+def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
     """Sources that wait to take the place of `replaced_id`."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
         {"team_id": team_id, "replaces": replaced_id},
     ).fetchall()
-    return [Source.from_row(row) for row in rows]
+    return [SourceRow.from_row(row) for row in rows]
 
 
-def update_description(connection: Connection, source: Source) -> None:
+def update_description(connection: Connection, source: SourceRow) -> None:
     """Write what `PATCH` may change."""
     connection.execute(
         "UPDATE sources SET title = :title, filename = :filename, tags = :tags, metadata = :metadata,"
@@ -236,7 +236,7 @@ def update_description(connection: Connection, source: Source) -> None:
     )
 
 
-def update_state(connection: Connection, source: Source) -> None:
+def update_state(connection: Connection, source: SourceRow) -> None:
     """Write what indexing moves: status, generations, task, media type, error, warnings, extraction, replaces."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
@@ -261,7 +261,7 @@ def update_state(connection: Connection, source: Source) -> None:
     )
 
 
-def update_content(connection: Connection, source: Source) -> None:
+def update_content(connection: Connection, source: SourceRow) -> None:
     """Write what a refresh moves: the bytes, and what the host said of them."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"

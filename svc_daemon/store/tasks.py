@@ -10,7 +10,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TaskRow:
     """One task as stored."""
 
     id: str
@@ -36,13 +36,13 @@ class Task:
     finished_at: str | None = None
 
     @classmethod
-    def from_row(cls, row: Row) -> "Task":
+    def from_row(cls, row: Row) -> "TaskRow":
         values = dict(row)
         values["error"] = json.loads(values["error"]) if values["error"] else None
         return cls(**values)
 
 
-def create_task(connection: Connection, task: Task) -> None:
+def create_task(connection: Connection, task: TaskRow) -> None:
     connection.execute(
         "INSERT INTO tasks (id, team_id, type, status, source_id, attempt, token, max_attempts, chunks_done,"
         " next_attempt_at, created_at)"
@@ -60,14 +60,14 @@ def create_task(connection: Connection, task: Task) -> None:
     )
 
 
-def get_task(connection: Connection, team_id: str, task_id: str) -> Task:
+def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
     """Raises NotFound."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE id = :id AND team_id = :team_id", {"id": task_id, "team_id": team_id}
     ).fetchone()
     if row is None:
         raise NotFound(ErrorCode.TASK_NOT_FOUND, f"There is no task {task_id!r}.")
-    return Task.from_row(row)
+    return TaskRow.from_row(row)
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
@@ -82,7 +82,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 
 def claim_task(
     connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
-) -> Task | None:
+) -> TaskRow | None:
     """Count an attempt and take the lease; None when another was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
@@ -91,17 +91,19 @@ def claim_task(
         " WHERE id = :id AND status = 'queued' RETURNING *",
         {"id": task_id, "now": now, "lease_until_s": lease_until_s, "stage": stage},
     ).fetchall()
-    return Task.from_row(rows[0]) if rows else None
+    return TaskRow.from_row(rows[0]) if rows else None
 
 
-def claim_again(connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str) -> Task | None:
+def claim_again(
+    connection: Connection, task_id: str, now: str, lease_until_s: float, first_stage: str
+) -> TaskRow | None:
     """`claim_task` for a task that goes on at the stage which it had reached."""
     row = connection.execute("SELECT stage FROM tasks WHERE id = :id", {"id": task_id}).fetchone()
     stage = (row["stage"] if row else None) or first_stage
     return claim_task(connection, task_id, now, lease_until_s, stage)
 
 
-def is_held(connection: Connection, task: Task) -> bool:
+def is_held(connection: Connection, task: TaskRow) -> bool:
     """Whether `task`, as claimed, still holds its lease: nobody has canceled, released or claimed it since."""
     row = connection.execute(
         "SELECT 1 FROM tasks WHERE id = :id AND token = :token AND status = 'running'",
@@ -110,14 +112,14 @@ def is_held(connection: Connection, task: Task) -> bool:
     return row is not None
 
 
-def extend_lease(connection: Connection, task: Task, lease_until_s: float) -> None:
+def extend_lease(connection: Connection, task: TaskRow, lease_until_s: float) -> None:
     connection.execute(
         "UPDATE tasks SET lease_until_s = :lease_until_s WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token, "lease_until_s": lease_until_s},
     )
 
 
-def update_progress(connection: Connection, task: Task, stage: str, done: int, total: int | None) -> None:
+def update_progress(connection: Connection, task: TaskRow, stage: str, done: int, total: int | None) -> None:
     connection.execute(
         "UPDATE tasks SET stage = :stage, chunks_done = :done, chunks_total = :total"
         " WHERE id = :id AND token = :token AND status = 'running'",
@@ -125,7 +127,7 @@ def update_progress(connection: Connection, task: Task, stage: str, done: int, t
     )
 
 
-def count_progress(connection: Connection, task: Task) -> None:
+def count_progress(connection: Connection, task: TaskRow) -> None:
     """One more is done; a stale claim changes nothing."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + 1 WHERE id = :id AND token = :token AND status = 'running'",
@@ -134,7 +136,7 @@ def count_progress(connection: Connection, task: Task) -> None:
 
 
 def finish_task(
-    connection: Connection, task: Task, status: str, finished_at: str, error: dict[str, Any] | None = None
+    connection: Connection, task: TaskRow, status: str, finished_at: str, error: dict[str, Any] | None = None
 ) -> None:
     """End a held task as `succeeded`, `failed` or `canceled`; a stale claim changes nothing."""
     connection.execute(
@@ -151,7 +153,7 @@ def finish_task(
 
 
 def retry_task(
-    connection: Connection, task: Task, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
+    connection: Connection, task: TaskRow, next_attempt_at: str, error: dict[str, Any], *, is_endless: bool = False
 ) -> None:
     """Put a held task back for another attempt; a stale claim changes nothing.
 
@@ -171,7 +173,7 @@ def retry_task(
     )
 
 
-def park_task(connection: Connection, task: Task, next_attempt_at: str | None = None) -> None:
+def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None = None) -> None:
     """Put a held task back unharmed, because the process stops or lacks something: the task is not at fault."""
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
@@ -198,22 +200,22 @@ def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
     )
 
 
-def list_expired(connection: Connection, now_s: float) -> list[Task]:
+def list_expired(connection: Connection, now_s: float) -> list[TaskRow]:
     """Running tasks whose lease has run out; with `now_s` infinite, every running task (at boot)."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND status = 'running' AND lease_until_s <= :now_s",
         {"now_s": now_s},
     ).fetchall()
-    return [Task.from_row(row) for row in rows]
+    return [TaskRow.from_row(row) for row in rows]
 
 
-def list_running(connection: Connection, team_id: str, task_type: str) -> list[Task]:
+def list_running(connection: Connection, team_id: str, task_type: str) -> list[TaskRow]:
     """The team's running tasks of the type, whatever their leases."""
     rows = connection.execute(
         "SELECT * FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'running' AND type = :type",
         {"team_id": team_id, "type": task_type},
     ).fetchall()
-    return [Task.from_row(row) for row in rows]
+    return [TaskRow.from_row(row) for row in rows]
 
 
 def next_attempt_due(connection: Connection, task_type: str) -> str | None:
@@ -254,22 +256,22 @@ def count_open(connection: Connection) -> dict[str, int]:
     return {"queued": 0, "running": 0} | {row["status"]: row["tasks"] for row in rows}
 
 
-def find_open_rebuild(connection: Connection, team_id: str) -> Task | None:
+def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
     """The rebuild that has not ended; the team is in maintenance as long as there is one."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' AND finished_at IS NULL",
         {"team_id": team_id},
     ).fetchone()
-    return Task.from_row(row) if row else None
+    return TaskRow.from_row(row) if row else None
 
 
-def find_last_rebuild(connection: Connection, team_id: str) -> Task | None:
+def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
     """The team's newest, whatever became of it."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
         {"team_id": team_id},
     ).fetchone()
-    return Task.from_row(row) if row else None
+    return TaskRow.from_row(row) if row else None
 
 
 def is_in_maintenance(connection: Connection, team_id: str) -> bool:

@@ -9,7 +9,7 @@ from svc_daemon.store.agents import create_agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
+class TeamRow:
     """One team as stored."""
 
     id: str
@@ -35,17 +35,17 @@ def create_team(connection: Connection, team_id: str, name: str, created_at: str
     create_agent(connection, default)
 
 
-def find_team(connection: Connection, team: str) -> Team | None:
+def find_team(connection: Connection, team: str) -> TeamRow | None:
     """By id or by name, the oldest where several have it."""
     row = connection.execute(
         "SELECT id, name, created_at FROM teams WHERE id = :team OR name = :team ORDER BY id LIMIT 1", {"team": team}
     ).fetchone()
-    return Team(**dict(row)) if row else None
+    return TeamRow(**dict(row)) if row else None
 
 
-def list_teams(connection: Connection) -> list[Team]:
+def list_teams(connection: Connection) -> list[TeamRow]:
     """Every team, oldest first."""
-    return [Team(**dict(row)) for row in connection.execute("SELECT id, name, created_at FROM teams ORDER BY id")]
+    return [TeamRow(**dict(row)) for row in connection.execute("SELECT id, name, created_at FROM teams ORDER BY id")]
 
 
 def list_team_ids(connection: Connection) -> list[str]:

@@ -16,7 +16,7 @@ OPEN, FINALIZED, CANCELED, EXPIRED, FAILED = "open", "finalized", "canceled", "e
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upload:
+class UploadRow:
     """One session as stored."""
 
     id: str
@@ -52,7 +52,7 @@ class Upload:
     created_at: str
 
     @classmethod
-    def from_row(cls, row: Row) -> "Upload":
+    def from_row(cls, row: Row) -> "UploadRow":
         values = dict(row)
         for name in ("bucket_ids", "tags"):
             values[name] = tuple(json.loads(values[name]))
@@ -61,7 +61,7 @@ class Upload:
         return cls(**values)
 
 
-def create_upload(connection: Connection, upload: Upload) -> None:
+def create_upload(connection: Connection, upload: UploadRow) -> None:
     connection.execute(
         "INSERT INTO uploads (id, team_id, bucket_ids, status, generation, filename, content_type, size_bytes, title,"
         " tags, metadata, mapping, replaces, sha256, batch_id, client_file_id, position, expires_at, ends_at,"
@@ -93,13 +93,13 @@ def create_upload(connection: Connection, upload: Upload) -> None:
     )
 
 
-def find_upload(connection: Connection, upload_id: str) -> Upload | None:
+def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
     """By id alone: the storage door knows no team, its token is the authority."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
-    return Upload.from_row(row) if row else None
+    return UploadRow.from_row(row) if row else None
 
 
-def get_upload(connection: Connection, team_id: str, upload_id: str) -> Upload:
+def get_upload(connection: Connection, team_id: str, upload_id: str) -> UploadRow:
     """Raises NotFound."""
     upload = find_upload(connection, upload_id)
     if upload is None or upload.team_id != team_id:
@@ -107,12 +107,12 @@ def get_upload(connection: Connection, team_id: str, upload_id: str) -> Upload:
     return upload
 
 
-def list_uploads(connection: Connection, batch_id: str) -> list[Upload]:
+def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
     """The sessions of a batch in the order of its manifest."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE batch_id = :batch_id ORDER BY position", {"batch_id": batch_id}
     ).fetchall()
-    return [Upload.from_row(row) for row in rows]
+    return [UploadRow.from_row(row) for row in rows]
 
 
 def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
@@ -162,16 +162,16 @@ def expire_upload(connection: Connection, upload_id: str, now: str) -> bool:
     return cursor.rowcount == 1
 
 
-def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[Upload]:
+def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[UploadRow]:
     """Open sessions whose time is over, longest ago first: their bytes can go."""
     rows = connection.execute(
         "SELECT * FROM uploads WHERE status = 'open' AND expires_at <= :now ORDER BY expires_at LIMIT :limit",
         {"now": now, "limit": limit},
     ).fetchall()
-    return [Upload.from_row(row) for row in rows]
+    return [UploadRow.from_row(row) for row in rows]
 
 
-def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[Upload]:
+def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
     """Open sessions into the bucket behind `after_id`, in order.
 
     Left to itself, SQLite would walk the ids of all sessions there ever were, to save itself the sorting.
@@ -182,7 +182,7 @@ def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, lim
         " ORDER BY id LIMIT :limit",
         {"bucket_id": bucket_id, "after_id": after_id, "limit": limit},
     ).fetchall()
-    return [Upload.from_row(row) for row in rows]
+    return [UploadRow.from_row(row) for row in rows]
 
 
 def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[str]) -> None:

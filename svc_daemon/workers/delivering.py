@@ -8,7 +8,7 @@ import logging
 
 from svc_daemon.operations.webhooks import deliver
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.deliveries import Delivery, list_due, next_delivery_due
+from svc_daemon.store.deliveries import DeliveryRow, list_due, next_delivery_due
 from svc_daemon.workers.waiting import wait
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class DeliveringWorker:
             return None
         return self._context.read(lambda connection: next_delivery_due(connection, busy))
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _deliver(self, delivery: DeliveryRow) -> None:
         try:
             await deliver(self._context, delivery)
         except Exception as error:

@@ -15,7 +15,7 @@ from functools import partial
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations import documents
-from svc_daemon.operations.indexing import Reading
+from svc_daemon.operations.indexing import SourceReading
 from svc_daemon.operations.rebuilding import (
     INDEX,
     claim_rebuild,
@@ -32,7 +32,7 @@ from svc_daemon.operations.rebuilding import (
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
-from svc_daemon.store.tasks import Task, next_attempt_due
+from svc_daemon.store.tasks import TaskRow, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
 from svc_daemon.workers.waiting import keep_lease, wait
 
@@ -85,7 +85,7 @@ class RebuildingWorker:
             beat.cancel()
         return True
 
-    async def _rebuild(self, task: Task) -> None:
+    async def _rebuild(self, task: TaskRow) -> None:
         if task.stage != INDEX:
             log.info("the index of %s is made anew (%s)", task.team_id, task.id)
             await asyncio.to_thread(self._context.provider.delete_team, task.team_id)
@@ -96,7 +96,7 @@ class RebuildingWorker:
         await finish_rebuild(self._context, task)
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
-    async def _read_all(self, task: Task, missing: Iterator[str], reads: Counter[str]) -> None:
+    async def _read_all(self, task: TaskRow, missing: Iterator[str], reads: Counter[str]) -> None:
         async def read_on() -> None:
             for source_id in missing:
                 reads[source_id] += 1
@@ -106,7 +106,7 @@ class RebuildingWorker:
             for _ in range(self._context.limits.extract_children):
                 group.create_task(read_on())
 
-    async def _read(self, task: Task, source_id: str, attempt: int) -> None:
+    async def _read(self, task: TaskRow, source_id: str, attempt: int) -> None:
         await self._context.gates.let_uploads_go_first()
         reading = find_active(self._context, task, source_id)
         if reading is None:
@@ -123,13 +123,13 @@ class RebuildingWorker:
                 raise Short from error
             log.info("%s could not be read again: %s", source_id, error)
 
-    async def _bring(self, task: Task, reading: Reading) -> None:
+    async def _bring(self, task: TaskRow, reading: SourceReading) -> None:
         extraction = await documents.read(self._context, self._extractor, reading)
         await asyncio.to_thread(documents.put, self._context, reading.source, extraction)
         await asyncio.to_thread(documents.undo, self._context, reading.source)
         await note_read(self._context, task, reading, extraction)
 
-    async def _give_back(self, task: Task, error: Exception) -> None:
+    async def _give_back(self, task: TaskRow, error: Exception) -> None:
         if await self._context.shortages.is_cause_of(error):
             await park_rebuild(self._context, task)
             await self._context.shortages.passed()

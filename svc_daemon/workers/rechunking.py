@@ -10,7 +10,7 @@ from collections import Counter
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.operations import documents
-from svc_daemon.operations.indexing import Reading
+from svc_daemon.operations.indexing import SourceReading
 from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, give_up_rechunk, next_reading
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short
@@ -70,7 +70,7 @@ class RechunkingWorker:
             after_id = reading.source.id
         return is_done
 
-    async def _rechunk(self, reading: Reading) -> bool:
+    async def _rechunk(self, reading: SourceReading) -> bool:
         """False where it is to be tried again."""
         try:
             extraction = await documents.read(self._context, self._extractor, reading)
@@ -92,7 +92,7 @@ class RechunkingWorker:
         await finish_rechunk(self._context, begun, extraction)
         return True
 
-    async def _give_up(self, reading: Reading, error: ExtractionFailed) -> bool:
+    async def _give_up(self, reading: SourceReading, error: ExtractionFailed) -> bool:
         """For good, where more readings can't help; False where they may."""
         source_id = reading.source.id
         self._failures[source_id] += 1

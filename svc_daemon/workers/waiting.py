@@ -6,7 +6,7 @@ from svc_daemon.core.times import Clock, from_text
 from svc_daemon.errors import StorageError
 from svc_daemon.operations.tasks import extend_claim
 from svc_daemon.process.contexts import Context
-from svc_daemon.store.tasks import Task
+from svc_daemon.store.tasks import TaskRow
 
 #: Without any due time a worker still looks round after this long.
 LONGEST_S = 60.0
@@ -35,7 +35,7 @@ BEATS_PER_LEASE = 3
 RETRY_S = 0.5
 
 
-async def keep_lease(context: Context, task: Task) -> None:
+async def keep_lease(context: Context, task: TaskRow) -> None:
     """Extend the lease until this is cancelled."""
     pause_s = beat_s = context.limits.lease_seconds / BEATS_PER_LEASE
     while True:

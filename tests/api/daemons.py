@@ -45,7 +45,7 @@ from svc_daemon.server import on_loop
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.asides import Asides
 from svc_daemon.store.blobs import Blobs
-from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
@@ -283,7 +283,7 @@ class Daemon:
         text = api_keys.mint(self.context.ids.make(ids.KEY), os.urandom(32))
         parts = api_keys.parse(text)
         assert parts is not None
-        key = Key(
+        key = KeyRow(
             id=parts.key_id,
             team_id=team_id or self.team_id,
             name="test",

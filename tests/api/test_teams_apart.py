@@ -11,7 +11,7 @@ from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.core import api_keys
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.store.deliveries import Delivery, create_delivery
+from svc_daemon.store.deliveries import DeliveryRow, create_delivery
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon, Loop
 from tests.api.sessions import batch_body, open_batch, open_session, session_body
@@ -80,7 +80,7 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
 
 def _add_delivery(daemon: Daemon, source_id: str) -> str:
     now = daemon.context.clock.timestamp()
-    delivery = Delivery(
+    delivery = DeliveryRow(
         id="evt_ours",
         team_id=daemon.team_id,
         source_id=source_id,

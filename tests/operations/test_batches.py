@@ -9,7 +9,7 @@ from svc_daemon.core.times import Clock
 from svc_daemon.operations import batches
 from svc_daemon.operations.batches import STEP
 from svc_daemon.operations.keys import authenticate
-from svc_daemon.operations.uploads import Sending, put_bytes
+from svc_daemon.operations.uploads import ChunkBody, put_bytes
 from svc_daemon.store.batches import get_batch
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
@@ -53,7 +53,7 @@ def test_giving_up_stops_what_is_being_sent(daemon: Daemon) -> None:
     async def begin() -> "asyncio.Task[object]":
         sent = asyncio.Event()
         task: asyncio.Task[object] = asyncio.create_task(
-            put_bytes(daemon.context, session_id, Sending(None, size_bytes, dead(sent)))
+            put_bytes(daemon.context, session_id, ChunkBody(None, size_bytes, dead(sent)))
         )
         await sent.wait()
         return task

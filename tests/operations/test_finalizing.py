@@ -14,7 +14,7 @@ from svc_daemon.database import Database
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.process import gates
-from svc_daemon.store.uploads import Upload, list_uploads
+from svc_daemon.store.uploads import UploadRow, list_uploads
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
@@ -45,7 +45,7 @@ def filled(daemon: Daemon) -> dict[str, Any]:
     return batch
 
 
-def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[Upload]:
+def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
     return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
 
 
@@ -72,7 +72,7 @@ async def _finalize(daemon: Daemon, session: dict[str, Any]) -> list[Finalized]:
     row = daemon.read(
         lambda connection: connection.execute("SELECT * FROM uploads WHERE id = ?", (session["session_id"],)).fetchone()
     )
-    return await finalize_all(daemon.context, [Upload.from_row(row)])
+    return await finalize_all(daemon.context, [UploadRow.from_row(row)])
 
 
 def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:

@@ -14,7 +14,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.operations.sweeping import expire_uploads
-from svc_daemon.operations.uploads import Progress, Sending
+from svc_daemon.operations.uploads import ChunkBody, UploadProgress
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import (
@@ -52,13 +52,13 @@ async def send_then_break(data: bytes) -> AsyncIterator[bytes]:
 def test_a_newcomer_takes_over_from_a_dead_writer(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
 
-    async def work() -> tuple[Progress, BaseException | None, float]:
+    async def work() -> tuple[UploadProgress, BaseException | None, float]:
         sent = asyncio.Event()
-        dead = Sending(None, SIZE, send_then_hang(sent, DATA[:1_500_000]))
+        dead = ChunkBody(None, SIZE, send_then_hang(sent, DATA[:1_500_000]))
         dying = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], dead))
         await sent.wait()
         began = time.monotonic()
-        question = Sending(ContentRange(None, None, None), 0, send())
+        question = ChunkBody(ContentRange(None, None, None), 0, send())
         told = await verbs.put_bytes(daemon.context, session["session_id"], question)
         took_s = time.monotonic() - began
         await asyncio.wait([dying])
@@ -77,19 +77,19 @@ def test_a_newcomer_takes_over_from_a_dead_writer(daemon: Daemon) -> None:
 def test_a_cut_connection_keeps_the_prefix(daemon: Daemon, cut_at: int) -> None:
     session = open_session(daemon, DATA)
     with pytest.raises(ConnectionResetError):
-        cut = Sending(None, SIZE, send_then_break(DATA[:cut_at]))
+        cut = ChunkBody(None, SIZE, send_then_break(DATA[:cut_at]))
         daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], cut))
     assert part_told(put(daemon, session, b"", "bytes */*")) == f"bytes=0-{cut_at - 1}"
     body_of(put_part(daemon, session, DATA, cut_at, SIZE - 1))
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
 
 
-def hang(daemon: Daemon, session_id: str) -> "asyncio.Task[Progress]":
+def hang(daemon: Daemon, session_id: str) -> "asyncio.Task[UploadProgress]":
     """A PUT that has sent a little and hangs."""
 
-    async def work() -> "asyncio.Task[Progress]":
+    async def work() -> "asyncio.Task[UploadProgress]":
         sent = asyncio.Event()
-        sending = Sending(None, SIZE, send_then_hang(sent, DATA[:10]))
+        sending = ChunkBody(None, SIZE, send_then_hang(sent, DATA[:10]))
         task = asyncio.create_task(verbs.put_bytes(daemon.context, session_id, sending))
         await sent.wait()
         return task
@@ -97,7 +97,7 @@ def hang(daemon: Daemon, session_id: str) -> "asyncio.Task[Progress]":
     return daemon.loop.run(work())
 
 
-def end_of(daemon: Daemon, task: "asyncio.Task[Progress]") -> str:
+def end_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
     """The code that the PUT ended with."""
 
     async def work() -> str:
@@ -109,7 +109,7 @@ def end_of(daemon: Daemon, task: "asyncio.Task[Progress]") -> str:
     return daemon.loop.run(work())
 
 
-def stop(daemon: Daemon, task: "asyncio.Task[Progress]") -> None:
+def stop(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> None:
     """End the PUT as the end of the daemon does."""
 
     async def work() -> None:
@@ -142,7 +142,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
     async def work() -> None:
         async with daemon.context.writers.hold(session["session_id"], lets_go=False):
             waiting = asyncio.create_task(
-                verbs.put_bytes(daemon.context, session["session_id"], Sending(None, SIZE, send(DATA)))
+                verbs.put_bytes(daemon.context, session["session_id"], ChunkBody(None, SIZE, send(DATA)))
             )
             await asyncio.sleep(0)
             await daemon.context.write(

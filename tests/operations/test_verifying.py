@@ -263,7 +263,7 @@ def test_a_database_of_a_newer_release_is_refused(whole: Whole) -> None:
 
 def test_a_database_of_an_older_release_is_refused(whole: Whole) -> None:
     whole.sql("DELETE FROM _sqlite_migrations WHERE name = (SELECT max(name) FROM _sqlite_migrations)")
-    with pytest.raises(StorageError, match="older release"):
+    with pytest.raises(StorageError, match="before the first release"):
         whole.verify()
 
 

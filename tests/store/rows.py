@@ -5,11 +5,11 @@ from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.store.buckets import Bucket, create_bucket
-from svc_daemon.store.keys import Key, create_key
+from svc_daemon.store.buckets import BucketRow, create_bucket
+from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.memberships import SyncClaim, create_membership
-from svc_daemon.store.sources import Source, create_source
-from svc_daemon.store.tasks import Task, create_task
+from svc_daemon.store.sources import SourceRow, create_source
+from svc_daemon.store.tasks import TaskRow, create_task
 from svc_daemon.store.teams import create_team
 from svc_daemon.wire.tasks import INDEXING
 
@@ -25,26 +25,26 @@ def add_teams(connection: Connection) -> None:
         create_key(connection, make_key(team_id))
 
 
-def make_key(team_id: str = OURS, **given: Any) -> Key:
-    key = Key(id=f"key_{team_id}", team_id=team_id, name="k", secret_hash="h", capabilities=("c",), created_at=NOW)
+def make_key(team_id: str = OURS, **given: Any) -> KeyRow:
+    key = KeyRow(id=f"key_{team_id}", team_id=team_id, name="k", secret_hash="h", capabilities=("c",), created_at=NOW)
     return replace(key, **given)
 
 
-def make_bucket(slug: str = "docs", team_id: str = OURS, **given: Any) -> Bucket:
-    bucket = Bucket(
+def make_bucket(slug: str = "docs", team_id: str = OURS, **given: Any) -> BucketRow:
+    bucket = BucketRow(
         id=f"bkt_{team_id}_{slug}", team_id=team_id, slug=slug, name=slug, metadata={}, created_at=NOW, updated_at=NOW
     )
     return replace(bucket, **given)
 
 
-def add_bucket(connection: Connection, slug: str = "docs", team_id: str = OURS, **given: Any) -> Bucket:
+def add_bucket(connection: Connection, slug: str = "docs", team_id: str = OURS, **given: Any) -> BucketRow:
     bucket = make_bucket(slug, team_id, **given)
     assert create_bucket(connection, bucket)
     return bucket
 
 
-def make_source(name: str, team_id: str = OURS, **given: Any) -> Source:
-    source = Source(
+def make_source(name: str, team_id: str = OURS, **given: Any) -> SourceRow:
+    source = SourceRow(
         id=f"src_{name}",
         team_id=team_id,
         title=f"title of {name}",
@@ -58,7 +58,7 @@ def make_source(name: str, team_id: str = OURS, **given: Any) -> Source:
     return replace(source, **given)
 
 
-def add_source(connection: Connection, name: str, *buckets: Bucket, sync: str = "queued", **given: Any) -> Source:
+def add_source(connection: Connection, name: str, *buckets: BucketRow, sync: str = "queued", **given: Any) -> SourceRow:
     """A source that is a member of the buckets, each membership with the sync status."""
     source = make_source(name, **given)
     create_source(connection, source)
@@ -70,8 +70,8 @@ def add_source(connection: Connection, name: str, *buckets: Bucket, sync: str = 
     return source
 
 
-def add_task(connection: Connection, name: str, team_id: str = OURS, **given: Any) -> Task:
-    task = Task(id=f"task_{name}", team_id=team_id, type=INDEXING, source_id=None, max_attempts=3, created_at=NOW)
+def add_task(connection: Connection, name: str, team_id: str = OURS, **given: Any) -> TaskRow:
+    task = TaskRow(id=f"task_{name}", team_id=team_id, type=INDEXING, source_id=None, max_attempts=3, created_at=NOW)
     create_task(connection, replace(task, **given))
     return replace(task, **given)
 

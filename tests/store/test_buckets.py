@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.errors import NotFound
 from svc_daemon.store.buckets import (
-    Bucket,
+    BucketRow,
     Census,
     create_bucket,
     find_bucket,
@@ -146,7 +146,7 @@ def test_the_census_equals_a_count_by_hand_after_a_long_history(connection: Conn
 def _step(
     connection: Connection,
     chance: random.Random,
-    buckets: list[Bucket],
+    buckets: list[BucketRow],
     sources: dict[str, tuple[str, str]],
     syncs: dict[tuple[str, str], str],
     number: int,
@@ -175,7 +175,7 @@ def _step(
         del syncs[source_id, bucket_id]
 
 
-def _count(bucket: Bucket, sources: dict[str, tuple[str, str]], syncs: dict[tuple[str, str], str]) -> Census:
+def _count(bucket: BucketRow, sources: dict[str, tuple[str, str]], syncs: dict[tuple[str, str], str]) -> Census:
     members = {source_id: sync for (source_id, bucket_id), sync in syncs.items() if bucket_id == bucket.id}
     facts = {source_id: CELLS[sources[source_id][1], sync] for source_id, sync in members.items()}
     kinds = [sources[source_id][0] for source_id in members]

@@ -10,8 +10,8 @@ from svc_daemon.core.webhooks import DELIVERED, GIVEN_UP, PENDING, Standing
 from svc_daemon.errors import NotFound
 from svc_daemon.store.deliveries import (
     Attempt,
-    Delivery,
     DeliveryFilter,
+    DeliveryRow,
     SecretGeneration,
     create_attempt,
     create_delivery,
@@ -30,8 +30,8 @@ from tests.store.rows import LATER, NOW, OURS, THEIRS, plan
 SOON = "2026-01-01T12:00:05.000Z"
 
 
-def make_delivery(name: str, **given: Any) -> Delivery:
-    delivery = Delivery(
+def make_delivery(name: str, **given: Any) -> DeliveryRow:
+    delivery = DeliveryRow(
         id=f"evt_{name}",
         team_id=OURS,
         source_id=f"src_{name}",
@@ -44,7 +44,7 @@ def make_delivery(name: str, **given: Any) -> Delivery:
     return replace(delivery, **given)
 
 
-def add_delivery(connection: Connection, name: str, **given: Any) -> Delivery:
+def add_delivery(connection: Connection, name: str, **given: Any) -> DeliveryRow:
     delivery = make_delivery(name, **given)
     create_delivery(connection, delivery)
     return get_delivery(connection, delivery.team_id, delivery.id)

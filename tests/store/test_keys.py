@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.errors import NotFound
 from svc_daemon.store.keys import create_key, find_key, get_key, list_keys, revoke_key
-from svc_daemon.store.teams import Team, create_team, find_team, list_team_ids, list_teams
+from svc_daemon.store.teams import TeamRow, create_team, find_team, list_team_ids, list_teams
 from tests.store.rows import LATER, NOW, OURS, THEIRS, make_key, plan
 
 
@@ -46,7 +46,7 @@ def test_teams_are_listed_oldest_first(connection: Connection) -> None:
 
 
 def test_a_team_is_found_by_its_id_and_by_its_name(connection: Connection) -> None:
-    team = Team(id="team_z", name="ours and theirs", created_at=NOW)
+    team = TeamRow(id="team_z", name="ours and theirs", created_at=NOW)
     create_team(connection, team.id, team.name, team.created_at)
     assert [find_team(connection, name) for name in (team.id, team.name, "none")] == [team, team, None]
     assert list_teams(connection)[-1] == team

@@ -9,23 +9,23 @@ from svc_daemon.store import tasks
 from svc_daemon.store.buckets import take_census, touch_buckets_of_team
 from svc_daemon.store.memberships import claim_syncs, next_sync_due, schedule_syncs, withdraw_syncs
 from svc_daemon.store.sources import find_source
-from svc_daemon.store.tasks import Task, find_last_rebuild, find_open_rebuild, is_in_maintenance
+from svc_daemon.store.tasks import TaskRow, find_last_rebuild, find_open_rebuild, is_in_maintenance
 from svc_daemon.store.tombstones import create_detachment, list_detachments
 from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, plan, table
 
 
-def add_rebuild(connection: Connection, name: str = "1", team_id: str = OURS) -> Task:
+def add_rebuild(connection: Connection, name: str = "1", team_id: str = OURS) -> TaskRow:
     return add_task(connection, name, team_id, type=REBUILD)
 
 
-def claim(connection: Connection, task: Task) -> Task:
+def claim(connection: Connection, task: TaskRow) -> TaskRow:
     claimed = tasks.claim_again(connection, task.id, NOW, 30.0, "clear")
     assert claimed is not None
     return claimed
 
 
-def end(connection: Connection, task: Task) -> None:
+def end(connection: Connection, task: TaskRow) -> None:
     tasks.finish_task(connection, claim(connection, task), "succeeded", NOW)
 
 

@@ -12,8 +12,8 @@ from svc_daemon.errors import NotFound
 from svc_daemon.store.candidates import FoundSource, list_active_sources
 from svc_daemon.store.memberships import delete_membership
 from svc_daemon.store.sources import (
-    Source,
     SourceFilter,
+    SourceRow,
     delete_source,
     find_page,
     find_source,
@@ -294,7 +294,7 @@ def test_sources_are_found_through_indexes(connection: Connection) -> None:
 
 
 def test_a_source_made_by_hand_equals_one_that_was_stored(connection: Connection) -> None:
-    assert isinstance(add_source(connection, "1"), Source)
+    assert isinstance(add_source(connection, "1"), SourceRow)
     assert make_source("1") == find_source(connection, OURS, "src_1")
 
 

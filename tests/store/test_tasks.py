@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.errors import NotFound
 from svc_daemon.store.tasks import (
-    Task,
+    TaskRow,
     cancel_tasks,
     claim_task,
     count_open,
@@ -28,7 +28,7 @@ from tests.store.rows import LATER, NOW, OURS, THEIRS, add_task, plan, table
 
 ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
 #: Every way in which a worker writes about the task that it holds.
-WRITES: dict[str, Callable[[Connection, Task], None]] = {
+WRITES: dict[str, Callable[[Connection, TaskRow], None]] = {
     "extend": lambda connection, task: extend_lease(connection, task, 99.0),
     "progress": lambda connection, task: update_progress(connection, task, "index", 7, 9),
     "succeed": lambda connection, task: finish_task(connection, task, "succeeded", LATER),
@@ -38,27 +38,27 @@ WRITES: dict[str, Callable[[Connection, Task], None]] = {
 }
 
 
-def _release(connection: Connection, task: Task) -> None:
+def _release(connection: Connection, task: TaskRow) -> None:
     for expired in list_expired(connection, inf):
         retry_task(connection, expired, NOW, ERROR)
 
 
-def _claim_again(connection: Connection, task: Task) -> None:
+def _claim_again(connection: Connection, task: TaskRow) -> None:
     assert claim_task(connection, task.id, NOW, 20.0) is not None
 
 
-def _park_and_claim(connection: Connection, task: Task) -> None:
+def _park_and_claim(connection: Connection, task: TaskRow) -> None:
     park_task(connection, task)
     _claim_again(connection, task)
 
 
-def _release_and_claim(connection: Connection, task: Task) -> None:
+def _release_and_claim(connection: Connection, task: TaskRow) -> None:
     _release(connection, task)
     _claim_again(connection, task)
 
 
 #: Every way in which a claim is lost.
-LOSSES: dict[str, Callable[[Connection, Task], None]] = {
+LOSSES: dict[str, Callable[[Connection, TaskRow], None]] = {
     "succeeded": WRITES["succeed"],
     "failed": WRITES["fail"],
     "put back": WRITES["retry"],
@@ -70,14 +70,14 @@ LOSSES: dict[str, Callable[[Connection, Task], None]] = {
 }
 
 
-def _claimed(connection: Connection) -> Task:
+def _claimed(connection: Connection) -> TaskRow:
     add_task(connection, "1", source_id="src_1")
     task = claim_task(connection, "task_1", NOW, 10.0)
     assert task is not None
     return task
 
 
-def _stored(connection: Connection) -> Task:
+def _stored(connection: Connection) -> TaskRow:
     return get_task(connection, OURS, "task_1")
 
 
