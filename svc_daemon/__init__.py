@@ -20,7 +20,7 @@ and a test holds this table:
             database                 one SQLite file: its readers and its single writer
             directories              the data directory's folders and its lock
             interpreters             processes of our own, for what may crash: parsers and models
-              core                   pure decisions, no I/O, no clock
+              core                   pure decisions, no I/O, no clock: text, answers, search, uploads, access
                 errors               the table of codes
                   wire, paths, settings, logs, exits
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.problems import MANY_FILES, Problem
 from svc_daemon.database import log_bytes, open_unchanging
 from svc_daemon.directories import NoDirectory, has_state, lock_directory, make_folders

@@ -32,7 +32,7 @@ from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
 from svc_daemon.api.protocols import server_config
 from svc_daemon.core import ids
-from svc_daemon.core.addresses import AddressPolicy, AllowedNetwork, parse_allowed
+from svc_daemon.core.access.addresses import AddressPolicy, AllowedNetwork, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database

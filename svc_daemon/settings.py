@@ -213,7 +213,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     #: Origins of web pages that may drive this daemon; none by default.
     allowed_origins: tuple[str, ...] = ()
-    #: Networks that are fetched from although the policy refuses them, as `core.addresses` reads them.
+    #: Networks that are fetched from although the policy refuses them, as `core.access.addresses` reads them.
     fetch_allow: str = ""
     #: A server that makes the vectors; None where the installed model does.
     embedding: EmbedSettings | None = None

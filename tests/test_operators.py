@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from svc_daemon.core.api_keys import PRESETS
+from svc_daemon.core.access.api_keys import PRESETS
 from svc_daemon.directories import lock_directory
 from svc_daemon.operations.teams import list_teams
 from svc_daemon.operators import Errand, Unreachable, run_errand

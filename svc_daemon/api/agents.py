@@ -18,9 +18,9 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys
-from svc_daemon.core.idempotency import Claim
-from svc_daemon.core.profiles import invalid_profile
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.search.agents import invalid_profile
+from svc_daemon.core.uploads.idempotency import Claim
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import agents as verbs
 from svc_daemon.operations.agents import view_agent

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import context_of
-from svc_daemon.core.conversations import ASSISTANT, USER, Turn, up_to_question
-from svc_daemon.core.passages import Place
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
+from svc_daemon.core.answers.passages import Place
+from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
 from svc_daemon.settings import Limits

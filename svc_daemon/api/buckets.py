@@ -21,10 +21,10 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys
-from svc_daemon.core.idempotency import Claim
-from svc_daemon.core.refusals import refusal
-from svc_daemon.core.source_fields import check_metadata
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.core.uploads.source_fields import check_metadata
 from svc_daemon.operations import buckets as verbs
 from svc_daemon.operations.cascades import delete_bucket
 from svc_daemon.operations.replays import Repeatable, find_outcome

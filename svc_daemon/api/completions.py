@@ -17,7 +17,8 @@ from svc_daemon.api.event_streams import DONE, EventStream, event
 from svc_daemon.api.openai_errors import openai_error
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, ids
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
 from svc_daemon.llm.contract import Cut, Usage
 from svc_daemon.operations.answers import AnswerOutcome, Ask, answer
 from svc_daemon.store.keys import KeyRow

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core.uploads.idempotency import Claim, fingerprint
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.replays import Repeatable
 from svc_daemon.operations.views import view_source

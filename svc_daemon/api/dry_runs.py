@@ -9,8 +9,7 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import read_bytes
 from svc_daemon.api.endpoints import Endpoint, Handler
 from svc_daemon.api.presenting import DRY_RUN, caller, context_of, is_dry_run
-from svc_daemon.core.json_documents import parse_object
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import parse_object, refusal
 from svc_daemon.errors import ServiceError
 
 #: The query parameter of the routes that have one.

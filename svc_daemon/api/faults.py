@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from svc_daemon.api.guards import FramingFault
 from svc_daemon.api.openai_errors import is_openai_path, openai_error
 from svc_daemon.api.request_ids import Header, request_id_of
-from svc_daemon.core.refusals import refusals
-from svc_daemon.core.shortages import SENTENCES, find_lack
+from svc_daemon.core.problems import SENTENCES, find_lack
+from svc_daemon.core.requests import refusals
 from svc_daemon.errors import ERRORS, ServiceError, StorageError
 from svc_daemon.wire import headers as named
 from svc_daemon.wire.codes import ErrorCode

@@ -19,10 +19,11 @@ from svc_daemon.api.presenting import (
     path_destination,
     would_create,
 )
-from svc_daemon.core import api_keys, media_types, source_fields
-from svc_daemon.core.file_names import clean_file_name
-from svc_daemon.core.json_documents import parse_object
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import parse_object, refusal
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file

@@ -16,8 +16,10 @@ from svc_daemon.api.presenting import (
     path_destination,
     would_create,
 )
-from svc_daemon.core import api_keys, readiness, source_fields
-from svc_daemon.core.urls import parse_url
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.urls import parse_url
+from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.operations.replays import find_outcome

@@ -12,8 +12,9 @@ from svc_daemon.api.deprecations import name_bucket
 from svc_daemon.api.imports import take_url
 from svc_daemon.api.presenting import body_of, caller, context_of, idempotency_key
 from svc_daemon.api.uploads import open_session
-from svc_daemon.core import api_keys, readiness
-from svc_daemon.core.destinations import in_body, in_manifest
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads.destinations import in_body, in_manifest
 from svc_daemon.operations.destinations import Destination, find_destination, find_in_manifest
 from svc_daemon.wire import legacy as wire
 

@@ -28,8 +28,7 @@ from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.faults import service_error
 from svc_daemon.api.presenting import caller, context_of
 from svc_daemon.api.request_ids import Header, request_id_of
-from svc_daemon.core.json_documents import MAX_ENTRIES, too_many_entries
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.tools.services import Call, CallAnswer, CallFailed, File

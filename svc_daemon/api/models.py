@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from svc_daemon.api.presenting import answer, caller, context_of
-from svc_daemon.core.agents import Agent
-from svc_daemon.core.model_ids import agent_of, model_of
+from svc_daemon.core.ids import agent_of, model_of
+from svc_daemon.core.search.agents import Agent
 from svc_daemon.core.times import from_text
 from svc_daemon.operations.agents import list_visible_agents, show_agent
 from svc_daemon.wire import agents as wire

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from svc_daemon.api.bodies import read_model, read_optional_model
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core.destinations import in_path
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads.destinations import in_path
 from svc_daemon.operations.destinations import Destination, find_destination
 from svc_daemon.operations.keys import authenticate, require
 from svc_daemon.operations.replays import Outcome, check_key

@@ -31,7 +31,7 @@ from svc_daemon.api.faults import answer_of
 from svc_daemon.api.request_ids import identity_headers
 from svc_daemon.api.targets import origin_form
 from svc_daemon.api.transports import ClientTransport
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 

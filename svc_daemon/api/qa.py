@@ -16,7 +16,8 @@ from svc_daemon.api.presenting import (
     path_destination,
     would_create,
 )
-from svc_daemon.core import api_keys, questions, source_fields
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.qa import QaPair, claim_of, create_question
@@ -45,12 +46,12 @@ async def create(request: Request) -> Response:
 def _checked(body: QaCreate, limits: Limits) -> QaPair:
     source_fields.refuse_webhook(body.webhook)
     alternates = [
-        questions.check_question(text, limits, f"alternate_questions.{place}")
+        source_fields.check_question(text, limits, f"alternate_questions.{place}")
         for place, text in enumerate(body.alternate_questions)
     ]
     return QaPair(
-        question=questions.check_question(body.question, limits),
-        answer=questions.check_answer(body.answer),
+        question=source_fields.check_question(body.question, limits),
+        answer=source_fields.check_answer(body.answer),
         alternate_questions=tuple(dict.fromkeys(alternates)),
         tags=source_fields.check_tags(body.tags, limits),
         metadata=source_fields.check_metadata(body.metadata, limits),

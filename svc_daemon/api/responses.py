@@ -22,7 +22,8 @@ from svc_daemon.api.asking import collect, read_guidance, read_turns, told_halfw
 from svc_daemon.api.event_streams import EventStream, event
 from svc_daemon.api.presenting import body_of, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, ids
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Usage
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer

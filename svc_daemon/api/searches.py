@@ -10,8 +10,8 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.presenting import answer, body_of, caller, context_of, decimal_number, flag, whole_number
 from svc_daemon.api.sources import view_location
-from svc_daemon.core import api_keys
-from svc_daemon.core.refusals import refusal, refusals
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal, refusals
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.searches import SearchResults, search
 from svc_daemon.provider.contract import Hit, KeywordMatch, SemanticMatch

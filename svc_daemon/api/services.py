@@ -8,9 +8,9 @@ from starlette.responses import JSONResponse, Response
 
 from svc_daemon.api.presenting import answer, caller, context_of, respond
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core.media_types import FORMATS
 from svc_daemon.core.problems import lost_files
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.llm.contract import Llm
 from svc_daemon.operations.usage import used_answers
 from svc_daemon.operations.views import view_shortage

@@ -21,10 +21,12 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, readiness, source_fields
-from svc_daemon.core.documents import Chunk
-from svc_daemon.core.file_names import clean_file_name
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import NotFound, stored_error
 from svc_daemon.operations import deletion
 from svc_daemon.operations import sources as verbs

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from svc_daemon.api.bodies import content_length, refuse_encoding
 from svc_daemon.api.presenting import context_of, header_of, respond
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import uploads as rules
+from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.wire.uploads import StorageAnswer
 

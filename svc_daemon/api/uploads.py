@@ -20,9 +20,11 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, ids, source_fields
-from svc_daemon.core.file_names import clean_file_name
-from svc_daemon.core.idempotency import fingerprint
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.idempotency import fingerprint
+from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.destinations import Destination

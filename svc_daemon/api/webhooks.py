@@ -5,8 +5,9 @@ from starlette.responses import Response
 
 from svc_daemon.api.presenting import answer, caller, context_of, page_limit, respond
 from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.core import api_keys, webhooks
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core import webhooks
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
 from svc_daemon.operations import webhooks as verbs
 from svc_daemon.operations.webhooks import Logged, Secrets
 from svc_daemon.store.deliveries import Attempt, DeliveryFilter

@@ -1,4 +1,6 @@
-"""When a failed attempt is tried again."""
+"""When a failed attempt is retried, and when a client should ask again while a search index is rebuilt."""
+
+from math import ceil
 
 #: The first pause, in seconds; each further one is four times as long.
 FIRST_PAUSE_S = 1.0
@@ -16,3 +18,15 @@ def pause_s(attempt: int, jitter: float) -> float:
 
 def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
+
+
+#: Bounds of the advice, seconds: an estimate from few documents is wild, and nobody should sleep past the end for long.
+SHORTEST_S, LONGEST_S = 1, 30
+
+
+def retry_after_s(elapsed_s: float, done: int, total: int | None) -> int:
+    """Whole seconds until the rest is probably read, at the speed so far."""
+    if not done or total is None:
+        return SHORTEST_S
+    left_s = ceil(max(elapsed_s, 0.0) / done * (total - done))
+    return max(SHORTEST_S, min(left_s, LONGEST_S))

@@ -1,4 +1,4 @@
-"""Moments as the contract writes them, and the clock that everything takes as an argument."""
+"""Moments as the contract writes them, a plan's months, and the clock that everything takes as an argument."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,3 +36,14 @@ def parse_span_s(text: str) -> float | None:
     number, unit = text[:-1], text[-1:]
     is_span = unit in units and number.isascii() and number.isdigit() and len(number) <= 9
     return float(int(number) * units[unit]) if is_span else None
+
+
+def month_of(moment: datetime) -> str:
+    """Such as `2026-01`, of a moment in UTC."""
+    return moment.strftime("%Y-%m")
+
+
+def end_of_month(moment: datetime) -> str:
+    """The first moment of the month after, as it is told."""
+    first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return to_text(first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1))

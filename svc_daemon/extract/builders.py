@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from svc_daemon.core.documents import Block, Document
+from svc_daemon.core.text.chunking import Block, Document
 
 #: A longer heading is no heading; the path is repeated with every chunk below it.
 HEADING_CHARACTERS = 200

@@ -18,9 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.core.chunking import ChunkingOptions
-from svc_daemon.core.documents import Extraction
-from svc_daemon.core.shortages import find_lack
+from svc_daemon.core.problems import find_lack
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract import failures
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits

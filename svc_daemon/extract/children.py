@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from svc_daemon.core.chunking import ChunkingOptions, chunk_document
-from svc_daemon.core.media_types import detect, find_format
+from svc_daemon.core.text.chunking import ChunkingOptions, chunk_document
+from svc_daemon.core.text.media_types import detect, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import pages_named
 from svc_daemon.extract.failures import ExtractionFailed

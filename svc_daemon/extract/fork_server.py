@@ -23,7 +23,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.core.media_types import find_format, from_filename
+from svc_daemon.core.text.media_types import find_format, from_filename
 from svc_daemon.extract import children
 from svc_daemon.extract.formats import READERS
 from svc_daemon.extract.limits import CageLimits

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from svc_daemon.core.documents import Chunk, Document, Extraction
+from svc_daemon.core.text.chunking import Chunk, Document, Extraction
 from svc_daemon.extract.failures import ExtractionFailed, crashed
 from svc_daemon.wire.codes import SourceErrorCode
 

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 import certifi
 import httpcore
 
-from svc_daemon.core.addresses import LOOPBACKS, AddressPolicy, IpAddress
-from svc_daemon.core.urls import Url, blocked
+from svc_daemon.core.access.addresses import LOOPBACKS, AddressPolicy, IpAddress
+from svc_daemon.core.access.urls import Url, blocked
 from svc_daemon.fetch.failures import FetchFailed, Reason
 from svc_daemon.fetch.resolvers import Resolver
 

@@ -5,8 +5,8 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from svc_daemon.core.addresses import AddressPolicy
-from svc_daemon.core.urls import Url, file_name, join_url, parse_url
+from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.core.access.urls import Url, file_name, join_url, parse_url
 from svc_daemon.fetch.answers import NOT_MODIFIED, REDIRECTS, SUCCESSES, Answer
 from svc_daemon.fetch.bodies import ACCEPTED_CODING, receive
 from svc_daemon.fetch.connections import Connector, remote

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import httpx
 
-from svc_daemon.core.prompts import Message
+from svc_daemon.core.answers.conversations import Message
 from svc_daemon.llm.contract import Ending, LlmFailed
 from svc_daemon.llm.streams import ChatStream
 from svc_daemon.settings import Limits, LlmSettings

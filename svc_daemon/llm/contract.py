@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from svc_daemon.core.prompts import Message
+from svc_daemon.core.answers.conversations import Message
 
 
 class LlmFailed(Exception):

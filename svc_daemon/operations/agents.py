@@ -11,11 +11,23 @@ from dataclasses import asdict, replace
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core import api_keys, ids
-from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, EVERYTHING, NOTHING, SOURCES, Agent, Policy
-from svc_daemon.core.model_ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
-from svc_daemon.core.profiles import Fault, change_policy, find_faults, invalid_profile
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.ids import DEFAULT_AGENT, is_allowed, is_model_spelling, model_of
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.search.agents import (
+    BUCKETS,
+    EVERY_BUCKET,
+    EVERYTHING,
+    NOTHING,
+    SOURCES,
+    Agent,
+    Fault,
+    Policy,
+    change_policy,
+    find_faults,
+    invalid_profile,
+)
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.keys import get_lasting_bucket, get_reachable_source, require_model
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer

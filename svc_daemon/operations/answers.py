@@ -12,16 +12,15 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness
-from svc_daemon.core.agents import Agent
-from svc_daemon.core.answers import NOTHING_FOUND, quote_best
-from svc_daemon.core.citations import WrittenAnswer
-from svc_daemon.core.conversations import FollowUp, Turn, sharpen
-from svc_daemon.core.evidence import trust_of, weigh_evidence
-from svc_daemon.core.grounding import is_support
-from svc_daemon.core.passages import Citation, Passage, Place, place_of, quote_of
-from svc_daemon.core.prompts import prompt
-from svc_daemon.core.queries import parse_query
-from svc_daemon.core.sentences import sentences_of
+from svc_daemon.core.answers.citations import WrittenAnswer
+from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
+from svc_daemon.core.answers.evidence import trust_of, weigh_evidence
+from svc_daemon.core.answers.grounding import is_support
+from svc_daemon.core.answers.passages import Citation, Passage, Place, place_of, quote_of
+from svc_daemon.core.answers.quoting import NOTHING_FOUND, quote_best
+from svc_daemon.core.search.agents import Agent
+from svc_daemon.core.text.sentences import sentences_of
+from svc_daemon.core.text.words import parse_query
 from svc_daemon.errors import ServiceError
 from svc_daemon.llm.contract import Cut, Ending, Llm, LlmFailed, Usage
 from svc_daemon.operations.searches import Results, SearchResults, search

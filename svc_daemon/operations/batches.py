@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core import api_keys, readiness
-from svc_daemon.core import batches as rules
-from svc_daemon.core.batches import RollUp
-from svc_daemon.core.refusals import refusal
-from svc_daemon.core.uploads import PENDING, UPLOADING
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads import batches as rules
+from svc_daemon.core.uploads.batches import RollUp
+from svc_daemon.core.uploads.sessions import PENDING, UPLOADING
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.finalizing import Finalized, finalize_all, is_complete, judge_finalize
@@ -47,7 +48,7 @@ class BatchItemStatus:
     """One file of a batch as its status shows it."""
 
     member: BatchMember
-    #: A state of `core.batches`.
+    #: A state of `core.uploads.batches`.
     state: str
     #: By the rows of its source; a maintenance of the index withholds it, and lets the batch's status stand.
     ready: bool

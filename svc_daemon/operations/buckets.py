@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.keys import get_reachable_bucket
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer

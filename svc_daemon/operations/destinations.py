@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from svc_daemon.core import api_keys
-from svc_daemon.core.destinations import ID, BucketName, ManifestNaming, Naming
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads.destinations import ID, BucketName, ManifestNaming, Naming
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.buckets import new_bucket
 from svc_daemon.operations.keys import get_usable_bucket, require

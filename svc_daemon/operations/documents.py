@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from svc_daemon.core.documents import Extraction
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.errors import NotFound
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed

@@ -11,8 +11,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
-from svc_daemon.core import ids, media_types, readiness
-from svc_daemon.core import uploads as rules
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
 from svc_daemon.operations.ingest import add_source, queued_in
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, progress_of

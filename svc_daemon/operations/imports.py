@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any, cast
 
-from svc_daemon.core import media_types, pages, readiness
-from svc_daemon.core.urls import Url
+from svc_daemon.core import readiness
+from svc_daemon.core.access.urls import Url
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import pages
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed

@@ -11,8 +11,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness, retries
-from svc_daemon.core.chunking import ChunkingOptions
-from svc_daemon.core.documents import Extraction
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.errors import stored_error
 from svc_daemon.operations.tasks import claim_next, lease_end_s
 from svc_daemon.operations.webhooks import record_event

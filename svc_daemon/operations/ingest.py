@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any, TypeVar
 
-from svc_daemon.core import api_keys, ids, readiness
-from svc_daemon.core.idempotency import Claim, fingerprint
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets

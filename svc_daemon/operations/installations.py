@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from sqlite3 import Connection
 
-from svc_daemon.core import api_keys, ids
-from svc_daemon.core.grants import Grant
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.api_keys import Grant
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import to_text
 from svc_daemon.database import Database

@@ -1,16 +1,16 @@
 """Keys: who asks, what a key may reach, and making, listing and revoking keys.
 
-`core.grants` has the rule that no key grants more than it has.
+`core.access.api_keys` has the rule that no key grants more than it has.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
-from svc_daemon.core import api_keys, ids, readiness
-from svc_daemon.core.grants import Grant, check_name, choose_capabilities, choose_expiry, covers, narrow
-from svc_daemon.core.ids import Ids
-from svc_daemon.core.model_ids import is_allowed
+from svc_daemon.core import ids, readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.api_keys import Grant, check_name, choose_capabilities, choose_expiry, covers, narrow
+from svc_daemon.core.ids import Ids, is_allowed
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying, store_answer

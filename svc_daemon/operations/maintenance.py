@@ -3,7 +3,7 @@
 from sqlite3 import Connection
 
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.rebuilds import retry_after_s
+from svc_daemon.core.retries import retry_after_s
 from svc_daemon.core.times import from_text
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context

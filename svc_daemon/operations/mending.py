@@ -14,9 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from sqlite3 import Connection
 
-from svc_daemon.core import ids, media_types, readiness
-from svc_daemon.core.file_names import clean_file_name
+from svc_daemon.core import ids, readiness
 from svc_daemon.core.problems import Mend, Problem
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
 from svc_daemon.operations.ingest import add_source, queued_in

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.idempotency import Claim, fingerprint
-from svc_daemon.core.questions import CONTENT_TYPE, FILE_NAME, question_text
+from svc_daemon.core.uploads.idempotency import Claim, fingerprint
+from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, question_text
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying

@@ -38,8 +38,8 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, retries
-from svc_daemon.core.documents import Extraction
 from svc_daemon.core.ids import Ids
+from svc_daemon.core.text.chunking import Extraction
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.indexing import SourceReading, find_reading, indexed, is_cut_right, put_back

@@ -8,9 +8,10 @@ and queues a new generation, with a tombstone for the old ones; then these go.
 from dataclasses import replace
 from sqlite3 import Connection
 
-from svc_daemon.core import media_types, readiness
-from svc_daemon.core.pages import is_web_page
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core import readiness
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads.pages import is_web_page
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.operations.imports import facts_of, refetch, refuse_other_kind

@@ -11,8 +11,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
-from svc_daemon.core.model_ids import DEFAULT_AGENT, agent_of
+from svc_daemon.core.ids import DEFAULT_AGENT, agent_of
+from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance

@@ -18,9 +18,9 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import readiness
-from svc_daemon.core.agents import EVERYTHING, Agent, Policy
-from svc_daemon.core.filters import check_filter
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.search.agents import EVERYTHING, Agent, Policy
+from svc_daemon.core.search.filters import check_filter
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.maintenance import refuse_in_maintenance

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.ingest import new_indexing_task
 from svc_daemon.operations.keys import (

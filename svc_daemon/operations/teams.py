@@ -5,10 +5,11 @@ from sqlite3 import Connection
 
 from pydantic import BaseModel
 
-from svc_daemon.core import api_keys, ids
-from svc_daemon.core.grants import Grant, check_name
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.api_keys import Grant, check_name
 from svc_daemon.core.ids import Ids
-from svc_daemon.core.refusals import refusal
+from svc_daemon.core.requests import refusal
 from svc_daemon.core.times import to_text
 from svc_daemon.errors import NotFound
 from svc_daemon.operations.keys import mint_key, plan_key, view_new_key

@@ -1,4 +1,4 @@
-"""Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads`.
+"""Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads.sessions`.
 
 One request at a time works on a session (`writers`), and looks at it anew once it holds it: whoever held it before may
 have ended it. What was acknowledged is on the disk.
@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 
-from svc_daemon.core import uploads as rules
-from svc_daemon.core.uploads import ContentRange, Step
+from svc_daemon.core.uploads import sessions as rules
+from svc_daemon.core.uploads.sessions import ContentRange, Step
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations.destinations import Destination, settle_buckets
 from svc_daemon.operations.ingest import admit, check_replaces, check_room
@@ -133,8 +133,8 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
     """Take a chunk, or tell how far the session is; what is told as received is durable.
 
-    Raises what `core.uploads.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress` where
-    another request has taken over, `storage_full`.
+    Raises what `core.uploads.sessions.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress`
+    where another request has taken over, `storage_full`.
     """
     async with context.writers.hold(upload_id):
         upload = context.look(lambda connection: get_session(connection, upload_id))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from sqlite3 import Connection
 
-from svc_daemon.core.months import end_of_month, month_of
+from svc_daemon.core.times import end_of_month, month_of
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.gates import Period

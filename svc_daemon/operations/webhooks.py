@@ -13,9 +13,9 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, webhooks
-from svc_daemon.core.shortages import Lack
+from svc_daemon.core.problems import Lack
 from svc_daemon.core.times import from_text, to_text
-from svc_daemon.core.webhook_signatures import signed_headers
+from svc_daemon.core.webhooks import signed_headers
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.process.shortages import Short

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import ceil, isinf
 
-from svc_daemon.core.rates import ByteWindow, TokenBucket
+from svc_daemon.core.access.rates import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode

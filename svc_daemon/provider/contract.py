@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol
 
-from svc_daemon.core.documents import Chunk
+from svc_daemon.core.text.chunking import Chunk
 
 #: The parts of a chunk in which a word may stand.
 Part = Literal["title", "headings", "text"]

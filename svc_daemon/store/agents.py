@@ -3,8 +3,8 @@
 from sqlite3 import Connection, Row
 from typing import Any
 
-from svc_daemon.core.agents import NOTHING, Agent, PolicyFault, lost_default, policy_text, read_policy
-from svc_daemon.core.model_ids import DEFAULT_AGENT
+from svc_daemon.core.ids import DEFAULT_AGENT
+from svc_daemon.core.search.agents import NOTHING, Agent, PolicyFault, lost_default, policy_text, read_policy
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

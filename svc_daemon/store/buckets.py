@@ -7,7 +7,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 

@@ -1,7 +1,7 @@
 """Sources to which ids, tags and filters keep a search: of a bucket of 100,000, in a small part of a second.
 
-Filters are those of `core.filters`, and mean the same here. What SQLite would not judge as Python does, such as a
-number beyond 2^53 or a key with a quotation mark, is judged by Python, row by row.
+Filters are those of `core.search.filters`, and mean the same here. What SQLite would not judge as Python does, such as
+a number beyond 2^53 or a key with a quotation mark, is judged by Python, row by row.
 
 Statements are put together of words of this module alone: what was asked for is a value everywhere, paths too.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlite3 import Connection, Row
 from typing import Any
 
-from svc_daemon.core.filters import passes
+from svc_daemon.core.search.filters import passes
 from svc_daemon.store.sources import generations_of, places_of
 
 Filter = Mapping[str, Any]
@@ -43,7 +43,7 @@ class Wanted:
     bucket_ids: Sequence[str] | None
     source_ids: Sequence[str] | None = None
     tags: Sequence[str] | None = None
-    #: As `core.filters.check_filter` let it through.
+    #: As `core.search.filters.check_filter` let it through.
     filters: dict[str, Any] | None = None
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from sqlite3 import Connection
 
-from svc_daemon.core.agents import DEFAULT_NAME, EVERYTHING, Agent
-from svc_daemon.core.model_ids import DEFAULT_AGENT
+from svc_daemon.core.ids import DEFAULT_AGENT
+from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, Agent
 from svc_daemon.store.agents import create_agent
 
 

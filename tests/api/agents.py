@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 

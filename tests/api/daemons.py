@@ -25,8 +25,9 @@ from svc_daemon.api.app import create_app
 from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.guards import GuardRules
 from svc_daemon.api.hardening import Hardening
-from svc_daemon.core import api_keys, ids
-from svc_daemon.core.addresses import AddressPolicy, parse_allowed
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database

@@ -10,7 +10,7 @@ from dataclasses import replace
 import httpx
 
 from svc_daemon.api.forms import OVERHEAD_BYTES
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.store.tasks import cancel_task
 from svc_daemon.wire.codes import ErrorCode

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.process.gates import Gates
 from tests.api.answers import body_of

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from svc_daemon.api.admin import ROUTES
-from svc_daemon.core.api_keys import PRESETS
+from svc_daemon.core.access.api_keys import PRESETS
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.agents import EVERYTHING, Agent, Policy
-from svc_daemon.core.questions import FILE_NAME as QUESTION
+from svc_daemon.core.search.agents import EVERYTHING, Agent, Policy
+from svc_daemon.core.uploads.source_fields import FILE_NAME as QUESTION
 from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon

@@ -8,8 +8,8 @@ from starlette.routing import compile_path
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of
-from svc_daemon.core import api_keys
-from svc_daemon.core.api_keys import mint
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.api_keys import mint
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.servers import connected, serving

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.agents import EVERYTHING
+from svc_daemon.core.search.agents import EVERYTHING
 from tests.api.answers import body_of, details_of, refused_param
 from tests.api.asking import (
     CHAT,

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.wire.buckets import BucketAnswer
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon

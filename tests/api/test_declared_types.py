@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core.idempotency import fingerprint
+from svc_daemon.core.uploads.idempotency import fingerprint
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 

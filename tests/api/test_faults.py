@@ -16,7 +16,7 @@ from starlette.routing import Route
 from svc_daemon.api.bodies import parse_model
 from svc_daemon.api.faults import answer_of
 from svc_daemon.api.openai_errors import is_openai_path
-from svc_daemon.core.refusals import refusals
+from svc_daemon.core.requests import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorEnvelope

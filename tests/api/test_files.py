@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
 from svc_daemon.wire.sources import SourceAnswer
 from tests.api.answers import body_of, details_of, refused_field

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
 from svc_daemon.wire.sources import SourceAnswer
 from tests.acceptance.installations import wait_until

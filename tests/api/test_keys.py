@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core import api_keys
-from svc_daemon.core.api_keys import CAPABILITIES, KEY_MANAGE, PRESETS, SEARCH
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.api_keys import CAPABILITIES, KEY_MANAGE, PRESETS, SEARCH
 from svc_daemon.wire.keys import KeyAnswer, KeyCreated, KeyList
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon

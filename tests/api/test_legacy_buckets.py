@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
 from tests.api.aliases import (
     BATCH,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from svc_daemon.wire.searches import SearchPage
 from tests.api.answers import body_of, details_of, refused_field

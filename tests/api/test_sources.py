@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.wire.sources import SourceAnswer, SourceText, SourceVerified
 from tests.acceptance.installations import wait_until

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.wire.webhooks import DeliveryList
 from tests.acceptance.installations import wait_until

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from svc_daemon.core.prompts import RULES
+from svc_daemon.core.answers.conversations import RULES
 from tests.api.answers import details_of
 from tests.api.asking import CHAT, DOORS, HANDBOOK, RESPONSES, annotations_of, ask, events_of, send, stream, text_of
 from tests.api.daemons import Daemon

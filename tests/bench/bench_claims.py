@@ -2,14 +2,14 @@
 
     python -m tests.bench.bench_claims
 
-The sentences are those of `tests.core.statements`, in which most of the false ones keep the passage's words and change
-one thing. They are no sample of what models write: the rates compare one set of rules with another.
+The sentences are those of `tests.core.answers.statements`, in which most of the false ones keep the passage's words
+and change one thing. They are no sample of what models write: the rates compare one set of rules with another.
 """
 
-from svc_daemon.core.claims import Reference, is_borne_out
+from svc_daemon.core.answers.claims import Reference, is_borne_out
 from tests.bench.machines import report
-from tests.core.passages import passage
-from tests.core.statements import ALARMS, FOUND_OUT, MISSED, PROVED, Statement
+from tests.core.answers.passages import passage
+from tests.core.answers.statements import ALARMS, FOUND_OUT, MISSED, PROVED, Statement
 
 
 def supported(statements: list[Statement]) -> int:

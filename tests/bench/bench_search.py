@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from svc_daemon.core.documents import Chunk
+from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import IndexDocument, QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 

@@ -16,8 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from svc_daemon.core.chunking import ChunkingOptions, chunk_document
-from svc_daemon.core.documents import Chunk
+from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, chunk_document
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.provider.contract import IndexDocument, SearchProvider
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.api_keys import PRESETS
+from svc_daemon.core.access.api_keys import PRESETS
 from tests.acceptance.installations import Installation
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from svc_cli.client.pacing import Gate, Stopped
-from svc_daemon.core.rates import TokenBucket
+from svc_daemon.core.access.rates import TokenBucket
 
 
 class Clock:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.retries import LONGEST_PAUSE_S, is_last, pause_s
+from svc_daemon.core.retries import LONGEST_PAUSE_S, is_last, pause_s, retry_after_s
 
 
 def test_pauses_grow_to_a_minute() -> None:
@@ -35,3 +35,23 @@ LAST: dict[tuple[int, int, bool], bool] = {
 
 def test_the_last_attempt_is_the_one_after_which_none_helps_or_is_left() -> None:
     assert {cell: is_last(cell[0], cell[1], retryable=cell[2]) for cell in LAST} == LAST
+
+
+@pytest.mark.parametrize(
+    ("elapsed_s", "done", "total", "expected"),
+    [
+        (0.0, 0, None, 1),
+        (9.0, 0, 100, 1),
+        (9.0, 5, None, 1),
+        (10.0, 10, 15, 5),
+        (1.0, 10, 11, 1),
+        (1.0, 10, 10, 1),
+        (60.0, 1, 1000, 30),
+        # A wall clock that was moved back.
+        (-60.0, 10, 20, 1),
+    ],
+)
+def test_the_advice_is_the_rest_at_the_speed_so_far_within_bounds(
+    elapsed_s: float, done: int, total: int | None, expected: int
+) -> None:
+    assert retry_after_s(elapsed_s, done, total) == expected

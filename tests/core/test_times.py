@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.times import Clock, from_text, parse_span_s, to_text
+from svc_daemon.core.times import Clock, end_of_month, from_text, month_of, parse_span_s, to_text
 
 MOMENTS = st.datetimes(
     min_value=datetime(1000, 1, 3),
@@ -54,3 +54,16 @@ def test_a_clock_counts_from_now() -> None:
 )
 def test_a_span_is_a_number_and_a_unit(text: str, seconds: float | None) -> None:
     assert parse_span_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("moment", "month", "end"),
+    [
+        (datetime(2026, 1, 31, 23, 59, 59, 999_999, UTC), "2026-01", "2026-02-01T00:00:00.000Z"),
+        (datetime(2026, 12, 1, tzinfo=UTC), "2026-12", "2027-01-01T00:00:00.000Z"),
+        (datetime(2028, 2, 29, 12, tzinfo=UTC), "2028-02", "2028-03-01T00:00:00.000Z"),
+        (datetime(2026, 11, 30, tzinfo=UTC), "2026-11", "2026-12-01T00:00:00.000Z"),
+    ],
+)
+def test_a_month_ends_where_the_next_one_begins(moment: datetime, month: str, end: str) -> None:
+    assert (month_of(moment), end_of_month(moment)) == (month, end)

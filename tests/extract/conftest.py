@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.chunking import ChunkingOptions
-from svc_daemon.core.documents import Extraction
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
 

@@ -1,7 +1,7 @@
 """Reading some bytes in the test's own process, and what to look at in the document."""
 
-from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import detect
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.media_types import detect
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from svc_daemon.core.chunking import ChunkingOptions
-from svc_daemon.core.documents import Extraction
+from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.wire.codes import SourceErrorCode
@@ -253,7 +252,7 @@ def daemon_that_reads(endless: Path, tmp_path: Path) -> Iterator["subprocess.Pop
     """Another process that has an extractor read the endless file."""
     script = (
         "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
-        "from svc_daemon.core.chunking import ChunkingOptions;"
+        "from svc_daemon.core.text.chunking import ChunkingOptions;"
         "asyncio.run(Extractor(Path(sys.argv[1])).extract(Path(sys.argv[2]), filename='e.pdf', content_type='',"
         " chunking=ChunkingOptions()))"
     )

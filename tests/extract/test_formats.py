@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from svc_daemon.core.media_types import FORMATS
+from svc_daemon.core.text.media_types import FORMATS
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import READERS, find_reader
 from svc_daemon.wire.codes import SourceErrorCode

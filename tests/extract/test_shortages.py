@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from svc_daemon.core.chunking import ChunkingOptions
+from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits

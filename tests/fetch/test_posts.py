@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from svc_daemon.core.addresses import AddressPolicy
-from svc_daemon.core.webhook_signatures import secret_text, signed_headers
+from svc_daemon.core.access.addresses import AddressPolicy
+from svc_daemon.core.webhooks import secret_text, signed_headers
 from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 import trustme
 
-from svc_daemon.core.addresses import AddressPolicy
+from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.fetch.downloads import Fetched
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.prompts import Message
+from svc_daemon.core.answers.conversations import Message
 from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES

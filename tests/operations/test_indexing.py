@@ -4,7 +4,7 @@ import asyncio
 from math import inf
 from typing import Any
 
-from svc_daemon.core.documents import Chunk, Extraction
+from svc_daemon.core.text.chunking import Chunk, Extraction
 from svc_daemon.operations import indexing, tasks
 from svc_daemon.operations.indexing import Failure, IndexingClaim
 from svc_daemon.settings import Limits

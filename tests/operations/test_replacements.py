@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core import api_keys
+from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of

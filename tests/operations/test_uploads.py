@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.uploads import ContentRange
+from svc_daemon.core.uploads.sessions import ContentRange
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.leftovers import sort_leftovers

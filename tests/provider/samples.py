@@ -3,7 +3,7 @@
 import math
 import struct
 
-from svc_daemon.core.documents import Chunk
+from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchMode, SearchPage, SearchProvider, SearchQuery
 
 TEAM = "team_one"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.core.feedback import BEST, POOL
+from svc_daemon.core.search.ranking import BEST, POOL
 from svc_daemon.database import Database
 from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded import steps

@@ -49,7 +49,7 @@ LIBRARY_OWNERS = {
     "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
     "httpcore": ("svc_daemon.fetch",),
-    "standardwebhooks": ("svc_daemon.core.webhook_signatures", "svc_cli.client.signatures"),
+    "standardwebhooks": ("svc_daemon.core.webhooks", "svc_cli.client.signatures"),
     # The daemon's own is for the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_cli.client", "svc_daemon.llm", "svc_daemon.embed"),
     "mcp": ("svc_daemon.tools.servers",),

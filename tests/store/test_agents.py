@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.core.agents import EVERYTHING, NOTHING, Agent, Policy
+from svc_daemon.core.search.agents import EVERYTHING, NOTHING, Agent, Policy
 from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.store.rows import LATER, NOW, OURS, THEIRS
 

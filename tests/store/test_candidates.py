@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc_daemon.core.filters import passes
+from svc_daemon.core.search.filters import passes
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.sources import update_description
 from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source

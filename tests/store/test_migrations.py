@@ -9,8 +9,8 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.core.agents import EVERYTHING
-from svc_daemon.core.model_ids import DEFAULT_AGENT
+from svc_daemon.core.ids import DEFAULT_AGENT
+from svc_daemon.core.search.agents import EVERYTHING
 from svc_daemon.database import open_connection
 from svc_daemon.errors import StorageError
 from svc_daemon.store import migrations

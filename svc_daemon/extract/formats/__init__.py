@@ -1,7 +1,7 @@
 """The extractors: each format's reader turns a `Given` file into a Document.
 
-`READERS` names them by the keys of `core.media_types.FORMATS`. A module is imported when the first document needs it,
-so that a daemon that never sees a PDF never loads its parser.
+`READERS` names them by the keys of `core.text.media_types.FORMATS`. A module is imported when the first document needs
+it, so that a daemon that never sees a PDF never loads its parser.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from svc_daemon.core.documents import Document
-from svc_daemon.core.media_types import ENCRYPTED_OFFICE, find_format
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.media_types import ENCRYPTED_OFFICE, find_format
 from svc_daemon.extract import failures
 from svc_daemon.extract.limits import CageLimits
 

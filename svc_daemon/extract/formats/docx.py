@@ -14,7 +14,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 from lxml.etree import LxmlError
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument

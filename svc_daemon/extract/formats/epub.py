@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from lxml import etree
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import open_archive
 from svc_daemon.extract.builders import FlowDocument

@@ -14,7 +14,7 @@ import trafilatura
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from trafilatura.settings import Document as TrafilaturaDocument
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import FlowDocument, one_line
 from svc_daemon.extract.entities import check_entities
 from svc_daemon.extract.formats import Given

@@ -5,7 +5,7 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from typing import cast
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import FlowDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.html import add_markup

@@ -6,7 +6,7 @@ The text stays as written, marks and all, so that a place in it is a place in th
 
 import re
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import LineDocument
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.texts import decode

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.formats import Given
 from svc_daemon.extract.formats.markdown import read_markdown

@@ -3,7 +3,7 @@
 import re
 from importlib import import_module
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument

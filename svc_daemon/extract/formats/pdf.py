@@ -5,7 +5,7 @@ import re
 import pypdfium2
 from pypdfium2 import raw
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import FlowDocument, pages_named
 from svc_daemon.extract.formats import Given

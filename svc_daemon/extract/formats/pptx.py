@@ -10,7 +10,7 @@ from lxml.etree import LxmlError
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pptx.exc import PythonPptxError
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument

@@ -6,7 +6,7 @@ from io import BytesIO
 
 import python_calamine
 
-from svc_daemon.core.documents import Document
+from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract import failures
 from svc_daemon.extract.archives import check_archive
 from svc_daemon.extract.builders import FlowDocument

@@ -3,8 +3,8 @@
 import csv
 import re
 
-from svc_daemon.core.documents import Document
-from svc_daemon.core.text_encodings import text_encoding
+from svc_daemon.core.text.chunking import Document
+from svc_daemon.core.text.encodings import text_encoding
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument
 from svc_daemon.extract.formats import Given

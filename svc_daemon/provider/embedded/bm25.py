@@ -9,7 +9,7 @@ words always come in one order, and so each chunk has the same score to the last
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from svc_daemon.core.ranking import idf
+from svc_daemon.core.search.ranking import idf
 from svc_daemon.provider.embedded.hits import COLUMNS
 from svc_daemon.provider.embedded.refining import Ranked
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 
-from svc_daemon.core.documents import Chunk
+from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import (
     STATE_ACTIVE,
     DocumentState,

@@ -5,8 +5,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from svc_daemon.core.ranking import coverage, hybrid_score, semantic_score
-from svc_daemon.core.unspaced import cut_unspaced
+from svc_daemon.core.search.ranking import coverage, hybrid_score, semantic_score
+from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import Hit, KeywordMatch, Part, SearchMode, SemanticMatch, TermMatch, chunk_id
 from svc_daemon.provider.embedded import documents, memberships
 from svc_daemon.provider.embedded.packing import unpack_headings

@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.documents import Chunk
-from svc_daemon.core.unspaced import cut_unspaced
+from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
 from svc_daemon.provider.errors import ProviderFailed

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-from svc_daemon.core.feedback import POOL, Candidate, reorder, weigh_feedback
+from svc_daemon.core.search.ranking import POOL, Candidate, reorder, weigh_feedback
 from svc_daemon.provider.embedded.schema import ORDINAL_BITS
 
 #: A chunk's key and its BM25, the more the better.

@@ -4,9 +4,8 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from svc_daemon.core.feedback import POOL
-from svc_daemon.core.queries import ParsedQuery, parse_query
-from svc_daemon.core.ranking import fuse, idf
+from svc_daemon.core.search.ranking import POOL, fuse, idf
+from svc_daemon.core.text.words import ParsedQuery, parse_query
 from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, SearchQuery, VectorCount
 from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
 from svc_daemon.provider.embedded.counts import Counts

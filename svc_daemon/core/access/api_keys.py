@@ -1,0 +1,203 @@
+"""API keys: their form, what they may do, and which capability each preset holds.
+
+A key reads `sk-<key id part><secret><checksum>`. The id part finds the row, the 256-bit secret is compared by its
+SHA-256, and the checksum tells a mistyped key from a wrong one without asking the database.
+
+No key grants more than its maker has:
+
+    capabilities    named one by one or by a preset; each must be the maker's own
+    buckets         not sent: those of the maker; else each must be within the maker's reach
+    models          not sent: those of the maker; else each must be one that the maker may use
+    expires_at      not sent: that of the maker; else not after it
+
+A key sees and revokes the keys that it could have made, and itself: one that is kept to a bucket can't end the team's
+admin key. Expiry is left out of that rule, so that a key that expires can still revoke one that doesn't.
+"""
+
+import base64
+import hashlib
+import hmac
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from svc_daemon.core.ids import agent_of, is_allowed
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.times import from_text, to_text
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+PREFIX = "sk-"
+#: Characters of the id part (a ULID), the secret (32 bytes in base 32) and the checksum (CRC-32 in hex).
+ID_LENGTH, SECRET_LENGTH, CHECKSUM_LENGTH = 26, 52, 8
+
+FILE_CREATE = "knowledge:file:create"
+BUCKET_CREATE = "knowledge:bucket:create"
+READ = "knowledge:read"
+BUCKET_UPDATE = "knowledge:bucket:update"
+BUCKET_DELETE = "knowledge:bucket:delete"
+SOURCE_DELETE = "knowledge:source:delete"
+SEARCH = "knowledge:search"
+AGENT_READ = "agent:read"
+AGENT_MANAGE = "agent:manage"
+ANSWER_CREATE = "answer:create"
+WEBHOOK_MANAGE = "webhook:manage"
+KEY_MANAGE = "key:manage"
+
+CAPABILITIES = (
+    FILE_CREATE,
+    BUCKET_CREATE,
+    READ,
+    BUCKET_UPDATE,
+    BUCKET_DELETE,
+    SOURCE_DELETE,
+    SEARCH,
+    AGENT_READ,
+    AGENT_MANAGE,
+    ANSWER_CREATE,
+    WEBHOOK_MANAGE,
+    KEY_MANAGE,
+)
+PRESETS: dict[str, tuple[str, ...]] = {
+    "admin": CAPABILITIES,
+    "ingest": (FILE_CREATE, BUCKET_CREATE, SOURCE_DELETE),
+    "read": (READ, SEARCH, AGENT_READ, ANSWER_CREATE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyParts:
+    """A well-formed key, taken apart."""
+
+    key_id: str
+    secret: str
+
+    @property
+    def secret_hash(self) -> str:
+        return hash_secret(self.secret)
+
+
+def mint(key_id: str, secret: bytes) -> str:
+    """The text of a key with 32 random bytes; the one time it exists in clear."""
+    if len(secret) != 32:
+        raise ValueError("a key's secret has 32 bytes")
+    body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
+    return PREFIX + body + _checksum(body)
+
+
+def parse(text: str) -> KeyParts | None:
+    """The parts of a well-formed key, else None."""
+    body, checksum = text.removeprefix(PREFIX)[:-CHECKSUM_LENGTH], text[-CHECKSUM_LENGTH:]
+    if not text.startswith(PREFIX) or not text.isascii() or len(body) != ID_LENGTH + SECRET_LENGTH:
+        return None
+    if checksum != _checksum(body):
+        return None
+    return KeyParts(key_id=f"key_{body[:ID_LENGTH]}", secret=body[ID_LENGTH:])
+
+
+def hint(key_id: str) -> str:
+    """How the key of this id begins, up to its secret: enough to find it by, nothing to use it with."""
+    return f"{PREFIX}{key_id.removeprefix('key_')}…"
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 is enough for 256 random bits: there is nothing to guess."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def matches(secret_hash: str, parts: KeyParts) -> bool:
+    return hmac.compare_digest(secret_hash, parts.secret_hash)
+
+
+def _checksum(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What a key may do, where, with which models, and until when."""
+
+    capabilities: tuple[str, ...]
+    #: Bucket ids; None is all.
+    buckets: tuple[str, ...] | None = None
+    #: Model ids as they were named; None is all.
+    models: tuple[str, ...] | None = None
+    #: As stored; None is for ever.
+    expires_at: str | None = None
+
+
+def check_name(name: str) -> None:
+    """Raises `invalid_request` for a name that nobody could read."""
+    if not name.strip() or not name.isprintable():
+        raise refusal("name", "must not be blank, and has no control characters.")
+
+
+def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
+    """Those of the preset, or those that are named, each once; raises `invalid_request`."""
+    if (preset is None) == (named is None):
+        raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
+    if preset is not None:
+        if preset not in PRESETS:
+            raise refusal("preset", f"must be one of {', '.join(PRESETS)}, not {preset!r}.")
+        return PRESETS[preset]
+    for capability in named or ():
+        if capability not in CAPABILITIES:
+            raise refusal("capabilities", f"there is no {capability!r}; there are {', '.join(CAPABILITIES)}.")
+    return tuple(dict.fromkeys(named or ()))
+
+
+def choose_expiry(text: str | None, now: datetime) -> str | None:
+    """The moment as it is stored; raises `invalid_request` for what is no moment with a time zone, or is past."""
+    if text is None:
+        return None
+    try:
+        moment = from_text(text)
+        stored = to_text(moment)
+    except (ValueError, OverflowError) as error:
+        message = f"must be a moment with a time zone, such as 2030-01-31T12:00:00Z, not {text!r}."
+        raise refusal("expires_at", message) from error
+    if moment <= now:
+        raise refusal("expires_at", f"must lie ahead; {text!r} is past.")
+    return stored
+
+
+def narrow(maker: Grant, asked: Grant) -> Grant:
+    """What the new key gets; raises where it would be more than its maker has. The buckets have been judged before."""
+    for capability in asked.capabilities:
+        if capability not in maker.capabilities:
+            raise ServiceError(
+                ErrorCode.FORBIDDEN_PROJECT_KEY,
+                f"A key grants only what it has; this one lacks the capability {capability}.",
+                required_capability=capability,
+            )
+    for model in asked.models or ():
+        if not is_allowed(maker.models, agent_of(model)):
+            raise ServiceError(
+                ErrorCode.MODEL_NOT_ALLOWED, f"A key grants only what it has; it may not use {model!r}.", model=model
+            )
+    if asked.expires_at and maker.expires_at and asked.expires_at > maker.expires_at:
+        raise refusal("expires_at", f"must not be after the asking key's own, {maker.expires_at}.")
+    return replace(
+        asked,
+        buckets=maker.buckets if asked.buckets is None else asked.buckets,
+        models=maker.models if asked.models is None else asked.models,
+        expires_at=asked.expires_at or maker.expires_at,
+    )
+
+
+def covers(maker: Grant, other: Grant) -> bool:
+    """Whether `maker` could have made a key with the grant of `other`, whenever that one expires."""
+    return (
+        set(other.capabilities) <= set(maker.capabilities)
+        and _is_within(other.buckets, maker.buckets)
+        and _is_within(_agents(other.models), _agents(maker.models))
+    )
+
+
+def _is_within(inner: Sequence[str] | None, outer: Sequence[str] | None) -> bool:
+    return outer is None or (inner is not None and set(inner) <= set(outer))
+
+
+def _agents(models: Sequence[str] | None) -> list[str] | None:
+    return None if models is None else [agent_of(model) for model in models]

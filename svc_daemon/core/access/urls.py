@@ -1,0 +1,232 @@
+"""URLs that may be fetched: one strict reading, their canonical form, and the file name that one promises.
+
+Programs differ over what an unusual URL means, and whoever can make the check and the connection differ gets past the
+check. So there is one reading, every spelling that another program might read differently is refused, and the host is
+handed on exactly as it was judged.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from urllib.parse import unquote, urljoin
+
+import idna
+
+from svc_daemon.core.access.addresses import IpAddress
+from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+#: RFC 9110, 4.1, asks for 8,000 at least; signed URLs come near it.
+MAX_CHARACTERS = 8000
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^#]*)(?:#.*)?")
+_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([1-9][0-9]{0,4}))?")
+#: One label of a name. The underscore is no host name's, but storage services use it.
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_\-]{0,61}[a-z0-9_])?")
+#: A last label that some programs take for a number, so that they take the whole for an IPv4 address.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+#: What has to be escaped in a path or query, and a percent sign that escapes nothing.
+_UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = re.compile(r"[A-Za-z0-9\-._~]")
+
+#: One parameter of `Content-Disposition`, its value quoted or not, and the value of one whose name ends in a star.
+_PARAMETER = re.compile(r';\s*([\w\-*]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
+_EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """An http or https URL in its canonical spelling, without user, password and fragment."""
+
+    scheme: str
+    #: A name in lower-case ASCII, or an address; IPv6 without its brackets.
+    host: str
+    port: int
+    #: Path and query, escaped, without dot segments.
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a `Host` header has them: the scheme's own port goes without saying."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def address(self) -> IpAddress | None:
+        """The host where it is an address; None for a name."""
+        if ":" in self.host:
+            return IPv6Address(self.host)
+        return IPv4Address(self.host) if _ends_in_number(self.host) else None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the host is a name of the local machine, which no resolver is asked for (RFC 6761, 6.3)."""
+        return self.host == "localhost" or self.host.endswith(".localhost")
+
+    @property
+    def key(self) -> str:
+        """The same text for every spelling of one page (RFC 3986, 6.2.2): `website_url_exists` compares it."""
+        path, mark, query = self.target.partition("?")
+        # An unescaped dot may have made a dot segment.
+        path = _without_dots(_ESCAPE.sub(_plain_escape, path))
+        return f"{self.scheme}://{self.authority}{path}{mark}{_ESCAPE.sub(_plain_escape, query)}"
+
+
+def blocked(message: str, reason: str) -> ServiceError:
+    """A 400 `url_fetch_blocked`; `reason` is one of url, scheme, credentials, host, port, address."""
+    return ServiceError(ErrorCode.URL_FETCH_BLOCKED, message, reason=reason)
+
+
+def parse_url(text: str) -> Url:
+    """The URL that `text` spells; raises `url_fetch_blocked` for anything that is not plainly one of http or https."""
+    text = text.strip(" ")
+    if len(text) > MAX_CHARACTERS:
+        raise blocked(f"A URL must not be longer than {MAX_CHARACTERS} characters.", "url")
+    if not text.isprintable():
+        raise blocked("A URL must not contain control characters or invisible ones.", "url")
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise blocked("A URL must start with http:// or https:// and a host.", "url")
+    scheme, authority, target = match[1].lower(), match[2], match[3]
+    if scheme not in DEFAULT_PORTS:
+        raise blocked(f"Only http and https URLs are fetched, not {scheme[:40]!r}.", "scheme")
+    host, port = _parse_authority(authority)
+    return Url(scheme, host, port or DEFAULT_PORTS[scheme], _canonical_target(target))
+
+
+def join_url(url: Url, location: str) -> Url:
+    """The URL that a redirect's `Location` names; raises `url_fetch_blocked`, without a word of the location."""
+    # Joining drops tabs and line breaks, which must be refused.
+    if not location.isprintable():
+        raise _bad_redirect("url")
+    try:
+        return parse_url(urljoin(str(url), location))
+    except ServiceError as error:
+        raise _bad_redirect(error.details["reason"]) from error
+    except ValueError as error:
+        raise _bad_redirect("url") from error
+
+
+def file_name(url: Url, disposition: str = "") -> str:
+    """A name for the bytes: what `Content-Disposition` says, else the path's last part, else the host.
+
+    What no file may be called is passed over, so that a strange answer does not cost the file.
+    """
+    for candidate in (*_disposition_names(disposition), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
+        try:
+            return clean_file_name(candidate)
+        except ServiceError:
+            continue
+    return url.host
+
+
+def _parse_authority(authority: str) -> tuple[str, int | None]:
+    if "@" in authority:
+        raise blocked("A URL must not carry a user name or password.", "credentials")
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
+        raise blocked("A URL's host must be a name or an address, with at most a port behind it.", "host")
+    port = int(match[2]) if match[2] else None
+    if port is not None and port > 65535:
+        raise blocked(f"{port} is not a port.", "port")
+    return _canonical_host(match[1]), port
+
+
+def _canonical_host(host: str) -> str:
+    if host.startswith("["):
+        return _ipv6_host(host[1:-1])
+    name = _ascii_name(host)
+    if _ends_in_number(name):
+        return _ipv4_host(name)
+    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
+        raise _odd_host(host)
+    return name
+
+
+def _ipv6_host(text: str) -> str:
+    try:
+        return str(IPv6Address(text))
+    except AddressValueError as error:
+        raise _odd_host(text) from error
+
+
+def _ipv4_host(name: str) -> str:
+    try:
+        # It takes four decimal numbers without leading zeros: not one number, not hex, not octal, not three.
+        return str(IPv4Address(name))
+    except AddressValueError as error:
+        raise _odd_host(name) from error
+
+
+def _ascii_name(host: str) -> str:
+    if host.isascii():
+        return host.lower()
+    # Fullwidth, circled and other compatible forms, and dots of other scripts, turn into ASCII in some programs.
+    if unicodedata.normalize("NFKC", host) != host or "\u3002" in host:
+        raise _odd_host(host)
+    try:
+        return idna.encode(host.lower()).decode("ascii")
+    except idna.IDNAError as error:
+        raise _odd_host(host) from error
+
+
+def _bad_redirect(reason: str) -> ServiceError:
+    return blocked("A redirect leads to a URL that the fetch policy refuses.", reason)
+
+
+def _odd_host(host: str) -> ServiceError:
+    return blocked(
+        f"The host {host[:80]!r} is not spelled plainly; write a name, four decimal numbers, or an IPv6 address in "
+        "brackets.",
+        "host",
+    )
+
+
+def _ends_in_number(name: str) -> bool:
+    return _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
+
+
+def _canonical_target(target: str) -> str:
+    path, mark, query = target.partition("?")
+    return _without_dots(_UNSAFE.sub(_escape, path)) + mark + _UNSAFE.sub(_escape, query)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+def _plain_escape(found: re.Match[str]) -> str:
+    """Upper case for an escape that is needed, the character itself for one that is not."""
+    character = chr(int(found[1], 16))
+    return character if _UNRESERVED.fullmatch(character) else found[0].upper()
+
+
+def _without_dots(path: str) -> str:
+    """The path from its root on, `.` and `..` carried out (RFC 3986, 5.2.4)."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    # A dot segment at the end names a folder.
+    folder = segments[-1:] in (["."], [".."])
+    return "/" + "/".join([*kept, ""] if folder else kept)
+
+
+def _disposition_names(disposition: str) -> list[str]:
+    """The names that the header gives, best first: RFC 6266 prefers the extended form."""
+    values = {
+        name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
+    }
+    extended = _EXTENDED.fullmatch(values.get("filename*", ""))
+    best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
+    return [*best, values.get("filename", "")]

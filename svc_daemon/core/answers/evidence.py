@@ -1,0 +1,123 @@
+"""How much of a question a single sentence covers: what grounds an answer while a team has few passages.
+
+A few passages can't show what a word weighs. A word that occurs in none would weigh the most, however common it is
+("What colour …"), and a word of the only passage next to nothing. So the weights come from how common a word is in
+English, as `familiar` has it, and from the sentences that were found: a word that many of them have says little. The
+weights are squared, as they are in the cosine of two tf-idf vectors.
+
+The words must be in one sentence, or in the title and the headings above it: words scattered over a passage are often
+there by chance.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from svc_daemon.core.answers.familiar import chance_of, is_familiar
+from svc_daemon.core.answers.passages import Passage, quote_of
+from svc_daemon.core.search.ranking import coverage
+from svc_daemon.core.text.sentences import sentences_of
+from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
+
+#: Sentences of average English that are counted with those that were found.
+SENTENCES = 50
+#: Factor for a sentence that can't hold the number that the question asks for.
+WITHOUT_NUMBER = 0.3
+#: So many passages are judged by their own counts alone.
+MANY = 100
+
+#: What only a number can answer, in a question in small letters.
+ASKS_FOR_NUMBER = re.compile(
+    r"\b(?:how (?:many|much|long|old|often|far|big|large|tall|high|deep|wide|heavy|fast|late|early)"
+    r"|what time|what year|which year)\b"
+)
+_ASKS_FOR_COUNT = re.compile(r"\bhow many (\w+)")
+_ASKS_FOR_SPAN = re.compile(r"\bhow (?:long|old|often)\b")
+_NUMBER_WORDS = (
+    "half quarter once twice one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty "
+    "sixty seventy eighty ninety hundred thousand million dozen daily weekly monthly yearly free"
+)
+_NUMBERS = frozenset(_NUMBER_WORDS.split())
+_SPAN_WORDS = (
+    "second minute hour day night week month year decade century daily weekly monthly yearly born age millimetre "
+    "centimetre metre meter kilometre mile inch foot feet mm cm km page line word character byte"
+)
+_SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
+
+
+def trust_of(question: str, chunks: int) -> float:
+    """How far an answer is judged by single sentences and not by the coverage of whole passages, 0 to 1.
+
+    The less the more chunks there are; not at all when fewer than half of the question's words are known English ones.
+    """
+    words = words_of(question)
+    known = sum(word in STOP_WORDS or is_familiar(word) for word in words)
+    return max(0.0, 1 - chunks / MANY) if 0 < len(words) <= 2 * known else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How the passages that were found support an answer."""
+
+    #: For each passage, how much of the question its best sentence covers, 0 to 1.
+    said: tuple[float, ...]
+    #: The weights of the words that some passage has.
+    weights: Mapping[str, float]
+
+
+def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
+    """`words` are the words of the question that count."""
+    read = [list(_sentences(passage)) for passage in passages]
+    # A sentence that is there twice, in two copies of a document, is counted once.
+    sentences = {own for each in read for own, _ in each}
+    above = [_above(passage, sentences) for passage, sentences in zip(passages, read, strict=True)]
+    weights = {stem: _weight(stem, sentences) for stem in map(stem_of, words)}
+    squares = {stem: weight**2 for stem, weight in weights.items()}
+    wanted = _wanted(question.lower(), squares.keys())
+
+    def share(own: frozenset[str], over: frozenset[str], *, has_number: bool) -> float:
+        is_fit = wanted is None or (has_number and (not wanted or not wanted.isdisjoint(own | over)))
+        return coverage(squares, own | over) * (1.0 if is_fit else WITHOUT_NUMBER)
+
+    said = tuple(
+        max((share(own, over, has_number=has_number) for own, has_number in each), default=0.0)
+        for each, over in zip(read, above, strict=True)
+    )
+    found = frozenset[str]().union(*above, *sentences)
+    return Evidence(said, {word: weights[stem_of(word)] for word in words if stem_of(word) in found})
+
+
+def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
+    """The stems of which a sentence must have one beside its number; None where no number is asked for."""
+    if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
+        return frozenset({stem_of(count[1])})
+    if _ASKS_FOR_SPAN.search(question):
+        return _SPANS
+    return frozenset() if ASKS_FOR_NUMBER.search(question) else None
+
+
+def _above(passage: Passage, sentences: Sequence[tuple[frozenset[str], bool]]) -> frozenset[str]:
+    """The stems that every sentence is credited with: title, headings, and words that only the index matched.
+
+    The index removes other endings, ignores accents, and splits scripts without spaces into words.
+    """
+    own = frozenset[str]().union(*(stems for stems, _ in sentences))
+    return _stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own)
+
+
+def _sentences(passage: Passage) -> Iterator[tuple[frozenset[str], bool]]:
+    """The stems of each, and whether it has a number."""
+    for span in sentences_of(passage.text):
+        words = words_of(quote_of(passage, span))
+        yield _stems(words), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in words)
+
+
+def _stems(words: Sequence[str]) -> frozenset[str]:
+    # The index cuts names such as `max_file_size`.
+    return frozenset(stem_of(part) for word in words for part in {word, *word.split("_")})
+
+
+def _weight(stem: str, sentences: Collection[Collection[str]]) -> float:
+    having = sum(stem in own for own in sentences) + SENTENCES * chance_of(stem)
+    return math.log((len(sentences) + SENTENCES) / having)

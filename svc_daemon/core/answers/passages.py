@@ -1,0 +1,75 @@
+"""Passages: the pieces of sources that an answer may rest on, and the exact places of what it quotes from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.text.sentences import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A piece of a source that the search found for the question."""
+
+    chunk: Chunk
+    #: Of the source; it may name what the text itself leaves out.
+    title: str = ""
+    #: What the words of the question that it has weigh; empty where it was found by meaning alone.
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.chunk.text
+
+    @property
+    def context(self) -> str:
+        """What stands above the text and belongs to it."""
+        return " ".join((self.title, *self.chunk.headings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """One mark in an answer, and the words of a source that it stands for."""
+
+    #: As the mark has it, from 1; another sentence may bear the same one.
+    number: int
+    #: Index of the passage among those that were given.
+    passage: int
+    #: The part of the passage's text that is quoted.
+    span: Span
+    #: Where the mark stands in the answer's text, in characters.
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a quote stands in the original."""
+
+    page: int | None
+    line_start: int | None
+    line_end: int | None
+    #: In the source's extracted text; the end is exclusive.
+    char_start: int
+    char_end: int
+    headings: tuple[str, ...]
+
+
+def quote_of(passage: Passage, span: Span) -> str:
+    return passage.text[span.start : span.end]
+
+
+def place_of(passage: Passage, span: Span) -> Place:
+    """The quote's own place; its own lines where the chunk's lines are those of the original, else the chunk's."""
+    chunk = passage.chunk
+    line_start, line_end = chunk.line_start, chunk.line_end
+    if line_start is not None and line_end is not None and chunk.text.count("\n") == line_end - line_start:
+        line_end = line_start + chunk.text.count("\n", 0, span.end)
+        line_start += chunk.text.count("\n", 0, span.start)
+    return Place(
+        page=chunk.page,
+        line_start=line_start,
+        line_end=line_end,
+        char_start=chunk.char_start + span.start,
+        char_end=chunk.char_start + span.end,
+        headings=chunk.headings,
+    )

@@ -1,0 +1,171 @@
+"""The default answerer: the best sentences of what was found, word for word, each with the mark of its source.
+
+Needs no model and no network, and gives the same answer to the same passages. A sentence is worth what it shares with
+the question, by the weight of each word, and a part of what stands above it: below a heading "Vacation" a sentence need
+not say the word. Rows of tables, code and headings are worth less, so that prose is quoted where it says the same.
+Sentences of one passage keep their order.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from svc_daemon.core.answers.evidence import ASKS_FOR_NUMBER
+from svc_daemon.core.answers.passages import Citation, Passage, quote_of
+from svc_daemon.core.text.sentences import Span, cost_of, fences_of, sentences_of
+from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
+
+#: What is said where nothing was found; it rests on no source.
+NOTHING_FOUND = "I found nothing about this in the sources."
+#: Sentences of one answer.
+MOST_SENTENCES = 3
+#: A further sentence is worth at least this part of the best one,
+WORTHY = 0.85
+#: or this one, where it has a word of the question that those before it don't have.
+WORTHY_OF_MORE = 0.5
+#: What the words above a sentence count beside its own.
+CONTEXT_SHARE = 0.5
+#: What a number counts where one was asked for, and "X is …" where it was asked what X is, and what a question or a
+#: heading counts less: enough to leave out an even sentence.
+HINT = 0.2
+#: What the last passage counts less than the first.
+RANK = 0.1
+#: What a word of the question counts beside one that an earlier question lent it.
+OWN = 2.0
+#: Letters that a word has in common with its stem at least, where it has as many.
+BEGINNING = 3
+#: Fewer words say nothing by themselves: `Yes.`
+FEWEST_WORDS = 3
+
+_ASKS_WHEN = re.compile(r"\bwhen\b")
+#: What something is; the group has it.
+_ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
+#: What says so, soon behind the name.
+_SAYS_WHAT = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a passage, and what it is worth."""
+
+    passage: int
+    span: Span
+    #: Its words in small letters, so that no two say the same.
+    words: str
+    #: What it has of the question's own words, as stems.
+    shared: frozenset[str]
+    worth: float
+    is_prose: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A piece of the answer: a sentence as it stands in the source, and its mark."""
+
+    text: str
+    citation: Citation
+
+
+def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> list[Quoted]:
+    """The pieces of the answer, in order; none where no passage was found.
+
+    `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
+    what it adds to the answer, the space before it included.
+    """
+    chosen = _choose(_weigh_looks(_sentences(question, searched, passages), passages))
+    return list(_numbered(chosen, passages))
+
+
+def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[Sentence]:
+    weights, asked = _weights(question, searched, passages), stems_of(question)
+    names = {word for word in words_of(question) if "_" in word}
+    beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
+    wants_number = bool(ASKS_FOR_NUMBER.search(question.lower()) or _ASKS_WHEN.search(question.lower()))
+    asks_what = _ASKS_WHAT.match(question.lower())
+    says_what = re.compile(_SAYS_WHAT.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
+    for place, passage in enumerate(passages):
+        above = stems_of(passage.context)
+        for span in sentences_of(passage.text):
+            text = quote_of(passage, span)
+            words = text.lower().split()
+            own = frozenset(_own_stems(text, names, beginnings))
+            hints = (
+                (wants_number and any(map(str.isdigit, text)))
+                + bool(says_what.match(text.lower()))
+                - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
+            )
+            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
+            yield Sentence(place, span, " ".join(words), own & asked, worth)
+
+
+def _weigh_looks(sentences: Iterable[Sentence], passages: Sequence[Passage]) -> Iterator[Sentence]:
+    """The sentences, less what each loses by what it is, which is only looked at where one may still be chosen."""
+    fences = [fences_of(passage.text) for passage in passages]
+    best = 0.0
+    for sentence in sorted(sentences, key=lambda each: -each.worth):
+        if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
+            return
+        cost = cost_of(passages[sentence.passage].text, sentence.span, fences[sentence.passage])
+        best = max(best, sentence.worth - cost)
+        yield replace(sentence, worth=sentence.worth - cost, is_prose=not cost)
+
+
+def _own_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> Iterator[str]:
+    """The stems that may be the question's; those of words that begin otherwise mostly need not be known."""
+    words = words_of(text)
+    # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+    named = [part for name in names if name in words for part in name.split("_")]
+    return (stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings or word in FORMS)
+
+
+def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:
+    """What each word weighs; one that no passage has weighs nothing, since it tells none apart."""
+    told = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
+    weights = told or dict.fromkeys(stems_of(searched), 1.0)
+    own = stems_of(question)
+    return {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
+
+
+def _worth(own: frozenset[str], above: frozenset[str], weights: Mapping[str, float]) -> float:
+    """0 to 1: the share of the question's weight that the sentence has, or has above it."""
+    total = sum(weights.values())
+    if not total:
+        return 0.0
+    shared = sum(weight for stem, weight in weights.items() if stem in own)
+    lent = sum(weight for stem, weight in weights.items() if stem in above and stem not in own)
+    return (shared + CONTEXT_SHARE * lent) / total
+
+
+def _choose(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """The best ones, in the order in which they are said: by passage, as the first of each was chosen."""
+    chosen: list[Sentence] = []
+    for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
+        if len(chosen) < MOST_SENTENCES and _adds(sentence, chosen):
+            chosen.append(sentence)
+    order = list(dict.fromkeys(each.passage for each in chosen))
+    return sorted(chosen, key=lambda each: (order.index(each.passage), each.span))
+
+
+def _adds(sentence: Sentence, chosen: Sequence[Sentence]) -> bool:
+    """Whether the answer is better for the sentence."""
+    if not chosen:
+        return True
+    if any(sentence.words == each.words for each in chosen):
+        return False
+    told = frozenset[str]().union(*(each.shared for each in chosen))
+    says_more = not sentence.shared <= told
+    if not sentence.is_prose and not says_more:
+        return False
+    wanted = WORTHY_OF_MORE if says_more and sentence.is_prose else WORTHY
+    return sentence.worth >= wanted * chosen[0].worth
+
+
+def _numbered(chosen: Sequence[Sentence], passages: Sequence[Passage]) -> Iterator[Quoted]:
+    size = 0
+    for number, sentence in enumerate(chosen, 1):
+        words = " ".join(quote_of(passages[sentence.passage], sentence.span).split())
+        said = f" {words} " if number > 1 else f"{words} "
+        text = f"{said}[{number}]"
+        citation = Citation(number=number, passage=sentence.passage, span=sentence.span, index=size + len(said))
+        size += len(text)
+        yield Quoted(text, citation)

@@ -1,0 +1,177 @@
+"""The body of a request: which JSON is accepted, and the error that names the field that is not valid.
+
+JSON is UTF-8, bounded in depth and entries, and without what readers of JSON disagree about. Refused: duplicate keys
+(each reader keeps another one), NaN and Infinity (not JSON), integers past 64 bits (stores change or refuse them), lone
+surrogates and NUL (they break on the way into UTF-8 and SQL).
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any, NoReturn
+
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+
+def refusal(path: str, message: str) -> ServiceError:
+    """A 400 `invalid_request` about one field; `path` is dotted, such as `items.3.filename`, or empty for the whole."""
+    return ServiceError(
+        ErrorCode.INVALID_REQUEST, _sentence(path, message), errors=[{"path": path, "message": message}]
+    )
+
+
+def refusals(errors: list[tuple[str, str]]) -> ServiceError:
+    """A 400 `invalid_request` about several fields, each a path and a message; at least one."""
+    path, message = errors[0]
+    sentence = _sentence(path, message) if len(errors) == 1 else f"{len(errors)} fields of the request are not valid."
+    listed = [{"path": path, "message": message} for path, message in errors]
+    return ServiceError(ErrorCode.INVALID_REQUEST, sentence, errors=listed)
+
+
+def _sentence(path: str, message: str) -> str:
+    return f"{path}: {message}" if path else message
+
+
+MAX_DEPTH = 32
+#: Entries of all objects and lists together, looked at before anything is read: to tell what is wrong with each of half
+#: a million takes seconds, in which nobody else is served.
+MAX_ENTRIES = 20_000
+
+_INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
+#: Digits and sign of the longest 64-bit integer; longer ones are refused before they cost anything to convert.
+_INT_CHARACTERS = 20
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+#: NUL and surrogates reach a decoded string through an escape alone: the decoder of UTF-8 refuses them as bytes.
+_ESCAPED_MISCHIEF = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+
+def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """The object that `data` spells.
+
+    Raises ServiceError `invalid_json` for anything that is not JSON in the sense above or is nested deeper than
+    `max_depth` or has more than `MAX_ENTRIES`, and `invalid_request` for a document that is not an object.
+    """
+    text = _decode(data)
+    _refuse_entries(text)
+    document = _parse(text)
+    if text.count("[") + text.count("{") > max_depth:
+        _refuse_depth(document, max_depth)
+    if _ESCAPED_MISCHIEF.search(text):
+        _refuse_mischief(document)
+    if not isinstance(document, dict):
+        raise refusal("", "The body must be a JSON object.")
+    return document
+
+
+def too_many_entries() -> ServiceError:
+    """What a document is refused with that has more than `MAX_ENTRIES`."""
+    return _invalid(f"its objects and lists have more than {MAX_ENTRIES:,} entries in all")
+
+
+def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
+    """The dotted path of a `key` in the document, None without one; what stands below a key in `skipping` is free."""
+    waiting: list[tuple[str, Any]] = [("", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict) and key in value:
+            return f"{path}{key}"
+        waiting.extend((f"{path}{name}.", child) for name, child in _children(value) if name not in skipping)
+    return None
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _invalid(f"byte {error.start} is not UTF-8") from error
+
+
+def _parse(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise _invalid("it is nested too deep") from error
+
+
+def _refuse_depth(document: Any, max_depth: int) -> None:
+    level = [document]
+    for _ in range(max_depth):
+        level = [child for value in level for _, child in _children(value) if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise _invalid(f"it is nested deeper than {max_depth} levels")
+
+
+def _refuse_entries(text: str) -> None:
+    if _count_entries(text) > MAX_ENTRIES and _count_entries(_STRING.sub("", text)) > MAX_ENTRIES:
+        raise too_many_entries()
+
+
+def _count_entries(text: str) -> int:
+    """Each has a comma before it, or the bracket of what it is the first of."""
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+def _refuse_mischief(document: Any) -> None:
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            _refuse_text(value)
+        for name, child in _children(value):
+            _refuse_text(name)
+            waiting.append(child)
+
+
+def _refuse_text(text: str) -> None:
+    if "\0" in text:
+        raise _invalid("a string contains NUL")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _invalid("a string contains half of a surrogate pair")
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from ((str(index), child) for index, child in enumerate(value))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise _invalid(f"the key {name!r} stands twice in one object")
+    return document
+
+
+def _integer(text: str) -> int:
+    if len(text) > _INT_CHARACTERS or not _INT_MIN <= int(text) <= _INT_MAX:
+        raise _invalid("an integer does not fit into 64 bits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _invalid("a number is too large")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise _invalid(f"{name} is not JSON")
+
+
+def _invalid(reason: str) -> ServiceError:
+    return ServiceError(ErrorCode.INVALID_JSON, f"The body is not valid JSON: {reason}.")
+
+
+#: One decoder for all bodies: making one per call costs more than a small body.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
+)

@@ -1,0 +1,96 @@
+"""Filters over a source's attributes, in OpenAI's grammar: comparisons, joined by `and` and `or`.
+
+    {"type": "eq", "key": "year", "value": 2024}
+    {"type": "and", "filters": [ … ]}
+
+An attribute is a key of the source's metadata, or one of `type`, `filename`, `title`, `content_type`, `source_url`. A
+comparison with an attribute that is missing, or of another type, is false (`ne` and `nin`: true).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from svc_daemon.core.requests import refusal
+
+MAX_DEPTH = 8
+_ORDERED = {"gt", "gte", "lt", "lte"}
+_LISTS = {"in", "nin"}
+
+
+def _is_same(have: Any, want: Any) -> bool:
+    """Equal and of one type; to Python alone, True is 1."""
+    return isinstance(have, bool) == isinstance(want, bool) and bool(have == want)
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": _is_same,
+    "ne": lambda have, want: not _is_same(have, want),
+    "gt": lambda have, want: bool(have > want),
+    "gte": lambda have, want: bool(have >= want),
+    "lt": lambda have, want: bool(have < want),
+    "lte": lambda have, want: bool(have <= want),
+    "in": lambda have, want: any(_is_same(have, item) for item in want),
+    "nin": lambda have, want: not any(_is_same(have, item) for item in want),
+}
+
+
+def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
+    """Raises `invalid_request` naming the part that is not of the grammar."""
+    if not isinstance(node, dict):
+        raise refusal(path, "must be an object.")
+    if depth > MAX_DEPTH:
+        raise refusal(path, f"is nested more than {MAX_DEPTH} deep.")
+    kind = node.get("type")
+    if kind in ("and", "or"):
+        _check_join(node, path, depth)
+    elif isinstance(kind, str) and kind in _COMPARISONS:
+        _check_comparison(node, path)
+    else:
+        raise refusal(f"{path}.type", f"must be and, or, {', '.join(_COMPARISONS)}; not {kind!r}.")
+
+
+def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
+    """Whether attributes satisfy a filter that `check_filter` let through."""
+    if node["type"] == "and":
+        return all(passes(part, attributes) for part in node["filters"])
+    if node["type"] == "or":
+        return any(passes(part, attributes) for part in node["filters"])
+    return _compare(node["type"], attributes.get(node["key"]), node["value"])
+
+
+def _check_join(node: dict[str, Any], path: str, depth: int) -> None:
+    parts = node.get("filters")
+    if not isinstance(parts, list) or not parts:
+        raise refusal(f"{path}.filters", "must be a list of at least one filter.")
+    for position, part in enumerate(parts):
+        check_filter(part, f"{path}.filters[{position}]", depth + 1)
+
+
+def _check_comparison(node: dict[str, Any], path: str) -> None:
+    if not isinstance(node.get("key"), str) or not node["key"]:
+        raise refusal(f"{path}.key", "must be the name of an attribute.")
+    value = node.get("value")
+    if node["type"] in _LISTS:
+        if not isinstance(value, list) or not all(_is_scalar(item) for item in value):
+            raise refusal(f"{path}.value", "must be a list of texts, numbers or booleans.")
+    elif not _is_scalar(value):
+        raise refusal(f"{path}.value", "must be a text, a number or a boolean.")
+
+
+def _compare(kind: str, have: Any, want: Any) -> bool:
+    if kind in _ORDERED and not _is_ordered(have, want):
+        return False
+    return _COMPARISONS[kind](have, want)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _is_ordered(have: Any, want: Any) -> bool:
+    """Texts order with texts, numbers with numbers; a boolean orders with nothing."""
+    if isinstance(have, bool) or isinstance(want, bool):
+        return False
+    return (isinstance(have, str) and isinstance(want, str)) or (
+        isinstance(have, int | float) and isinstance(want, int | float)
+    )

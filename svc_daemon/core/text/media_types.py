@@ -1,0 +1,355 @@
+"""What kind of file some bytes are: the formats we read, and how one is told from its content, name and declared type.
+
+A signature in the bytes decides; else a declared type that says something, else the name, else the look of a text. What
+the bytes contradict is passed over: a text is no PDF, and bytes that are no text are no CSV.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import PurePosixPath
+from zipfile import BadZipFile, ZipFile
+
+from svc_daemon.core.text.encodings import text_encoding
+
+#: What nothing else fits: bytes without a text in them, as far as we know.
+UNKNOWN = "application/octet-stream"
+PLAIN = "text/plain"
+ENCRYPTED_OFFICE = "application/x-ole-encrypted"
+GZIP = "application/gzip"
+
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+_OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+_DOCX = f"{_OPEN_XML}.wordprocessingml.document"
+_PPTX = f"{_OPEN_XML}.presentationml.presentation"
+_XLSX = f"{_OPEN_XML}.spreadsheetml.sheet"
+#: Texts that are read from a gzip file, too.
+_COMPRESSED = (
+    *("txt.gz", "text.gz", "log.gz", "rst.gz", "adoc.gz", "org.gz", "tex.gz", "md.gz", "markdown.gz", "mdx.gz"),
+    *("csv.gz", "tsv.gz", "json.gz", "ndjson.gz", "jsonl.gz", "html.gz", "htm.gz"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One kind of document that can be read."""
+
+    #: Short name; the extractor's too.
+    key: str
+    #: Name for people.
+    name: str
+    #: File name extension, without its first dot, to media type.
+    types: Mapping[str, str]
+    #: Name of the optional extra that has to be installed for it.
+    extra: str | None = None
+
+
+#: Every format that can be read, in the order in which they are listed to clients.
+FORMATS = (
+    Format(
+        key="text", name="Plain text", types=dict.fromkeys(("txt", "text", "log", "rst", "adoc", "org", "tex"), PLAIN)
+    ),
+    Format(key="markdown", name="Markdown", types=dict.fromkeys(("md", "markdown", "mdx"), "text/markdown")),
+    Format(key="html", name="HTML", types={"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml"}),
+    Format(key="pdf", name="PDF", types={"pdf": "application/pdf"}),
+    Format(key="docx", name="Word", types={"docx": _DOCX}),
+    Format(key="pptx", name="PowerPoint", types={"pptx": _PPTX}),
+    Format(
+        key="sheets",
+        name="Spreadsheets",
+        types={"xlsx": _XLSX, "ods": f"{_OPEN_DOCUMENT}.spreadsheet", "xls": "application/vnd.ms-excel"},
+    ),
+    Format(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
+    Format(
+        key="json",
+        name="JSON",
+        types={"json": "application/json", "ndjson": "application/x-ndjson", "jsonl": "application/x-ndjson"},
+    ),
+    Format(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
+    Format(key="mail", name="E-mail", types={"eml": "message/rfc822"}),
+    Format(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
+    Format(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
+    Format(
+        key="code",
+        name="Source code",
+        types={
+            "py": "text/x-python",
+            "pyi": "text/x-python",
+            "js": "text/javascript",
+            "mjs": "text/javascript",
+            "cjs": "text/javascript",
+            "jsx": "text/javascript",
+            "ts": "text/x-typescript",
+            "tsx": "text/x-typescript",
+            "vue": "text/x-vue",
+            "svelte": "text/x-svelte",
+            "c": "text/x-c",
+            "h": "text/x-c",
+            "cc": "text/x-c++",
+            "cpp": "text/x-c++",
+            "hpp": "text/x-c++",
+            "cs": "text/x-csharp",
+            "go": "text/x-go",
+            "rs": "text/x-rust",
+            "java": "text/x-java",
+            "kt": "text/x-kotlin",
+            "scala": "text/x-scala",
+            "swift": "text/x-swift",
+            "rb": "text/x-ruby",
+            "php": "text/x-php",
+            "pl": "text/x-perl",
+            "lua": "text/x-lua",
+            "r": "text/x-r",
+            "jl": "text/x-julia",
+            "ex": "text/x-elixir",
+            "erl": "text/x-erlang",
+            "hs": "text/x-haskell",
+            "clj": "text/x-clojure",
+            "dart": "text/x-dart",
+            "sh": "text/x-shellscript",
+            "bash": "text/x-shellscript",
+            "zsh": "text/x-shellscript",
+            "fish": "text/x-shellscript",
+            "ps1": "text/x-powershell",
+            "bat": "text/x-batch",
+            "sql": "text/x-sql",
+            "css": "text/css",
+            "scss": "text/x-scss",
+            "less": "text/x-less",
+            "xml": "text/xml",
+            "svg": "image/svg+xml",
+            "yaml": "text/x-yaml",
+            "yml": "text/x-yaml",
+            "toml": "text/x-toml",
+            "ini": "text/x-ini",
+            "cfg": "text/x-ini",
+            "conf": "text/x-ini",
+            "properties": "text/x-ini",
+            "tf": "text/x-terraform",
+            "proto": "text/x-protobuf",
+            "graphql": "text/x-graphql",
+            "cmake": "text/x-cmake",
+            "mk": "text/x-makefile",
+            "dockerfile": "text/x-dockerfile",
+            "diff": "text/x-diff",
+            "patch": "text/x-diff",
+        },
+    ),
+    Format(
+        key="office",
+        name="RTF, OpenDocument, Outlook and old office files",
+        types={
+            "rtf": "application/rtf",
+            "odt": f"{_OPEN_DOCUMENT}.text",
+            "odp": f"{_OPEN_DOCUMENT}.presentation",
+            "msg": "application/vnd.ms-outlook",
+            "doc": "application/msword",
+            "ppt": "application/vnd.ms-powerpoint",
+        },
+        extra="formats",
+    ),
+)
+
+_TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
+_FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
+#: Files whose whole name says what they are.
+_NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
+#: Other spellings that clients declare.
+_SPELLINGS = {
+    "text/x-markdown": "text/markdown",
+    "application/x-yaml": "text/x-yaml",
+    "application/yaml": "text/x-yaml",
+    "application/xml": "text/xml",
+    "application/javascript": "text/javascript",
+    "application/jsonl": "application/x-ndjson",
+    "application/csv": "text/csv",
+    "text/rtf": "application/rtf",
+}
+#: Formats whose content is text, so that only the name or the declared type can tell which.
+_TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
+#: Formats that may begin with an HTML tag and are something else all the same.
+_MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
+
+#: What a file of no text starts with: offset, bytes, media type.
+_MAGIC = (
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF8", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (8, b"WAVE", "audio/wav"),
+    (0, b"BM", "image/bmp"),
+    (0, b"II*\x00", "image/tiff"),
+    (0, b"MM\x00*", "image/tiff"),
+    (4, b"ftyp", "video/mp4"),
+    (0, b"\x1aE\xdf\xa3", "video/webm"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"\x1f\x8b", GZIP),
+    (0, b"BZh", "application/x-bzip2"),
+    (0, b"\xfd7zXZ\x00", "application/x-xz"),
+    (0, b"(\xb5/\xfd", "application/zstd"),
+    (0, b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (0, b"Rar!\x1a\x07", "application/vnd.rar"),
+    (257, b"ustar", "application/x-tar"),
+    (0, b"MZ", "application/vnd.microsoft.portable-executable"),
+    (0, b"\x7fELF", "application/x-elf"),
+    (0, b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
+    (0, b"\xca\xfe\xba\xbe", "application/java-vm"),
+    (0, b"\x00asm", "application/wasm"),
+    (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
+)
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+#: Streams (UTF-16 in the directory) that tell one old office file from another; encryption first, it wraps the others.
+_OLE_STREAMS = (
+    ("EncryptedPackage", ENCRYPTED_OFFICE),
+    ("WordDocument", "application/msword"),
+    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
+    ("__substg1.0_", "application/vnd.ms-outlook"),
+    ("Workbook", "application/vnd.ms-excel"),
+    ("Book", "application/vnd.ms-excel"),
+)
+#: Members that only one kind of archive has.
+_ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
+_ZIP = "application/zip"
+#: Types of bytes that have a signature, or that stand for any: no text is one of these, nor of the kinds below.
+_BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
+_MEDIA = ("image/", "audio/", "video/", "font/")
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
+
+#: How much of a file the looks at text take in.
+_HEAD_BYTES = 64 * 1024
+_LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
+_HTML = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL
+)
+_XML = re.compile(rb"\s*<\?xml\s")
+_JSON = re.compile(rb'\s*(?:\{\s*"[^"]*"\s*:|\[\s*[\[{"])')
+_MAIL = re.compile(
+    rb"(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version):.*"
+    rb"(?:\r?\n[ \t].*)*\r?\n){2}",
+    re.IGNORECASE,
+)
+
+
+def from_filename(filename: str) -> str | None:
+    """Media type that a file's name promises; None where the name says nothing."""
+    name = PurePosixPath(filename).name.lower()
+    stem, _, extension = name.rpartition(".")
+    if extension == "gz":
+        extension = f"{stem.rpartition('.')[2]}.gz"
+    return _NAMES.get(name) or (_TYPES.get(extension) if "." in name else None)
+
+
+def find_format(content_type: str) -> Format | None:
+    """The format with this media type; None where it can't be read."""
+    return _FORMATS.get(content_type)
+
+
+def is_text_type(content_type: str) -> bool:
+    """Whether files of this media type hold text."""
+    format_ = find_format(content_type)
+    return content_type.startswith("text/") or (format_ is not None and format_.key in _TEXT_FORMATS)
+
+
+def detect(data: bytes, filename: str = "", declared: str = "") -> str:
+    """Media type of a file from its bytes (all, or the first 8 KB and more), name and declared type."""
+    named, told = from_filename(filename), _canonical(declared)
+    is_text = text_encoding(data) is not None
+    if signed := _content_type(data, is_text=is_text) or _html_type(data, named, told):
+        return signed
+    is_vague = told == UNKNOWN or (told == PLAIN and named not in (None, PLAIN))
+    for media_type in (None if is_vague else told, named, told):
+        if media_type and not _is_contradicted(media_type, is_text=is_text):
+            return media_type
+    return (_look_of(data[:_HEAD_BYTES]) or PLAIN) if is_text else UNKNOWN
+
+
+def _content_type(data: bytes, *, is_text: bool) -> str | None:
+    """Type of bytes that say it themselves, by their magic."""
+    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_type(data)
+    if data.startswith(_OLE_MAGIC):
+        return _ole_type(data)
+    # These two may be made of ASCII alone.
+    start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
+    for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
+        if start.startswith(magic):
+            return media_type
+    return None if is_text else _binary_type(data)
+
+
+def _binary_type(data: bytes) -> str | None:
+    # Some writers put a header of their own before the PDF.
+    if b"%PDF-" in data[:1024]:
+        return "application/pdf"
+    return next((media_type for offset, magic, media_type in _MAGIC if data.startswith(magic, offset)), None)
+
+
+def _zip_type(data: bytes) -> str:
+    declared = re.match(rb"PK\x03\x04.{26}mimetype([\w./+-]+?)(?=PK|\x00)", data[:200], re.DOTALL)
+    if declared:
+        media_type = declared[1].decode("ascii")
+        return media_type if media_type in _FORMATS else _ZIP
+    return _type_of_members(_member_names(data))
+
+
+def _type_of_members(names: Iterable[str]) -> str:
+    for name in names:
+        for member, media_type in _ZIP_MEMBERS.items():
+            if name.startswith(member):
+                return media_type
+    return _ZIP
+
+
+def _member_names(data: bytes) -> Iterable[str]:
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            return archive.namelist()
+    except (BadZipFile, NotImplementedError, UnicodeDecodeError):
+        # Only the beginning is here, or the archive is broken (a name of it may say that it is UTF-8, and not be): its
+        # local headers still say what it was.
+        return _local_names(data[:_HEAD_BYTES])
+
+
+def _local_names(head: bytes) -> Iterable[str]:
+    for header in _LOCAL_NAME.finditer(head):
+        size = int.from_bytes(header[1], "little")
+        yield head[header.end() : header.end() + size].decode("utf-8", "replace")
+
+
+def _ole_type(data: bytes) -> str:
+    streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
+    return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
+
+
+def _html_type(data: bytes, named: str | None, told: str) -> str | None:
+    """The type of a text that begins as HTML does, unless it is a format that may."""
+    if not _HTML.match(data[:4096]) or _holds_html(named) or _holds_html(told):
+        return None
+    return "application/xhtml+xml" if "application/xhtml+xml" in (named, told) else "text/html"
+
+
+def _is_contradicted(media_type: str, *, is_text: bool) -> bool:
+    """Whether bytes without a signature can't be of this type."""
+    if not is_text:
+        return is_text_type(media_type)
+    is_other = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
+    return is_other and not is_text_type(media_type)
+
+
+def _holds_html(media_type: str | None) -> bool:
+    format_ = _FORMATS.get(media_type or "")
+    return format_ is not None and format_.key in _MAY_HOLD_HTML
+
+
+def _canonical(declared: str) -> str:
+    """The declared type as it is spelled here, without parameters; empty where it is none."""
+    bare = declared.partition(";")[0].strip().lower()
+    return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
+
+
+def _look_of(head: bytes) -> str | None:
+    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"))
+    return next((media_type for pattern, media_type in looks if pattern.match(head)), None)

@@ -1,0 +1,174 @@
+"""Sentences of a text, as spans of it: what an answer quotes, and what it is judged by.
+
+A text that was extracted has hard line ends, list marks and table rows in it. A line end parts two sentences only
+where it looks like the end of something: before a list mark or a row, behind a short line such as a heading, and at an
+empty line. `cost_of` rates how far a sentence is from prose: a row of a table, code, a heading or page furniture.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+#: Longer ones, such as text without a full stop, are cut at a space.
+LONGEST = 400
+
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+#: A list mark, a number, a quotation's or heading's mark, or a table's border at the start of a line.
+_MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
+#: What stands before a sentence and is no word of it.
+_LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
+#: The end of a sentence, with closing quotes and the marks of citations behind it.
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
+#: Words whose full stop ends no sentence, always or before a number; single letters are another case of that.
+_SHORTENED = (
+    "al approx bzw ca co corp dept dr e.g ed est etc ext hrs i.e inc incl jan feb mar apr jun jul aug sep sept oct nov "
+    "dec ltd mr mrs ms prof ref resp sr st tel u.s u.k viz vs z.b"
+)
+_SHORTENED_BEFORE_NUMBERS = "art cf ch eq fig max min no nos nr op p para pp sec vol"
+_ABBREVIATIONS = frozenset(_SHORTENED.split())
+_NUMBERING = frozenset(_SHORTENED_BEFORE_NUMBERS.split())
+_SPACE = re.compile(r"\s*")
+_LAST_WORD = re.compile(r"[\w.]+$")
+
+
+class Span(NamedTuple):
+    """Part of a text; the end is exclusive."""
+
+    start: int
+    end: int
+
+
+def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
+    """The sentences in order, without list marks and white space around them; each has a letter or a digit.
+
+    One of more than `longest` characters comes in pieces.
+    """
+    whole = (sentence for block in _blocks(text) for sentence in _sentences(text, block))
+    found = (piece for sentence in whole for piece in _cut(text, sentence, longest))
+    return [span for span in found if any(map(str.isalnum, text[span.start : span.end]))]
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    """What no sentence leaves: runs of lines that flow into each other."""
+    start = 0
+    for part in [*_PARAGRAPH.finditer(text), None]:
+        end = part.start() if part else len(text)
+        yield from _flows(text, Span(start, end))
+        start = part.end() if part else end
+
+
+def _flows(text: str, paragraph: Span) -> Iterator[Span]:
+    lines = list(_lines(text, paragraph))
+    longest = max(line.end - line.start for line in lines)
+    start = paragraph.start
+    for line, following in pairwise(lines):
+        if _parts(text, line, following, longest):
+            yield Span(start, line.end)
+            start = following.start
+    yield Span(start, paragraph.end)
+
+
+def _lines(text: str, paragraph: Span) -> Iterator[Span]:
+    start = paragraph.start
+    while (end := text.find("\n", start, paragraph.end)) >= 0:
+        yield Span(start, end)
+        start = end + 1
+    yield Span(start, paragraph.end)
+
+
+def _parts(text: str, line: Span, following: Span, longest: int) -> bool:
+    """Whether the line end between the two is the end of something."""
+    if _MARKED.match(text, following.start, following.end) or _is_row(text, line) or _is_row(text, following):
+        return True
+    first = text[following.start : following.end].lstrip()[:1]
+    return (line.end - line.start) * 5 < longest * 3 and first.isupper()
+
+
+def _is_row(text: str, line: Span) -> bool:
+    """Whether the line is a row of a table as extraction writes it."""
+    return text.find(" | ", line.start, line.end) >= 0
+
+
+def _sentences(text: str, block: Span) -> Iterator[Span]:
+    start = block.start
+    for match in _END.finditer(text, block.start, block.end):
+        if not _goes_on(text, start, match.start()):
+            yield Span(start, match.end())
+            start = match.end()
+    yield Span(start, block.end)
+
+
+def _goes_on(text: str, start: int, stop: int) -> bool:
+    """Whether what stands at `stop` is a gap in a quotation, or belongs to the word or item's number before it."""
+    if text.startswith(("…", "..."), stop) and text[start:stop].endswith(" "):
+        return True
+    if text[stop] != ".":
+        return False
+    # No abbreviation is longer than this, and a text may be one endless word.
+    word = _LAST_WORD.search(text, max(start, stop - 12), stop)
+    if word is None:
+        return False
+    if word[0].isdigit():
+        return not text[start : word.start()].strip()
+    if word[0].lower() in _NUMBERING:
+        return text[stop + 1 : stop + 4].lstrip()[:1].isdigit()
+    return word[0].lower() in _ABBREVIATIONS or (len(word[0]) == 1 and word[0].isalpha() and word[0].isupper())
+
+
+def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
+    """The sentence without what stands around it, in pieces if it is too long."""
+    start = _skip(text, sentence, _LEADING)
+    # The border of a table's last cell goes with the white space.
+    end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
+    while end - start > longest:
+        space = max(text.rfind(" ", start, start + longest), text.rfind("\n", start, start + longest))
+        stop = space if space > start else start + longest
+        yield Span(start, stop)
+        start = _skip(text, Span(stop, end), _SPACE)
+    if start < end:
+        yield Span(start, end)
+
+
+def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
+    """Where the span begins behind what `leading` takes."""
+    match = leading.match(text, span.start, span.end)
+    return match.end() if match else span.start
+
+
+#: What each costs a sentence in an answer, beside the 1 that the whole question is worth. A row may well be the answer.
+ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
+#: An end of a sentence, with what may close behind it.
+_ENDED = re.compile(r"[.!?…。！？][\"'»”’)\]*_`]*(?:\s*\[\d+\])*$")  # noqa: RUF001
+#: Dots that lead to a page's number, a notice, a page's own number.
+_FURNITURE = re.compile(
+    r"(?:\.[ \t]?){4,}|^(?:copyright|©|\(c\))|all rights reserved|^page \d+(?: of \d+)?\b|\bcookies?\b.*\baccept\b",
+    re.IGNORECASE,
+)
+#: More of these than one in so many characters that are no spaces is no language.
+_SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
+_SYMBOLS_EVERY = 12
+#: What stands in backquotes is a name in the sentence, however it looks.
+_NAMED = re.compile(r"`[^`\n]*`")
+#: With fewer words and without an end it is a heading or an item of a list.
+_FEWEST_WORDS = 6
+
+
+def fences_of(text: str) -> list[Span]:
+    """Where code stands that is marked as such."""
+    return [Span(*match.span()) for match in _FENCE.finditer(text)]
+
+
+def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
+    """What the sentence loses by what it is; 0 for prose."""
+    said = text[span.start : span.end]
+    if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(said):
+        return CODE
+    if " | " in said:
+        return ROW
+    plain = _NAMED.sub("x", said)
+    if len(_SYMBOL.findall(plain)) * _SYMBOLS_EVERY > len(plain):
+        return CODE
+    return 0.0 if _ENDED.search(said) or len(said.split()) >= _FEWEST_WORDS else FRAGMENT

@@ -1,0 +1,1 @@
+"""Uploads: sessions, batches and idempotency, and the fields of what is uploaded."""

@@ -1,0 +1,250 @@
+"""One reading of a URL, its canonical form, and the name it gives a file."""
+
+import pytest
+
+from svc_daemon.core.access.urls import MAX_CHARACTERS, Url, file_name, join_url, parse_url
+from svc_daemon.errors import ServiceError
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("http://example.com", "http://example.com/"),
+        ("HTTPS://EXAMPLE.com:443/A/b", "https://example.com/A/b"),
+        (" http://example.com:80/a b ", "http://example.com/a%20b"),
+        ("http://example.com:443/", "http://example.com:443/"),
+        ("http://example.com/a?x=1&y=%zz#part", "http://example.com/a?x=1&y=%25zz"),
+        ("http://example.com/#!/page", "http://example.com/"),
+        ("http://example.com/a/./b/../c", "http://example.com/a/c"),
+        ("http://example.com/../../a", "http://example.com/a"),
+        ("http://example.com/a/..", "http://example.com/"),
+        ("http://example.com/a/b/.", "http://example.com/a/b/"),
+        ("http://example.com//a//b", "http://example.com//a//b"),
+        ("http://example.com?x=../y", "http://example.com/?x=../y"),
+        ("http://example.com/ä/日本.pdf?q=ü", "http://example.com/%C3%A4/%E6%97%A5%E6%9C%AC.pdf?q=%C3%BC"),
+        ("http://example.com/a\\b|c", "http://example.com/a%5Cb%7Cc"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://BÜCHER.example/", "http://xn--bcher-kva.example/"),
+        ("http://my_files.storage.example/", "http://my_files.storage.example/"),
+        ("http://8.8.8.8/", "http://8.8.8.8/"),
+        ("http://[2001:4860:4860:0:0:0:0:8888]:80/", "http://[2001:4860:4860::8888]/"),
+        ("http://[::1]:8080/x", "http://[::1]:8080/x"),
+        ("http://localhost:3000", "http://localhost:3000/"),
+    ],
+)
+def test_a_url_has_one_canonical_form(text: str, canonical: str) -> None:
+    assert str(parse_url(text)) == canonical
+    assert str(parse_url(canonical)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "url"),
+        ("example.com/a.pdf", "url"),
+        ("//example.com/a.pdf", "url"),
+        ("http:example.com", "url"),
+        ("http:/example.com", "url"),
+        ("javascript:alert(1)", "url"),
+        ("data:text/plain,hello", "url"),
+        ("http://example.com/\r\nHost: other", "url"),
+        ("http://exa\tmple.com/", "url"),
+        ("http://example.com/\x00", "url"),
+        ("http://example.com/\u200b", "url"),
+        ("http://example.com/\ud800", "url"),
+        ("http://example.com/" + "a" * MAX_CHARACTERS, "url"),
+        ("file:///etc/passwd", "scheme"),
+        ("ftp://example.com/", "scheme"),
+        ("gopher://example.com/", "scheme"),
+        ("ws://example.com/", "scheme"),
+        ("http://user@example.com/", "credentials"),
+        ("http://user:pass@example.com/", "credentials"),
+        ("http://@example.com/", "credentials"),
+        ("http://example.com\\@127.0.0.1/", "credentials"),
+        ("http://", "host"),
+        ("http:///path", "host"),
+        ("http://:80/", "host"),
+        ("http://example.com:/", "host"),
+        ("http://example.com:080/", "host"),
+        ("http://example.com:0/", "host"),
+        ("http://example.com:eighty/", "host"),
+        ("http://example.com:\uff18\uff10/", "host"),
+        ("http://example.com:80:80/", "host"),
+        ("http://example.com:65536/", "port"),
+        ("http://example..com/", "host"),
+        ("http://.example.com/", "host"),
+        ("http://example.com./", "host"),
+        ("http://-example.com/", "host"),
+        ("http://" + "a" * 64 + ".com/", "host"),
+        ("http://" + "a." * 126 + "aa/", "host"),
+        ("http://exam ple.com/", "host"),
+        ("http://example.com\\path", "host"),
+        ("http://exam%70le.com/", "host"),
+        ("http://example.com%2f@x/", "credentials"),
+        ("http://1.2.3/", "host"),
+        ("http://1.2.3.4.5/", "host"),
+        ("http://256.1.1.1/", "host"),
+        ("http://example.1/", "host"),
+        ("http://example.0x/", "host"),
+        ("http://[::1/", "host"),
+        ("http://::1/", "host"),
+        ("http://[::1%25lo]/", "host"),
+        ("http://[fe80::1%lo]/", "host"),
+        ("http://[v1.x]/", "host"),
+        ("http://[127.0.0.1]/", "host"),
+        ("http://[::1]x/", "host"),
+        ("http://xn--/", "host"),
+        ("http://\ufb01les.example/", "host"),
+        ("http://example\u3002com/", "host"),
+        ("http://example\uff0ecom/", "host"),
+        ("http://exa\u00admple.com/", "url"),
+        ("http://☃.example/", "host"),
+    ],
+)
+def test_any_other_spelling_is_blocked(text: str, reason: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        parse_url(text)
+    assert (refused.value.code, refused.value.details) == ("url_fetch_blocked", {"reason": reason})
+
+
+def test_a_refusal_does_not_repeat_a_password() -> None:
+    with pytest.raises(ServiceError) as refused:
+        parse_url("http://jo:hunter2@example.com/")
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://example.com/a", "HTTP://EXAMPLE.COM:80/a#top"),
+        ("http://example.com/~jo/", "http://example.com/%7Ejo/"),
+        ("http://example.com/%c3%a4", "http://example.com/ä"),
+        ("http://example.com/b", "http://example.com/a/%2E%2e/b"),
+        ("http://example.com", "http://example.com/"),
+        ("http://example.com/?q=%61", "http://example.com/?q=a"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+    ],
+)
+def test_spellings_of_one_page_have_one_key(one: str, other: str) -> None:
+    assert parse_url(one).key == parse_url(other).key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "https://example.com/a",
+        "http://example.com/A",
+        "http://example.com/a/",
+        "http://example.com/a?",
+        "http://example.com:8080/a",
+        "http://www.example.com/a",
+        "http://example.com/a?x=1",
+        "http://example.com/%2Fa",
+    ],
+)
+def test_different_pages_have_different_keys(other: str) -> None:
+    assert parse_url("http://example.com/a").key != parse_url(other).key
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/b", "http://example.com/b"),
+        ("b?x=1", "http://example.com/dir/b?x=1"),
+        ("?x=1", "http://example.com/dir/a?x=1"),
+        ("../b", "http://example.com/b"),
+        ("//other.example/b", "http://other.example/b"),
+        ("https://other.example/b", "https://other.example/b"),
+        ("/my file.pdf", "http://example.com/my%20file.pdf"),
+        ("\\\\other.example\\b", "http://example.com/dir/%5C%5Cother.example%5Cb"),
+    ],
+)
+def test_a_location_is_joined(location: str, target: str) -> None:
+    assert str(join_url(parse_url("http://example.com/dir/a"), location)) == target
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "file:///etc/passwd",
+        "http://jo:secret@example.com/",
+        "//secret.127.1/",
+        "http://[secret",
+        "ht\ttp://secret/",
+        "gopher://secret/",
+        "http://secret\x7f/",
+        "http://0x7f000001/secret",
+    ],
+)
+def test_a_bad_location_is_blocked_without_a_word_of_it(location: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        join_url(parse_url("http://example.com/"), location)
+    assert refused.value.code == "url_fetch_blocked"
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "authority", "has_address", "is_local"),
+    [
+        ("http://example.com/", "example.com", False, False),
+        ("https://example.com:80/", "example.com:80", False, False),
+        ("http://[::1]:80/", "[::1]", True, False),
+        ("http://[::1]:8080/", "[::1]:8080", True, False),
+        ("http://127.0.0.1:8080/", "127.0.0.1:8080", True, False),
+        ("http://localhost/", "localhost", False, True),
+        ("http://LOCALHOST:9/", "localhost:9", False, True),
+        ("http://app.localhost/", "app.localhost", False, True),
+        ("http://notlocalhost/", "notlocalhost", False, False),
+        ("http://localhost.example/", "localhost.example", False, False),
+    ],
+)
+def test_a_host_is_a_name_or_an_address(text: str, authority: str, has_address: bool, is_local: bool) -> None:
+    url = parse_url(text)
+    assert (url.authority, url.address is not None, url.is_local) == (authority, has_address, is_local)
+
+
+def _url(text: str = "http://files.example/docs/report.pdf?download=1") -> Url:
+    return parse_url(text)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "name"),
+    [
+        ("", "report.pdf"),
+        ("inline", "report.pdf"),
+        ('attachment; filename="a b.pdf"', "a b.pdf"),
+        ("attachment; filename=plain.pdf", "plain.pdf"),
+        ("attachment;filename=plain.pdf;size=3", "plain.pdf"),
+        ('attachment; FILENAME = "quo\\"te.pdf"', 'quo"te.pdf'),
+        ("attachment; filename=\"x.pdf\"; filename*=UTF-8''na%C3%AFve.pdf", "naïve.pdf"),
+        ("attachment; filename*=iso-8859-1'en'%A3.pdf", "£.pdf"),
+        ("attachment; filename*=klingon''x.pdf", "report.pdf"),
+        ('attachment; filename="C:\\\\docs\\\\a.pdf"', "a.pdf"),
+        ('attachment; filename="../../etc/passwd"', "report.pdf"),
+        ("attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd; filename=b.pdf", "b.pdf"),
+        ('attachment; filename=""', "report.pdf"),
+        ('attachment; filename="a\x07.pdf"', "report.pdf"),
+        (f'attachment; filename="{"x" * 300}"', "report.pdf"),
+        ('attachment; note="; filename=note.pdf"', "report.pdf"),
+        ("nonsense ;;; = filename", "report.pdf"),
+    ],
+)
+def test_a_file_is_called_what_the_host_says(disposition: str, name: str) -> None:
+    assert file_name(_url(), disposition) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("http://files.example/a%20b.pdf", "a b.pdf"),
+        ("http://files.example/%E6%97%A5.pdf", "日.pdf"),
+        ("http://files.example/", "files.example"),
+        ("http://files.example/docs/", "files.example"),
+        ("http://files.example/%2e%2e%2fa.pdf", "a.pdf"),
+        ("http://files.example/a%00b", "files.example"),
+        ("http://files.example/docs%2Fa.pdf", "a.pdf"),
+        ("http://[2606:4700::1]/", "2606:4700::1"),
+    ],
+)
+def test_else_a_file_is_called_after_its_url(text: str, name: str) -> None:
+    assert file_name(_url(text)) == name

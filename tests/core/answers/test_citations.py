@@ -1,0 +1,212 @@
+"""What becomes of a model's answer: which of its marks stay, and whether it is grounded."""
+
+import random
+import time
+from itertools import pairwise
+
+import pytest
+
+from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
+from svc_daemon.core.answers.passages import Citation, quote_of
+from tests.core.answers.passages import passage
+
+PASSAGES = [
+    passage(
+        "Our policy is generous. Full-time employees get 30 days of vacation a year.\nRequests go to the manager.",
+        title="Handbook",
+        headings=("Vacation",),
+    ),
+    passage("The garage opens at 7. Employees may park there."),
+]
+QUESTION = "How many days of vacation do employees get after 5 years?"
+
+#: What the model writes, what is told, and whether it is grounded.
+WRITTEN = [
+    ("Employees get 30 days [1].", "Employees get 30 days [1].", True),
+    ("Employees get 30 days. [1]", "Employees get 30 days. [1]", True),
+    (
+        "Employees get 30 days. [1] The garage opens at 7. [2]",
+        "Employees get 30 days. [1] The garage opens at 7. [2]",
+        True,
+    ),
+    ("- 30 days of vacation [1]\n- A garage [2]", "- 30 days of vacation [1]\n- A garage [2]", True),
+    # Numbered as they come, whatever the passages' own numbers are.
+    (
+        "The garage opens at 7 [2]. Employees get 30 days [1].",
+        "The garage opens at 7 [1]. Employees get 30 days [2].",
+        True,
+    ),
+    # One number for each quote.
+    (
+        "Employees get 30 days [1]. The policy is generous [1].",
+        "Employees get 30 days [1]. The policy is generous [2].",
+        True,
+    ),
+    ("30 days of vacation [1], a year [1].", "30 days of vacation [1], a year [1].", True),
+    ("Employees park and get vacation [1, 2].", "Employees park and get vacation [1][2].", True),
+    ("Employees get 30 days [ 1 ].", "Employees get 30 days [1].", True),
+    # No such passage: the mark goes.
+    ("Employees get 30 days [3].", "Employees get 30 days.", False),
+    ("Employees get 30 days [0].", "Employees get 30 days.", False),
+    ("Employees get 30 days [9] [1] a year.", "Employees get 30 days [1] a year.", True),
+    ("Employees get 30 days [1, 9].", "Employees get 30 days [1].", True),
+    ("Employees get 30 days [9999] a year.", "Employees get 30 days a year.", False),
+    # A sentence without a mark.
+    ("Employees get 30 days [1]. They love it.", "Employees get 30 days [1]. They love it.", False),
+    ("According to the handbook:\n- 30 days [1]", "According to the handbook:\n- 30 days [1]", False),
+    ("Employees get 30 days.", "Employees get 30 days.", False),
+    # A passage that says nothing of the kind.
+    ("The moon is made of cheese [1].", "The moon is made of cheese [1].", False),
+    ("Employees get 40 days of vacation [1].", "Employees get 40 days of vacation [1].", False),
+    ("After 5 years employees get 30 days [1].", "After 5 years employees get 30 days [1].", True),
+    # Quotations.
+    ("It says “full-time employees get 30 days” [1].", "It says “full-time employees get 30 days” [1].", True),
+    ('It says "Full-time  Employees get 30 days" [1].', 'It says "Full-time  Employees get 30 days" [1].', True),
+    ("It says “employees get 30 weeks of vacation” [1].", "It says “employees get 30 weeks of vacation”.", False),
+    ("It says “full-time employees get 30 days” [2].", "It says “full-time employees get 30 days”.", False),
+    ("“Full-time employees … a year” [1].", "“Full-time employees … a year” [1].", True),
+    (
+        "“Our policy is generous”, but “all of it is a lie” [1].",
+        "“Our policy is generous”, but “all of it is a lie” [1].",
+        False,
+    ),
+    ("The so-called “policy” gives 30 days [1].", "The so-called “policy” gives 30 days [1].", True),
+    ("It says ‘employees get 30 weeks of vacation’ [1].", "It says ‘employees get 30 weeks of vacation’.", False),  # noqa: RUF001
+    ("It says ‘employees get 30 days of vacation’ [1].", "It says ‘employees get 30 days of vacation’ [1].", True),  # noqa: RUF001
+    ("It’s the manager’s vacation policy [1].", "It’s the manager’s vacation policy [1].", True),  # noqa: RUF001
+    # A mark that only repeats the one before it.
+    ("Employees get 30 days [1][1] [1].", "Employees get 30 days [1].", True),
+    ("Employees get 30 days [1, 1] of vacation [1].", "Employees get 30 days [1] of vacation [1].", True),
+    # Nothing that a passage could say.
+    ("I found nothing about this in the sources. [1]", "I found nothing about this in the sources.", False),
+    ("I found nothing about this in the sources [1].", "I found nothing about this in the sources.", False),
+    ("They do it. [1]", "They do it. [1]", False),
+    # What only looks like a mark.
+    ("Employees [all of them] get 30 days [1].", "Employees [all of them] get 30 days [1].", True),
+    ("Employees get 30 days [1", "Employees get 30 days [1", False),
+    ("\n \nEmployees get 30 days [1].", "Employees get 30 days [1].", True),
+    ("[1]", "[1]", False),
+    ("", "", False),
+]
+
+
+def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
+    answer = WrittenAnswer(QUESTION, PASSAGES)
+    told = [each for piece in pieces for each in answer.feed(piece)]
+    return answer, [*told, *answer.finish()]
+
+
+@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
+def test_marks_are_held_to_the_passages(written: str, told: str, is_grounded: bool) -> None:
+    answer, _ = write([written])
+    assert (answer.text, answer.judge()) == (told, is_grounded)
+
+
+@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
+def test_it_makes_no_difference_where_the_pieces_are_cut(written: str, told: str, is_grounded: bool) -> None:
+    cuts = random.Random(written)
+    for _ in range(5):
+        places = sorted(cuts.choices(range(len(written) + 1), k=8))
+        pieces = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
+        answer, pieces_told = write(pieces)
+        assert (answer.text, answer.judge()) == (told, is_grounded)
+        assert "".join(piece for piece in pieces_told if isinstance(piece, str)) == told
+
+
+@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
+def test_each_mark_that_stays_leads_to_words_of_a_passage(written: str, told: str, is_grounded: bool) -> None:
+    answer, pieces = write([written])
+    for mark, citation in pairwise(pieces):
+        if isinstance(citation, Citation):
+            assert str(mark).strip() == f"[{citation.number}]"
+            assert answer.text[citation.index :].startswith(f"[{citation.number}]")
+            assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
+
+
+def test_a_mark_leads_to_the_sentence_that_says_it() -> None:
+    answer, _ = write(["Requests go to a manager [1]."])
+    assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == ["Requests go to the manager."]
+
+
+def test_a_quotation_leads_to_exactly_its_words() -> None:
+    answer, _ = write(["They “get 30 days of vacation” [1]."])
+    assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == ["get 30 days of vacation"]
+
+
+def test_text_is_told_as_soon_as_no_mark_can_come_of_it() -> None:
+    answer = WrittenAnswer(QUESTION, PASSAGES)
+    assert answer.feed("Employees get ") == ["Employees get"]
+    assert answer.feed("30 days [") == [" 30 days"]
+    assert answer.feed("12 or so] a year") == [" [12 or so] a year"]
+
+
+def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
+    parts = [
+        "[1]",
+        "[2]",
+        "[3]",
+        "[",
+        "]",
+        "1",
+        ", ",
+        " ",
+        ". ",
+        "“",
+        "”",
+        '"',
+        "full-time employees get",
+        "30 days",
+        "\n",
+    ]
+    chance = random.Random(1)
+    for _ in range(1000):
+        answer, _ = write(chance.choices(parts, k=12))
+        for citation in answer.citations:
+            assert answer.text[citation.index :].startswith(f"[{citation.number}]")
+            assert 0 <= citation.span.start < citation.span.end <= len(PASSAGES[citation.passage].text)
+        assert answer.citations or not answer.judge()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "Employees get 30 days [1]. ",
+        "get 30 days [1] [2] ",
+        "a [1] ",
+        "“employees get 30 days” [1] ",
+        "Wer “bekommt frei” [2], 30 [1]? ",
+    ],
+)
+def test_what_a_mark_costs_does_not_grow_with_the_answer(part: str) -> None:
+    written = part * 5_000
+    began_s = time.process_time()
+    answer, _ = write([written])
+    assert answer.text and answer.judge() in (True, False)
+    assert len(answer.citations) == MOST_MARKS
+    assert time.process_time() - began_s < 5
+
+
+@pytest.mark.parametrize("part", ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "])
+def test_a_sentence_without_an_end_is_judged_in_time_that_grows_with_it(part: str) -> None:
+    answer, _ = write(["Employees get vacation ", part * (49_000 // len(part)), " [1]."])
+    began_s = time.process_time()
+    assert answer.judge() in (True, False)
+    assert time.process_time() - began_s < 8
+
+
+def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
+    text = "Employees get 30 days of vacation. " * 30_000
+    began_s = time.process_time()
+    for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
+        answer, _ = write(pieces)
+        assert len(answer.text) > 1_000_000
+    assert time.process_time() - began_s < 5
+
+
+@pytest.mark.parametrize("part", ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"'])  # noqa: RUF001
+def test_a_model_that_loops_costs_little(part: str) -> None:
+    began_s = time.process_time()
+    answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
+    assert answer.text and len(answer.citations) <= 2
+    assert answer.judge() in (True, False)
+    assert time.process_time() - began_s < 2

@@ -1,0 +1,58 @@
+"""What a machine lacks is found in an error or in what caused it, and nowhere else."""
+
+import errno
+import os
+import sqlite3
+import threading
+
+import pytest
+
+from svc_daemon.core.problems import ERRNOS, SENTENCES, Lack, find_lack
+
+
+@pytest.mark.parametrize(("number", "lack"), ERRNOS.items())
+def test_an_error_of_the_system_names_what_is_missing(number: int, lack: Lack) -> None:
+    error = OSError(number, os.strerror(number))
+    assert find_lack(error) is lack
+    try:
+        try:
+            raise error
+        except OSError as cause:
+            raise RuntimeError("told in other words") from cause
+    except RuntimeError as told:
+        assert find_lack(ExceptionGroup("several", [ValueError("another"), told])) is lack
+
+
+def test_a_full_database_and_memory_that_ran_out_are_known() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(sqlite3.OperationalError) as full:
+        connection.execute("CREATE TABLE notes (text TEXT)")
+    connection.close()
+    assert find_lack(full.value) is Lack.DISK
+    with pytest.raises(MemoryError) as memory:
+        bytearray(1 << 62)
+    assert find_lack(memory.value) is Lack.MEMORY
+
+
+def test_a_thread_that_cannot_start_is_known() -> None:
+    # The very words of the interpreter that runs this.
+    before = threading.stack_size(1 << 44)
+    try:
+        with pytest.raises(RuntimeError) as refused:
+            threading.Thread(target=print).start()
+    finally:
+        threading.stack_size(before)
+    assert find_lack(refused.value) is Lack.PROCESSES
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")],
+)
+def test_what_is_the_documents_or_the_disks_fault_is_no_shortage(error: Exception) -> None:
+    assert find_lack(error) is None
+
+
+def test_each_lack_has_its_sentence() -> None:
+    assert set(SENTENCES) == set(Lack)

@@ -1,0 +1,116 @@
+"""Which bytes are JSON to this service."""
+
+import time
+from typing import Any
+
+import pytest
+
+from svc_daemon.core.requests import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+
+def nested_lists(depth: int) -> bytes:
+    """An object of this depth in all."""
+    return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+def nested_objects(depth: int) -> bytes:
+    return b'{"a":' * depth + b"1" + b"}" * depth
+
+
+TAKEN: list[tuple[bytes, dict[str, Any]]] = [
+    (b"{}", {}),
+    (b' { "a" : [1, 2.5, true, null, "x"] } ', {"a": [1, 2.5, True, None, "x"]}),
+    (b'{"a": 9223372036854775807, "b": -9223372036854775808}', {"a": 2**63 - 1, "b": -(2**63)}),
+    (b'{"a": 1e300}', {"a": 1e300}),
+    ('{"ü": "日本"}'.encode(), {"ü": "日本"}),
+    (b'{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
+    (b'{"a": "\\\\u0000"}', {"a": "\\u0000"}),
+    (b'{"a": {"x": 1}, "b": {"x": 1}}', {"a": {"x": 1}, "b": {"x": 1}}),
+    (b'{"a": "' + b"[" * 100 + b'"}', {"a": "[" * 100}),
+    (b'{"a": "' + b"," * MAX_ENTRIES + b'"}', {"a": "," * MAX_ENTRIES}),
+    (f'{{"a": [{", ".join("1" * (MAX_ENTRIES - 1))}]}}'.encode(), {"a": [1] * (MAX_ENTRIES - 1)}),
+]
+
+REFUSED = {
+    "nothing": b"",
+    "text": b"hello",
+    "cut off": b'{"a": ',
+    "two documents": b"{} {}",
+    "trailing comma": b'{"a": 1,}',
+    "single quotes": b"{'a': 1}",
+    "NaN": b'{"a": NaN}',
+    "Infinity": b'{"a": Infinity}',
+    "minus Infinity": b'{"a": -Infinity}',
+    "a float past the largest": b'{"a": 1e999}',
+    "an integer past 64 bits": b'{"a": 9223372036854775808}',
+    "an integer below 64 bits": b'{"a": -9223372036854775809}',
+    "an integer of 10,000 digits": b'{"a": ' + b"1" * 10_000 + b"}",
+    "the same key twice": b'{"a": 1, "a": 1}',
+    "the same key twice, once escaped": b'{"a": 1, "\\u0061": 2}',
+    "the same key twice, within": b'{"x": [{"a": 1, "a": 2}]}',
+    "an escaped NUL": b'{"a": "x\\u0000"}',
+    "an escaped NUL in a key": b'{"x\\u0000": 1}',
+    "a raw NUL": b'{"a": "x\0"}',
+    "a raw line feed": b'{"a": "x\n"}',
+    "half a surrogate pair": b'{"a": ["\\ud800"]}',
+    "the other half": b'{"a": "\\uDC00"}',
+    "half a surrogate pair in a key": b'{"\\ud800": 1}',
+    "Latin-1": '{"a": "ü"}'.encode("latin-1"),
+    "UTF-16": '{"a": 1}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"a": 1}',
+    "a surrogate in UTF-8": b'{"a": "\xed\xa0\x80"}',
+    "one level too deep, of lists": nested_lists(MAX_DEPTH + 1),
+    "one level too deep, of objects": nested_objects(MAX_DEPTH + 1),
+    "100,000 levels": b"[" * 100_000,
+    "one entry too many": f'{{"a": [{", ".join("1" * MAX_ENTRIES)}]}}'.encode(),
+    "one entry too many, in all": f'{{"a": [{", ".join(["[0]"] * (MAX_ENTRIES // 2))}]}}'.encode(),
+}
+
+KEYS = [
+    ({"team_id": 1}, "team_id"),
+    ({"a": [{"b": 1}, {"team_id": None}]}, "a.1.team_id"),
+    ({"a": "team_id"}, None),
+    ({"metadata": {"team_id": 1}}, None),
+    ({"webhook": {"metadata": {"team_id": 1}}}, None),
+    ({"metadata": {}, "x": {"team_id": 1}}, "x.team_id"),
+]
+
+
+@pytest.mark.parametrize(("data", "document"), TAKEN)
+def test_an_object_is_parsed(data: bytes, document: dict[str, Any]) -> None:
+    assert parse_object(data) == document
+
+
+@pytest.mark.parametrize("data", [nested_lists(MAX_DEPTH), nested_objects(MAX_DEPTH)])
+def test_the_deepest_allowed_object_is_parsed(data: bytes) -> None:
+    assert parse_object(data)
+
+
+@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
+def test_what_readers_of_json_disagree_about_is_refused(data: bytes) -> None:
+    with pytest.raises(ServiceError) as caught:
+        parse_object(data)
+    assert caught.value.code is ErrorCode.INVALID_JSON
+    assert caught.value.message.isprintable()
+
+
+@pytest.mark.parametrize("data", [b"[]", b'"x"', b"1", b"null", b"true"])
+def test_a_document_that_is_no_object_is_an_invalid_request(data: bytes) -> None:
+    with pytest.raises(ServiceError) as caught:
+        parse_object(data)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(("document", "path"), KEYS)
+def test_a_key_is_found_outside_of_what_is_skipped(document: dict[str, Any], path: str | None) -> None:
+    assert find_key(document, "team_id", skipping=("metadata",)) == path
+
+
+def test_a_key_that_stands_twice_is_found_in_time_that_grows_with_the_body() -> None:
+    keys = ", ".join(f'"key {number}": 1' for number in range(MAX_ENTRIES - 10))
+    began_s = time.process_time()
+    with pytest.raises(ServiceError, match="'z' stands twice"):
+        parse_object(f'{{{keys}, "z": 1, "z": 2}}'.encode())
+    assert time.process_time() - began_s < 1

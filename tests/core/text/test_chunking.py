@@ -1,0 +1,164 @@
+"""Chunks keep their places, sizes and sections, lose nothing, and take linear time."""
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from svc_daemon.core.text.chunking import Block, Chunk, ChunkingOptions, Document, chunk_document
+
+OPTIONS = ChunkingOptions()
+SMALL = ChunkingOptions(target=30, min=20, max=40)
+SENTENCE = "A plain sentence of some words stands here. "
+
+
+def document_of(*parts: tuple[str, str], page: int | None = None) -> Document:
+    """A document of (kind, text) parts on lines of their own, with a blank line between; headings are of one level."""
+    text, line = "", 1
+    blocks: list[Block] = []
+    headings: tuple[str, ...] = ()
+    for kind, words in parts:
+        if kind == "heading":
+            headings = (words,)
+        last = line + words.count("\n")
+        blocks.append(
+            Block(
+                kind=kind,
+                text=words,
+                char_start=len(text),
+                char_end=len(text) + len(words),
+                headings=headings,
+                page=page,
+                line_start=line,
+                line_end=last,
+            )
+        )
+        text, line = text + words + "\n\n", last + 2
+    return Document(text=text, blocks=tuple(blocks))
+
+
+def spans(chunks: tuple[Chunk, ...]) -> list[tuple[int, int]]:
+    return [(chunk.char_start, chunk.char_end) for chunk in chunks]
+
+
+def is_covered(document: Document, chunks: tuple[Chunk, ...]) -> bool:
+    """Every character that is not white space is in a chunk, or in a heading that a chunk's path names."""
+    covered = bytearray(len(document.text))
+    for chunk in chunks:
+        covered[chunk.char_start : chunk.char_end] = b"\1" * (chunk.char_end - chunk.char_start)
+    carried = {chunk.headings[: depth + 1] for chunk in chunks for depth in range(len(chunk.headings))}
+    for block in document.blocks:
+        if block.kind == "heading" and block.headings in carried:
+            covered[block.char_start : block.char_end] = b"\1" * (block.char_end - block.char_start)
+    return all(mark or character.isspace() for mark, character in zip(covered, document.text, strict=True))
+
+
+def test_a_short_document_is_one_chunk_with_its_whole_place() -> None:
+    document = document_of(("paragraph", "One.\nTwo."), ("paragraph", "Three."))
+    (chunk,) = chunk_document(document, OPTIONS)
+    assert chunk == Chunk(ordinal=0, text="One.\nTwo.\n\nThree.", char_start=0, char_end=17, line_start=1, line_end=4)
+
+
+def test_long_prose_is_cut_at_sentences_into_chunks_of_the_wanted_size() -> None:
+    document = document_of(("paragraph", (SENTENCE * 200).strip()))
+    chunks = chunk_document(document, OPTIONS)
+    assert all(chunk.text.endswith(".") and chunk.text.startswith("A plain") for chunk in chunks)
+    assert all(OPTIONS.min <= len(chunk.text) <= OPTIONS.max for chunk in chunks[:-1])
+    assert len(chunks[-1].text) > 200
+    assert is_covered(document, chunks)
+
+
+def test_the_end_of_a_block_is_a_better_cut_than_a_sentence() -> None:
+    document = document_of(("paragraph", SENTENCE * 20), ("paragraph", SENTENCE * 20))
+    first, *_ = chunk_document(document, OPTIONS)
+    assert first.text == (SENTENCE * 20).strip()
+
+
+def test_code_and_rows_are_cut_at_line_ends_with_the_right_lines() -> None:
+    lines = "\n".join(f"{number:03} = value. Another" for number in range(1, 101))
+    for kind in ("code", "row"):
+        chunks = chunk_document(document_of(("paragraph", "x"), (kind, lines)), SMALL)
+        for chunk in chunks[1:]:
+            # The block starts on line 3, so that line 3 says 001.
+            assert chunk.line_start == int(chunk.text[:3]) + 2
+            assert chunk.line_end == chunk.line_start + chunk.text.count("\n")
+
+
+def test_no_chunk_crosses_a_page_or_a_heading() -> None:
+    one, two = document_of(("paragraph", "First page."), page=1), document_of(("paragraph", "Second page."), page=2)
+    moved = Block(
+        kind="paragraph", text=two.blocks[0].text, char_start=len(one.text), char_end=len(one.text) + 12, page=2
+    )
+    pages = Document(text=one.text + two.text, blocks=(*one.blocks, moved))
+    assert [(chunk.page, chunk.text) for chunk in chunk_document(pages, OPTIONS)] == [
+        (1, "First page."),
+        (2, "Second page."),
+    ]
+    headed = document_of(("heading", "A"), ("paragraph", "Under A."), ("heading", "B"), ("paragraph", "Under B."))
+    assert [(chunk.headings, chunk.text) for chunk in chunk_document(headed, OPTIONS)] == [
+        (("A",), "Under A."),
+        (("B",), "Under B."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [("heading", "Alone")],
+        [("heading", "Same"), ("heading", "Same"), ("paragraph", "x")],
+        [("heading", "First"), ("heading", "Second"), ("paragraph", "x")],
+        [("paragraph", "x"), ("heading", "Last")],
+    ],
+)
+def test_a_heading_with_nothing_below_it_is_a_chunk_of_its_own(parts: list[tuple[str, str]]) -> None:
+    document = document_of(*parts)
+    assert is_covered(document, chunk_document(document, OPTIONS))
+
+
+def test_an_overlap_repeats_whole_words_of_the_same_section() -> None:
+    options = ChunkingOptions(target=100, min=80, max=120, overlap=30)
+    document = document_of(("paragraph", (SENTENCE * 20).strip()), ("heading", "B"), ("paragraph", "Other."))
+    *chunks, last = chunk_document(document, options)
+    for before, after in pairwise(chunks):
+        assert 0 < before.char_end - after.char_start <= 30
+        assert document.text[after.char_start - 1] == " "
+    assert last.text == "Other."
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["heading", "paragraph", "item", "row", "code"]),
+            st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda text: bool(text.strip())),
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_the_blocks_nothing_is_lost_and_every_text_is_its_span(parts: list[tuple[str, str]]) -> None:
+    document = document_of(*parts)
+    chunks = chunk_document(document, SMALL)
+    assert is_covered(document, chunks)
+    for ordinal, chunk in enumerate(chunks):
+        assert chunk.ordinal == ordinal
+        assert chunk.text == document.text[chunk.char_start : chunk.char_end] == chunk.text.strip()
+        assert 0 < len(chunk.text) <= SMALL.max
+        assert chunk.line_start == 1 + document.text.count("\n", 0, chunk.char_start)
+        assert chunk.line_end == 1 + document.text.count("\n", 0, chunk.char_end)
+
+
+def test_one_line_of_25_mb_takes_seconds_and_not_hours() -> None:
+    document = document_of(("code", "word " * 5_000_000))
+    begun = time.process_time()
+    chunks = chunk_document(document, OPTIONS)
+    assert len(chunks) > 20_000
+    # Quadratic time would be a thousand times this.
+    assert time.process_time() - begun < 20
+
+
+@pytest.mark.parametrize("sizes", [{"min": 0}, {"target": 700}, {"max": 900}, {"overlap": 401}, {"overlap": -1}])
+def test_sizes_that_make_no_sense_are_refused(sizes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        ChunkingOptions(**sizes)

@@ -1,0 +1,155 @@
+"""What a file is: its signature decides, then a declared type that says something, then its name."""
+
+import pytest
+
+from svc_daemon.core.text.encodings import text_encoding
+from svc_daemon.core.text.media_types import FORMATS, detect, find_format, from_filename
+from tests import samples
+
+DOCX, PPTX, XLSX = (
+    f"application/vnd.openxmlformats-officedocument.{kind}"
+    for kind in ("wordprocessingml.document", "presentationml.presentation", "spreadsheetml.sheet")
+)
+
+#: An archive with a name that says that it is UTF-8, and is not.
+_BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"\xff\xfe")
+
+
+@pytest.mark.parametrize(
+    ("data", "filename", "declared", "expected"),
+    [
+        # The content says it, whatever the name says.
+        (samples.make_pdf(["x"]), "report.pdf", "", "application/pdf"),
+        (samples.make_pdf(["x"]), "notes.txt", "text/plain", "application/pdf"),
+        (b"\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
+        (b"\x00\x01printer\r\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
+        (samples.make_docx({"a": "b"}), "", "", DOCX),
+        (samples.make_docx({"a": "b"}), "a.pdf", "application/pdf", DOCX),
+        (samples.make_corrupt_docx(), "", "", DOCX),
+        (samples.make_pptx([("a", "b")]), "", "", PPTX),
+        (samples.make_xlsx({"a": [["b"]]}), "", "", XLSX),
+        (samples.make_epub({"a": "b"}), "", "", "application/epub+zip"),
+        (samples.make_zip({"a.txt": b"x"}), "a.docx", DOCX, "application/zip"),
+        (_BROKEN_NAME, "a.docx", DOCX, "application/zip"),
+        (samples.make_encrypted_docx(), "a.docx", DOCX, "application/x-ole-encrypted"),
+        (b"{\\rtf1 x}", "a.txt", "", "application/rtf"),
+        (samples.make_executable(), "readme.md", "text/markdown", "application/vnd.microsoft.portable-executable"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "a.txt", "", "image/png"),
+        (bytes(range(256)), "data.csv", "text/csv", "application/octet-stream"),
+        # HTML shows itself, except where other formats hold it.
+        (b"<!DOCTYPE html><p>x", "notes.txt", "", "text/html"),
+        (b"<!-- made by hand -->\n<html><p>x", "", "text/plain", "text/html"),
+        (b'<?xml version="1.0"?>\n<html xmlns="x">', "a.xhtml", "", "application/xhtml+xml"),
+        (b"<!DOCTYPE html><?php echo 1 ?>", "page.php", "", "text/x-php"),
+        # A declared type that says something, and that the bytes don't contradict, comes before the name.
+        (b"# Title", "a.txt", "text/markdown", "text/markdown"),
+        (b"a,b", "a.md", "text/csv", "text/csv"),
+        (b"x = 1", "a.py", "text/x-ruby", "text/x-ruby"),
+        (b"words", "a.md", "application/x-own", "application/x-own"),
+        (b"words", "a.md", "text/x-own; charset=utf-8", "text/x-own"),
+        (b"\x00\x01\x02\x03", "data.bin", "application/x-own", "application/x-own"),
+        (b"\x00\x01\x02\x03", "a.md", "application/x-own", "application/x-own"),
+        (b"\x00\x01\x02\x03", "fake.pdf", "", "application/pdf"),
+        # What says nothing, what the bytes contradict and what is no media type does not.
+        (b"# Title", "a.md", "application/octet-stream", "text/markdown"),
+        (b"# Title", "a.md", "text/plain", "text/markdown"),
+        (b"words", "a.txt", "image/png", "text/plain"),
+        (b"words", "a.docx", "text/plain", "text/plain"),
+        (b"words", "notes", "application/octet-stream", "text/plain"),
+        (b"\x00\x01\x02\x03", "a.csv", "text/csv", "application/octet-stream"),
+        (b"words", "a.md", "text/x\r\nX-Evil: 1", "text/markdown"),
+        (b"words", "a.md", "nonsense", "text/markdown"),
+        # Text is what its name says.
+        (b"# Title", "a.md", "", "text/markdown"),
+        (b"# Title", "a.MD", "application/pdf", "text/markdown"),
+        (b"a,b", "a.csv", "application/octet-stream", "text/csv"),
+        (b"x = 1", "a.py", "text/plain", "text/x-python"),
+        (b"all: build", "src/Makefile", "", "text/x-makefile"),
+        (b'{"a": 1}', "a.json", "", "application/json"),
+        (b'{"a": 1}', "a.txt", "", "text/plain"),
+        (b"plain words", "fake.pdf", "application/pdf", "text/plain"),
+        # Without a name that says anything, what was declared; then the look of it.
+        (b"# Title", "upload", "text/markdown; charset=utf-8", "text/markdown"),
+        (b"# Title", "upload", "text/x-markdown", "text/markdown"),
+        (b'{"a": 1}', "upload", "", "application/json"),
+        (b'[{"a": 1}]', "upload", "text/plain", "text/plain"),
+        (b'[{"a": 1}]', "upload", "application/octet-stream", "application/json"),
+        (b"[a link](https://a.example)", "upload", "", "text/plain"),
+        (b"From: a@b.example\r\nSubject: x\r\n\r\ny", "upload", "", "message/rfc822"),
+        (b'<?xml version="1.0"?><a/>', "upload", "", "text/xml"),
+        (b"words", "upload", "", "text/plain"),
+        (b"words", "upload.unknown", "x/y", "x/y"),
+    ],
+)
+def test_a_type_is_detected(data: bytes, filename: str, declared: str, expected: str) -> None:
+    assert detect(data, filename, declared) == expected
+
+
+@pytest.mark.parametrize("data", [b"words", b"<!DOCTYPE html><p>x", b"\x00\x01\x02\x03", samples.make_pdf(["x"])])
+@pytest.mark.parametrize("filename", ["a", "a.md", "a.pdf", "a.html", "a.csv"])
+@pytest.mark.parametrize(
+    "declared", ["", "text/plain", "text/csv", "application/pdf", "x/y", "application/octet-stream"]
+)
+def test_a_type_that_was_detected_is_detected_again(data: bytes, filename: str, declared: str) -> None:
+    """It is stored, and declared to the extractor."""
+    found = detect(data, filename, declared)
+    assert detect(data, filename, found) == found
+
+
+def test_the_beginning_of_an_office_file_is_enough() -> None:
+    long = samples.make_docx({f"Heading {number}": samples.PROSE for number in range(50)})
+    assert detect(long[:8192], "upload", "") == DOCX
+    assert detect(samples.make_epub({"a": samples.PROSE})[:200], "", "") == "application/epub+zip"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"plain", "utf-8"),
+        ("ünïcode".encode(), "utf-8"),
+        ("ünïcode".encode("utf-8-sig"), "utf-8-sig"),
+        ("text".encode("utf-16"), "utf-16"),
+        ("text".encode("utf-32"), "utf-32"),
+        ("plain text".encode("utf-16-le"), "utf-16-le"),
+        ("plain text".encode("utf-16-be"), "utf-16-be"),
+        ("café".encode("cp1252"), "cp1252"),
+        ("æøå ünï ".encode() + b"\xff rest", "utf-8"),
+        (b"a\x00b", None),
+        (bytes(range(1, 256)), None),
+        (b"", "utf-8"),
+    ],
+)
+def test_an_encoding_is_found_or_the_bytes_are_binary(data: bytes, expected: str | None) -> None:
+    assert text_encoding(data) == expected
+
+
+def test_a_character_cut_off_by_the_end_of_the_head_does_not_change_the_encoding() -> None:
+    assert text_encoding(b"x" * (64 * 1024 - 1) + "é".encode() + b"x") == "utf-8"
+
+
+@pytest.mark.parametrize(
+    ("filename", "expected"),
+    [
+        ("a.pdf", "application/pdf"),
+        ("archive.tar.gz", None),
+        ("notes.txt.gz", "application/gzip"),
+        ("Notes.MD.GZ", "application/gzip"),
+        ("notes.gz", None),
+        (".gz", None),
+        ("gz", None),
+        ("folder.md/file", None),
+        ("md", None),
+        (".md", "text/markdown"),
+        ("Dockerfile", "text/x-dockerfile"),
+    ],
+)
+def test_a_name_promises_a_type(filename: str, expected: str | None) -> None:
+    assert from_filename(filename) == expected
+
+
+def test_each_extension_and_type_belongs_to_one_format() -> None:
+    extensions = [extension for format_ in FORMATS for extension in format_.types]
+    assert len(extensions) == len(set(extensions))
+    for format_ in FORMATS:
+        assert all(find_format(media_type) is format_ for media_type in format_.types.values())
+    assert find_format("image/png") is None

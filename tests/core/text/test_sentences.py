@@ -1,0 +1,92 @@
+"""Where sentences begin and end in what extraction leaves."""
+
+import time
+
+import pytest
+
+from svc_daemon.core.text.sentences import CODE, FRAGMENT, LONGEST, ROW, Span, cost_of, fences_of, sentences_of
+
+CASES = [
+    ("", []),
+    ("\n \n- \n", []),
+    ("One.", ["One."]),
+    ("No full stop", ["No full stop"]),
+    ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+    ("All … of it ... stays. And more… Yes.", ["All … of it ... stays.", "And more…", "Yes."]),
+    ("Wait... what?! Yes.", ["Wait...", "what?!", "Yes."]),
+    ('He said "No." She left.', ['He said "No."', "She left."]),
+    ("A line\nthat goes on. And on.", ["A line\nthat goes on.", "And on."]),
+    ("First part\n\nSecond part", ["First part", "Second part"]),
+    # A short line without a full stop, such as a heading in a PDF.
+    (
+        "Vacation\nEveryone who works here has thirty days of it in a year.",
+        ["Vacation", "Everyone who works here has thirty days of it in a year."],
+    ),
+    ("A few words\n30 of them, on two lines.", ["A few words\n30 of them, on two lines."]),
+    ("# Heading\n\n> quoted", ["Heading", "quoted"]),
+    ("- one\n* two\n+ three\n1. four\n2) five", ["one", "two", "three", "four", "five"]),
+    ("Name | Days\nFull-time | 30\nPart-time | 15", ["Name | Days", "Full-time | 30", "Part-time | 15"]),
+    ("| a | b |\n| c | d |", ["a | b", "c | d"]),
+    ("See Dr. Smith, e.g. on Jan. 5. Then go.", ["See Dr. Smith, e.g. on Jan. 5.", "Then go."]),
+    ("See No. 4. The answer is no. Go.", ["See No. 4.", "The answer is no.", "Go."]),
+    ("J. Smith came. It was 1980. Then 3.5 days.", ["J. Smith came.", "It was 1980.", "Then 3.5 days."]),
+    ("One.[3] Two. [4] Three.", ["One.[3]", "Two. [4]", "Three."]),
+    ("日本語です。次の文。", ["日本語です。", "次の文。"]),
+]
+
+
+@pytest.mark.parametrize(("text", "sentences"), CASES)
+def test_sentences_of_a_text(text: str, sentences: list[str]) -> None:
+    assert [text[span.start : span.end] for span in sentences_of(text)] == sentences
+
+
+def test_text_without_an_end_comes_in_pieces_cut_at_spaces() -> None:
+    text = "word " * 300
+    pieces = [text[span.start : span.end] for span in sentences_of(text)]
+    assert max(map(len, pieces)) <= LONGEST
+    assert " ".join(pieces) == text.strip()
+
+
+def test_one_endless_word_comes_in_pieces_too() -> None:
+    assert [span.end - span.start for span in sentences_of("x" * 1000)] == [400, 400, 200]
+
+
+def test_a_sentence_is_whole_where_it_may_be_long() -> None:
+    text = "word " * 300
+    assert [tuple(span) for span in sentences_of(text, len(text))] == [(0, len(text) - 1)]
+
+
+@pytest.mark.parametrize("piece", ["a", ".", "\n", " ", "- ", "[", "1. ", ". [1]", '."".', "a\n", "# "])
+def test_the_time_grows_with_the_text_and_not_faster(piece: str) -> None:
+    began_s = time.process_time()
+    sentences_of(piece * 30_000)
+    assert time.process_time() - began_s < 5
+
+
+CASES_PROSE = [
+    ("The garage opens at seven.", 0),
+    ("Set `SVC_LIMIT_X_Y=3; --force {a}` before it starts.", 0),
+    ("A sentence of seven words without end", 0),
+    ("Bezahlt wird am Monatsende.", 0),
+    ("Oslo | 8-16", ROW),
+    ("Opening hours", FRAGMENT),
+    ("rows = {name: size for name in names if size >= 3};", CODE),
+    ('curl -H "Authorization: $KEY" --json \'{"a": 1}\' $URL/v1/x', CODE),
+    ("Contents .......... 4", CODE),
+    ("© 2024 Harbour Ltd. All rights reserved.", CODE),
+    ("Page 3 of 12", CODE),
+]
+
+
+@pytest.mark.parametrize(("text", "cost"), CASES_PROSE)
+def test_what_a_sentence_loses_by_what_it_is(text: str, cost: float) -> None:
+    assert cost_of(text, Span(0, len(text)), []) == cost
+
+
+def test_what_stands_between_fences_is_code_whatever_it_says() -> None:
+    text = "Do this.\n\n```sh\nThe garage opens at seven.\n```\n\nThen go home."
+    fences = fences_of(text)
+    inside = text.index("The garage")
+    assert cost_of(text, Span(inside, inside + 26), fences) == CODE
+    assert cost_of(text, Span(text.index("Then"), len(text)), fences) == 0
+    assert [text[fence.end - 3 : fence.end] for fence in fences] == ["```"]

@@ -1,0 +1,130 @@
+"""How scripts without spaces between their words are cut."""
+
+import time
+
+import pytest
+
+from svc_daemon.core.text.words import MAX_WORDS, STOP_WORDS, cut_unspaced, parse_query, stem_of, stems_of
+
+CUTS: list[tuple[str, list[str]]] = [
+    ("", []),
+    ("plain words, naïve café", []),
+    ("Straße Привет नमस्ते", []),
+    ("契約", ["契約"]),
+    ("賃貸契約書", ["賃貸", "貸契", "契約", "約書"]),
+    ("犬", ["犬"]),
+    ("犬と猫。", ["犬と", "と猫"]),
+    ("データ、ベース", ["デー", "ータ", "ベー", "ース"]),
+    ("人々の", ["人々", "々の"]),
+    ("계약을 해지", ["계약", "약을", "해지"]),
+    ("𠮷野家", ["𠮷野", "野家"]),
+    # What stands in the same word without a space.
+    ("Python入門 v2対応", ["Python", "入門", "v2", "対応"]),
+    ("第3条", ["第", "3", "条"]),
+    # A kana and its mark as two characters.
+    ("か\u3099く", ["がく"]),
+    # A syllable as its three letters.
+    ("\u1112\u1162\u110c\u1175", ["해지"]),
+    # Full-width letters are no part of these scripts.
+    ("\uff21\uff22", []),
+]
+
+
+@pytest.mark.parametrize(("text", "pieces"), CUTS)
+def test_a_run_becomes_its_pairs(text: str, pieces: list[str]) -> None:
+    assert cut_unspaced(text) == pieces
+
+
+@pytest.mark.parametrize("text", ["x" * 200_000 + "é", "x" * 200_000 + " 犬"])
+def test_a_long_word_of_other_letters_costs_no_more_than_its_length(text: str) -> None:
+    began_s = time.process_time()
+    assert cut_unspaced(text) in ([], ["犬"])
+    assert time.process_time() - began_s < 2
+
+
+WORDS = [
+    ("", ()),
+    (" \t\n", ()),
+    ("?!... -- ''", ()),
+    ("fox", ("fox",)),
+    ("Quick FOX", ("quick", "fox")),
+    ("fox fox Fox", ("fox",)),
+    ("the fox and the dog", ("fox", "dog")),
+    ("to be or not to be", ("to", "be", "or", "not")),
+    ("How many days do I get, please?", ("days",)),
+    ("What does a walrus mean to them?", ("walrus",)),
+    ("AND", ("and",)),
+    ("NEAR(fox, 3)", ("near", "fox", "3")),
+    ('"fox" * ^dog -cat', ("fox", "dog", "cat")),
+    ("title:fox", ("title", "fox")),
+    ("state-of-the-art", ("state", "art")),
+    ("snake_case foo.bar()", ("snake", "case", "foo", "bar")),
+    ("don't", ("don", "t")),
+    ("Fox's don't", ("fox",)),
+    ("§ 14 BGB 2.0", ("14", "bgb", "2", "0")),
+    ("Straße", ("straße",)),
+    ("cafe\N{COMBINING ACUTE ACCENT}", ("café",)),
+    ("日本語 テキスト", ("日本", "本語", "テキ", "キス", "スト")),
+    ("Python入門", ("python", "入門")),
+    # The vowel signs of Devanagari are marks; without them each letter would stand alone.
+    ("नमस्ते", ("नमस्ते",)),
+    ("\N{FOX FACE} fox\N{FOX FACE}dog", ("fox", "dog")),
+    ("\N{HEAVY BLACK HEART}\N{VARIATION SELECTOR-16}", ()),
+    ("fox\x00dog\ud800cat\ue000", ("fox", "dog", "cat")),
+    ("zero\N{ZERO WIDTH SPACE}width", ("zero", "width")),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), WORDS)
+def test_words_of_a_query(text: str, words: tuple[str, ...]) -> None:
+    assert parse_query(text).words == words
+
+
+def test_a_long_query_keeps_its_first_words_and_says_so() -> None:
+    parsed = parse_query("the " + " ".join(f"w{number}" for number in range(MAX_WORDS + 5)))
+    assert parsed.words == tuple(f"w{number}" for number in range(MAX_WORDS))
+    assert parsed.words_left_out == 5
+
+
+def test_the_same_word_many_times_leaves_nothing_out() -> None:
+    assert parse_query("fox " * 1000).words_left_out == 0
+
+
+def test_every_stop_word_is_a_word_as_queries_are_cut() -> None:
+    for word in STOP_WORDS:
+        assert parse_query(word).words == (word,)
+
+
+SAME = [
+    ("employee", "employees"),
+    ("policy", "policies"),
+    ("day", "days"),
+    ("work", "working"),
+    ("work", "worked"),
+    ("approve", "approves"),
+    ("Vacation", "vacation"),
+    ("time", "times"),
+    ("wrote", "written"),
+    ("writing", "author"),
+    ("paid", "pays"),
+    ("children", "Kids"),
+    ("used", "use"),
+    ("colour", "colors"),
+    ("licence", "license"),
+]
+OTHER = [("day", "date"), ("use", "us"), ("part", "partner"), ("2", "20"), ("bus", "business")]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_two_forms_of_a_word_are_one(one: str, other: str) -> None:
+    assert stem_of(one) == stem_of(other)
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_two_words_stay_two(one: str, other: str) -> None:
+    assert stem_of(one) != stem_of(other)
+
+
+def test_words_that_say_nothing_are_left_out_and_all_others_count() -> None:
+    assert stems_of("What is the boat's tide?") == {"boat", "tid"}
+    assert len(stems_of(" ".join(f"w{number}" for number in range(500)))) == 500

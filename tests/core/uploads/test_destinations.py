@@ -1,0 +1,100 @@
+"""Which buckets a request names: every way, none, and two at once; in a manifest at its root, on items, or both."""
+
+from typing import Any
+
+import pytest
+
+from svc_daemon.core.uploads.destinations import EITHER, ID, SLUG, BucketName, Naming, in_body, in_manifest, in_path
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
+
+OWN = {"bucket": "a"}
+
+
+def named(fields: dict[str, Any]) -> Naming:
+    return in_body(DestinationFields.model_validate(fields))
+
+
+def manifest(*items: dict[str, Any], **root: Any) -> LegacyManifest:
+    listed = [{"client_file_id": str(number), **item} for number, item in enumerate(items)]
+    return LegacyManifest.model_validate({"version": 1, "items": listed, **root})
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"bucket_ids": ["x", "y"]}, [("x", "bucket_ids.0", ID), ("y", "bucket_ids.1", ID)]),
+        ({"bucket_slugs": ["x"]}, [("x", "bucket_slugs.0", SLUG)]),
+        ({"bucket": "x"}, [("x", "bucket", EITHER)]),
+        ({"bucket": "x", "bucket_ids": [], "bucket_slugs": None}, [("x", "bucket", EITHER)]),
+        ({"bucket": "", "bucket_ids": ["x"]}, [("x", "bucket_ids.0", ID)]),
+    ],
+)
+def test_each_way_names_buckets_by_itself(fields: dict[str, Any], names: list[tuple[str, str, str]]) -> None:
+    assert named(fields) == Naming(tuple(BucketName(*each) for each in names), in_body=True)
+    assert named(fields | {"create_missing_buckets": True}).creates_missing
+
+
+@pytest.mark.parametrize("fields", [{}, {"bucket_ids": []}, {"bucket": ""}, {"create_missing_buckets": True}])
+def test_no_name_is_no_destination(fields: dict[str, Any]) -> None:
+    with pytest.raises(ServiceError) as refused:
+        named(fields)
+    assert refused.value.code is ErrorCode.BUCKET_REQUIRED
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"bucket_ids": ["x"], "bucket_slugs": ["x"]}, "bucket_slugs"),
+        ({"bucket_slugs": ["x"], "bucket": "x"}, "bucket"),
+        ({"bucket_ids": ["x"], "bucket_slugs": ["x"], "bucket": "x"}, "bucket_slugs"),
+    ],
+)
+def test_two_ways_at_once_are_refused(fields: dict[str, Any], path: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        named(fields)
+    assert refused.value.details["errors"][0]["path"] == path
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"), [(ID, [True, False]), (SLUG, [False, True]), (EITHER, [True, True])], ids=[ID, SLUG, EITHER]
+)
+def test_a_name_means_an_id_a_slug_or_either(kind: str, meant: list[bool]) -> None:
+    assert [BucketName(text, "", kind).means("bkt_1", "one") for text in ("bkt_1", "one")] == meant
+    assert not BucketName("other", "", kind).means("bkt_1", "one")
+
+
+def test_a_path_names_one_bucket_that_nobody_makes() -> None:
+    assert in_path("x") == Naming((BucketName("x", "bucket"),))
+    assert not in_path("x").creates_missing
+
+
+def test_a_manifest_names_buckets_at_its_root_or_on_every_item() -> None:
+    root = in_manifest(manifest({}, {}, bucket="a"))
+    assert (root.root, root.items) == (Naming((BucketName("a", "manifest.bucket"),), in_body=True), (None, None))
+    items = in_manifest(manifest(OWN, {"bucket_slugs": ["b"]}))
+    assert items.root is None
+    paths = [[name.path for name in item.names] for item in items.items if item]
+    assert paths == [["manifest.items.0.bucket"], ["manifest.items.1.bucket_slugs.0"]]
+
+
+def test_an_item_may_have_its_own_beside_the_root() -> None:
+    both = in_manifest(manifest(OWN, {}, bucket="a"))
+    assert both.root is not None
+    assert [item is not None for item in both.items] == [True, False]
+
+
+@pytest.mark.parametrize("items", [[{}], [OWN, {}], [{}, OWN, {}]])
+def test_items_without_any_bucket_are_all_named(items: list[dict[str, Any]]) -> None:
+    with pytest.raises(ServiceError) as refused:
+        in_manifest(manifest(*items))
+    assert refused.value.code is ErrorCode.BUCKET_REQUIRED
+    assert refused.value.details["items"] == [f"manifest.items.{n}" for n, item in enumerate(items) if not item]
+
+
+def test_the_roots_leave_to_make_buckets_holds_for_every_item() -> None:
+    naming = in_manifest(manifest(OWN, OWN, create_missing_buckets=True))
+    assert all(item is not None and item.creates_missing for item in naming.items)
+    naming = in_manifest(manifest(OWN, OWN | {"create_missing_buckets": True}))
+    assert [item is not None and item.creates_missing for item in naming.items] == [False, True]

@@ -1,0 +1,104 @@
+"""Web page or file: every kind of content under every kind of declared type."""
+
+import pytest
+
+from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title, refuse_file, refuse_web_page
+from svc_daemon.errors import ServiceError
+
+HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
+FRAGMENT = b"<div><p>Hello</p></div>"
+TEXT = b"Hello there. Nothing but words.\n"
+PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
+JSON = b'{"answer": 42}'
+
+
+@pytest.mark.parametrize(
+    ("head", "declared", "name", "is_page"),
+    [
+        (HTML, "text/html", "", True),
+        (HTML, "text/html; charset=utf-8", "index.html", True),
+        (HTML, "TEXT/HTML", "index.php", True),
+        (HTML, "application/xhtml+xml", "", True),
+        (HTML, "", "", True),
+        (HTML, "text/plain", "", True),
+        (HTML, "application/octet-stream", "page", True),
+        (HTML, "text/plain", "page.php", False),
+        (b"\xef\xbb\xbf" + HTML, "text/html", "", True),
+        (FRAGMENT, "text/html", "", True),
+        (FRAGMENT, "text/html", "index.php", True),
+        (FRAGMENT, "text/plain", "", False),
+        (TEXT, "text/html", "", True),
+        (TEXT, "text/plain", "", False),
+        (TEXT, "text/plain", "page.html", True),
+        (TEXT, "text/markdown", "readme.md", False),
+        (TEXT, "", "", False),
+        (PDF, "text/html", "report.html", False),
+        (PDF, "application/pdf", "report.pdf", False),
+        (PDF, "", "", False),
+        (JSON, "application/json", "", False),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "", False),
+        (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", "", False),
+    ],
+)
+def test_content_and_declared_type_tell_a_page(head: bytes, declared: str, name: str, is_page: bool) -> None:
+    assert is_web_page(head, declared, name) is is_page
+
+
+def test_a_page_at_the_file_door_is_sent_to_pages() -> None:
+    with pytest.raises(ServiceError) as refused:
+        refuse_web_page(HTML, "text/html", "", "handbook")
+    assert refused.value.code == "url_is_web_page"
+    assert refused.value.rule.status == 422
+    assert refused.value.details == {"suggested_endpoint": "/v1/buckets/handbook/pages"}
+
+
+def test_a_document_at_the_page_door_is_sent_to_imports() -> None:
+    with pytest.raises(ServiceError) as refused:
+        refuse_file(PDF, "application/pdf", "a.pdf", "handbook")
+    assert refused.value.code == "url_is_file"
+    assert refused.value.rule.status == 422
+    assert refused.value.details == {"suggested_endpoint": "/v1/buckets/handbook/files/import"}
+
+
+def test_each_door_takes_its_own() -> None:
+    refuse_web_page(PDF, "application/pdf", "a.pdf", "handbook")
+    refuse_file(HTML, "text/html", "", "handbook")
+
+
+def test_no_bytes_are_neither_page_nor_file() -> None:
+    refuse_web_page(b"", "text/html", "", "handbook")
+    refuse_file(b"", "application/pdf", "a.pdf", "handbook")
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        (b"<title>Quays</title>", "Quays"),
+        (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones"),
+        (b"<html><head><title></title><body>", None),
+        (b"<title>never ends", None),
+        (b"<p>none</p>", None),
+        (b"<title>Zo\xc3\xab</title>", "Zoë"),
+        (b"<title>Caf\xe9s</title>", "Cafés"),
+        (b"<title>a\x01b</title>", "ab"),
+        (b"<title>" + b"x" * 50 + b"</title>", "x" * 20),
+        (b"<title>&#8203;</title>", None),
+    ],
+)
+def test_a_page_is_called_what_its_title_says(head: bytes, title: str | None) -> None:
+    assert page_title(head, max_characters=20) == title
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("index.php", "index.php.html"),
+        ("a.html", "a.html"),
+        ("A.HTM", "A.HTM"),
+        ("a.xhtml", "a.xhtml"),
+        ("example.com", "example.com.html"),
+        ("x" * 255, "x" * 240 + ".html"),
+    ],
+)
+def test_a_page_is_kept_under_a_name_that_says_so(name: str, kept: str) -> None:
+    assert page_file_name(name) == kept

@@ -1,0 +1,134 @@
+"""The upload session's decisions, every cell of their table."""
+
+import pytest
+
+from svc_daemon.core.uploads import sessions
+from svc_daemon.core.uploads.sessions import ContentRange, Step, Verdict
+from svc_daemon.errors import ServiceError
+
+SIZE = 1000
+WHOLE, ASKING = None, ContentRange(None, None, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("bytes 0-99/1000", ContentRange(0, 99, 1000)),
+        ("bytes 0-99/*", ContentRange(0, 99, None)),
+        ("bytes */1000", ContentRange(None, None, 1000)),
+        ("bytes */*", ContentRange(None, None, None)),
+        (" bytes 5-5/6 ", ContentRange(5, 5, 6)),
+    ],
+)
+def test_a_range_is_read(text: str | None, expected: ContentRange | None) -> None:
+    assert sessions.parse_range(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bytes",
+        "bytes 0-99",
+        "bytes 99-0/1000",
+        "bytes 0-1000/1000",
+        "items 0-1/2",
+        "bytes -5/10",
+        "bytes 0-9/ten",
+        "bytes 0-9/1000, bytes 20-29/1000",
+        "bytes " + "9" * 16 + "-0/1",
+        "bytes 0-\u0669/1000",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        sessions.parse_range(text)
+    assert refused.value.code == "invalid_request"
+
+
+@pytest.mark.parametrize(
+    ("stored", "received", "expired", "state"),
+    [
+        ("open", 0, False, "pending"),
+        ("open", 1, False, "uploading"),
+        ("open", 999, False, "uploading"),
+        ("open", 1000, False, "uploaded"),
+        ("open", 0, True, "expired"),
+        ("open", 1000, True, "expired"),
+        ("finalized", 0, False, "finalized"),
+        ("finalized", 0, True, "finalized"),
+        ("canceled", 500, False, "canceled"),
+        ("canceled", 500, True, "canceled"),
+    ],
+)
+def test_the_state_follows_from_what_is_stored(stored: str, received: int, expired: bool, state: str) -> None:
+    assert sessions.state_of(stored, received, SIZE, is_expired=expired) == state
+
+
+@pytest.mark.parametrize(
+    ("state", "received", "asked", "verdict"),
+    [
+        ("pending", 0, WHOLE, Verdict(Step.TAKE, 0, 1000)),
+        ("pending", 0, ASKING, Verdict(Step.TELL)),
+        ("pending", 0, ContentRange(None, None, None), Verdict(Step.TELL)),
+        ("pending", 0, ContentRange(0, 99, SIZE), Verdict(Step.TAKE, 0, 100)),
+        ("pending", 0, ContentRange(0, 999, None), Verdict(Step.TAKE, 0, 1000)),
+        ("uploading", 100, WHOLE, Verdict(Step.TAKE, 100, 900)),
+        ("uploading", 100, ASKING, Verdict(Step.TELL)),
+        ("uploading", 100, ContentRange(100, 199, SIZE), Verdict(Step.TAKE, 0, 100)),
+        ("uploading", 100, ContentRange(50, 199, SIZE), Verdict(Step.TAKE, 50, 100)),
+        ("uploading", 100, ContentRange(0, 99, SIZE), Verdict(Step.TELL)),
+        ("uploading", 100, ContentRange(0, 49, SIZE), Verdict(Step.TELL)),
+        ("uploaded", 1000, WHOLE, Verdict(Step.DONE)),
+        ("uploaded", 1000, ASKING, Verdict(Step.DONE)),
+        ("uploaded", 1000, ContentRange(0, 99, SIZE), Verdict(Step.DONE)),
+        ("finalized", 0, WHOLE, Verdict(Step.DONE)),
+        ("finalized", 0, ASKING, Verdict(Step.DONE)),
+    ],
+)
+def test_a_put_is_judged(state: str, received: int, asked: ContentRange | None, verdict: Verdict) -> None:
+    assert sessions.judge_put(state, received, SIZE, asked) == verdict
+
+
+@pytest.mark.parametrize(
+    ("state", "received", "asked", "code"),
+    [
+        ("pending", 0, ContentRange(1, 99, SIZE), "offset_mismatch"),
+        ("uploading", 100, ContentRange(101, 199, SIZE), "offset_mismatch"),
+        ("uploading", 100, ContentRange(100, 199, 999), "size_mismatch"),
+        ("pending", 0, ContentRange(None, None, 999), "size_mismatch"),
+        ("pending", 0, ContentRange(0, 1000, None), "size_mismatch"),
+        ("uploaded", 1000, ContentRange(0, 99, 2000), "size_mismatch"),
+        ("canceled", 0, WHOLE, "session_canceled"),
+        ("canceled", 0, ASKING, "session_canceled"),
+        ("expired", 100, WHOLE, "session_expired"),
+        ("expired", 100, ASKING, "session_expired"),
+    ],
+)
+def test_a_put_is_refused(state: str, received: int, asked: ContentRange | None, code: str) -> None:
+    with pytest.raises(ServiceError) as refused:
+        sessions.judge_put(state, received, SIZE, asked)
+    assert refused.value.code == code
+
+
+def test_a_gap_is_told_with_the_stored_range() -> None:
+    with pytest.raises(ServiceError) as refused:
+        sessions.judge_put("uploading", 100, SIZE, ContentRange(500, 599, SIZE))
+    assert refused.value.details == {"received_bytes": 100, "range": "bytes=0-99"}
+
+
+def test_nothing_stored_has_no_range() -> None:
+    assert sessions.stored_range(0) is None
+    assert sessions.stored_range(1) == "bytes=0-0"
+
+
+def test_a_token_opens_one_session_in_one_generation() -> None:
+    secret = b"s" * 32
+    good = sessions.token(secret, "upl_a", 1)
+    assert len(good) == 64
+    assert sessions.is_token(good, secret, "upl_a", 1)
+    assert not sessions.is_token(good, secret, "upl_b", 1)
+    assert not sessions.is_token(good, secret, "upl_a", 2)
+    assert not sessions.is_token(good, b"t" * 32, "upl_a", 1)
+    assert not sessions.is_token("é" * 64, secret, "upl_a", 1)
