@@ -4,7 +4,7 @@
 
     with Client("http://127.0.0.1:7820", api_key) as client:
         client.ensure_bucket("handbook")
-        source = client.upload("handbook", Upload(filename="leave.md", data=text.encode(), title="leave.md"))
+        source = client.upload("handbook", NewFile(filename="leave.md", data=text.encode(), title="leave.md"))
         client.wait_until_ready([source["id"]])
         page = client.search("how many days of leave", buckets=["handbook"])
         answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
@@ -28,9 +28,9 @@ Threads may share a client.
 from svc_cli.client.api import Client
 from svc_cli.client.batches import Member
 from svc_cli.client.contents import BytesContent, Content
-from svc_cli.client.imports import UrlImport
+from svc_cli.client.imports import ImportRequest
 from svc_cli.client.signatures import verify_webhook
-from svc_cli.client.uploads import Description, Upload, idempotency_key
+from svc_cli.client.uploads import Description, NewFile, idempotency_key
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.errors import ApiError, NetworkFailed, SvcError, WaitTimedOut
 
@@ -40,11 +40,11 @@ __all__ = [
     "Client",
     "Content",
     "Description",
+    "ImportRequest",
     "Member",
     "NetworkFailed",
+    "NewFile",
     "SvcError",
-    "Upload",
-    "UrlImport",
     "WaitTimedOut",
     "Watch",
     "idempotency_key",

@@ -12,8 +12,8 @@ from svc_cli.client.imports import ImportCalls
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.sessions import SessionCalls
 from svc_cli.client.storage import Storage
-from svc_cli.client.transport import Answer, Request, Transport
-from svc_cli.client.uploads import Upload
+from svc_cli.client.transport import Reply, Request, Transport
+from svc_cli.client.uploads import NewFile
 from svc_cli.client.waiting import Watch, wait_until_settled
 from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.interrupts import shielded
@@ -63,7 +63,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """How many creates wait for their turn by now."""
         return self._transport.gate.waiting
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: Request) -> Reply:
         """Any request of the API, sent as the others are: with the key, and again where that is safe."""
         return self._transport.send(request)
 
@@ -148,11 +148,11 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """Take a source out of one bucket; the source itself and its other buckets stay."""
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
-    def upload(self, bucket: str, upload: Upload, idempotency_key: str | None = None) -> Json:
+    def upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Json:
         """Send one file; the new source, which is stored and queued but not yet searchable."""
         return self.send_upload(bucket, upload, idempotency_key).body
 
-    def send_upload(self, bucket: str, upload: Upload, idempotency_key: str | None = None) -> Answer:
+    def send_upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Reply:
         """As `upload`, with the answer's status and headers (`is_replay`)."""
         return self._transport.send(
             Request(

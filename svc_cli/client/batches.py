@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from svc_cli.client.calls import Calls, part
-from svc_cli.client.transport import Answer
+from svc_cli.client.transport import Reply
 from svc_cli.client.uploads import Description
 from svc_daemon.wire import Json
 
@@ -34,7 +34,7 @@ class Member:
 class BatchCalls(Calls):
     """Methods for batches; their bytes go through `send_bytes`, as those of sessions do."""
 
-    def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Answer:
+    def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Reply:
         """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
         rejected: [{client_file_id, error}], …}`. The same members under the same key are the same sessions again.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from svc_cli.client.transport import Answer, Request, Transport
+from svc_cli.client.transport import Reply, Request, Transport
 from svc_cli.errors import UsageError
 from svc_daemon.wire import Json
 
@@ -21,7 +21,7 @@ class Calls:
     def _call(self, method: str, path: str, *, params: Mapping[str, str | int] | None = None, json: Any = None) -> Json:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
-    def _create(self, path: str, json: Any, idempotency_key: str | None) -> Answer:
+    def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply:
         """An ingestion create: it waits at the gate, and may be sent again under its key."""
         return self._transport.send(
             Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from svc_cli.client.calls import Calls, part
-from svc_cli.client.transport import Answer
+from svc_cli.client.transport import Reply
 from svc_daemon.wire import Json
 
 #: The two doors for a URL: what stands there as it is, or the article of a web page.
@@ -16,7 +16,7 @@ _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UrlImport:
+class ImportRequest:
     """A URL to take in, and what the source is to carry."""
 
     url: str
@@ -37,8 +37,8 @@ class ImportCalls(Calls):
     """Methods for what comes from URLs."""
 
     def import_url(
-        self, bucket: str, wanted: UrlImport, *, door: Door = "file", key: str | None = None, dry_run: bool = False
-    ) -> Answer:
+        self, bucket: str, wanted: ImportRequest, *, door: Door = "file", key: str | None = None, dry_run: bool = False
+    ) -> Reply:
         """Have the service fetch a URL; the new source, which is stored and queued.
 
         Raises ApiError: `url_is_web_page` and `url_is_file` name the other door in `details.suggested_endpoint`,
@@ -56,7 +56,7 @@ class ImportCalls(Calls):
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 
-def import_key(bucket_id: str, wanted: UrlImport, door: Door, epoch: int) -> str:
+def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
     """The key of an import: the same for the same wish, so that a run that was killed doubles nothing."""
     text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

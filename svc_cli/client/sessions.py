@@ -3,7 +3,7 @@
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.contents import Content
 from svc_cli.client.storage import OnSent, Storage
-from svc_cli.client.transport import Answer, Transport
+from svc_cli.client.transport import Reply, Transport
 from svc_cli.client.uploads import Description
 from svc_daemon.wire import Json
 
@@ -17,7 +17,7 @@ class SessionCalls(Calls):
 
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
-    ) -> Answer:
+    ) -> Reply:
         """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay tells how far it is.
 
         `upload_url` is a capability: whoever has it may send. Don't log it.
@@ -38,7 +38,7 @@ class SessionCalls(Calls):
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
-    def finalize_upload(self, bucket: str, session_id: str) -> Answer:
+    def finalize_upload(self, bucket: str, session_id: str) -> Reply:
         """Make a source of an uploaded file; a second time it is the same source.
 
         Raises ApiError `blob_not_uploaded` while bytes are missing, and `source_not_found` where the source that was

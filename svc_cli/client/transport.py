@@ -47,7 +47,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     """A success: status, body and headers."""
 
     status: int
@@ -96,7 +96,7 @@ class Transport:
         if not self._was_interrupted:
             self._http.close()
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: Request) -> Reply:
         """Send until it is answered for good.
 
         Raises ApiError for an error answer, NetworkFailed when the connection breaks once too often, BadAnswer for what
@@ -104,7 +104,7 @@ class Transport:
         """
         return self._settle(request, self._try)
 
-    def send_json(self, method: str, path: str, body: Any) -> Answer:
+    def send_json(self, method: str, path: str, body: Any) -> Reply:
         """As `send`, for a JSON body that is no create."""
         return self.send(Request(method=method, path=path, json=body))
 
@@ -145,7 +145,7 @@ class Transport:
                 raise outcome
             self._sleep(delay_s)
 
-    def _try(self, request: Request) -> "Answer | ApiError | NetworkFailed | BadAnswer":
+    def _try(self, request: Request) -> "Reply | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
             self.gate.wait()
         try:
@@ -195,7 +195,7 @@ class Told(dict[str, Any]):
         raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
 
 
-def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
+def read_answer(response: httpx.Response) -> "Reply | ApiError | BadAnswer":
     """Tell success from refusal from something that is no answer of this API."""
     try:
         body = response.json(object_hook=Told) if response.content else {}
@@ -204,7 +204,7 @@ def read_answer(response: httpx.Response) -> "Answer | ApiError | BadAnswer":
     if not isinstance(body, dict):
         return _no_answer(response)
     if response.is_success:
-        return Answer(response.status_code, body, response.headers)
+        return Reply(response.status_code, body, response.headers)
     found = body.get("error")
     error = found if isinstance(found, dict) else {}
     wait = response.headers.get(headers.RETRY_AFTER)
@@ -241,7 +241,7 @@ def _timeout(request: Request) -> httpx.Timeout:
 
 def _was_counted(outcome: object) -> bool:
     """Whether the service took a token for this create: replays and refusals cost none. A broken line may have."""
-    return isinstance(outcome, NetworkFailed) or (isinstance(outcome, Answer) and not outcome.is_replay)
+    return isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
 
 
 def _has_a_turn(refusal: ApiError) -> bool:

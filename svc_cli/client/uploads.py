@@ -36,7 +36,7 @@ class Description:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Upload(Description):
+class NewFile(Description):
     """One file as it is sent in one call. `data` is what was hashed, so that what arrives is what was judged."""
 
     data: bytes
@@ -54,7 +54,7 @@ class Upload(Description):
         return {name: value for name, value in fields.items() if value}
 
 
-def idempotency_key(bucket_id: str, upload: Upload, epoch: int) -> str:
+def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     """The key of an upload: the same for the same request, so that a run that was killed goes on where it was.
 
     `epoch` counts how often the source that the key once made has been removed since; without it a removed file could

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from svc_cli.client.api import Client
-from svc_cli.client.imports import UrlImport
+from svc_cli.client.imports import ImportRequest
 from svc_cli.commands.options import (
     BucketOption,
     DryRunOption,
@@ -21,14 +21,13 @@ from svc_cli.commands.options import (
     parse_duration,
     parse_metadata,
 )
-from svc_cli.commands.upload import parse_tags, provision
-from svc_cli.commands.upload_report import render_summary, say_next
+from svc_cli.commands.upload import parse_tags, provision, stream_item
+from svc_cli.commands.upload_report import Summary
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.uploads.deliveries import Wishes
-from svc_cli.uploads.imports import ImportWishes, Kind, sources_by_url, take_in
-from svc_cli.uploads.runs import Run, elapsed_ms, look_at_all, resumable
-from svc_cli.uploads.summaries import Item, Summary
+from svc_cli.uploads.imports import ImportOptions, Kind, import_one, sources_by_url
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 app = new_app()
 
@@ -83,7 +82,7 @@ class Asked:
     bucket: str
     kind: Kind
     #: Everything but the URL.
-    pattern: UrlImport
+    pattern: ImportRequest
     is_refresh: bool
     wait: Literal["ready", "accepted"]
     timeout_s: float | None
@@ -110,7 +109,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     asked = _asked(call, flags)
     with call.client() as client, call.progress() as progress:
         client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
-        run = Run(client, Wishes(bucket=asked.bucket, metadata={}, max_bytes=0), progress, partial(_stream, call))
+        run = UploadRun(client, progress, partial(stream_item, call, "import.item"))
         _import_all(call, client, run, asked)
     summary = Summary(
         kind="import",
@@ -121,13 +120,9 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
         stopped_by=run.stopped_by,
         remaining=len(asked.urls) - len(run.items),
     )
-    call.console.show(summary.as_json(), lambda: render_summary(call.console, summary))
-    if summary.stopped_by is not None:
-        call.console.fail(summary.stopped_by)
-    elif summary.counts["unchanged"] and not asked.is_refresh:
-        call.console.note("what the bucket has was not fetched again; --refresh does that.")
-    say_next(call.console, summary)
-    return summary.exit
+    was_left = summary.counts["unchanged"] and not asked.is_refresh
+    note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
+    return summary.show(call.console, note)
 
 
 def _asked(call: Invocation, flags: ImportFlags) -> Asked:
@@ -152,9 +147,9 @@ def _asked(call: Invocation, flags: ImportFlags) -> Asked:
     )
 
 
-def _pattern(flags: ImportFlags) -> UrlImport:
+def _pattern(flags: ImportFlags) -> ImportRequest:
     webhook = {"url": flags.webhook, "metadata": parse_metadata(flags.webhook_meta or [])} if flags.webhook else None
-    return UrlImport(
+    return ImportRequest(
         url="",
         title=flags.title,
         tags=parse_tags(flags.tag or []),
@@ -164,24 +159,20 @@ def _pattern(flags: ImportFlags) -> UrlImport:
     )
 
 
-def _import_all(call: Invocation, client: Client, run: Run, asked: Asked) -> None:
-    holdings = look_at_all(client, asked.bucket)
-    holdings = provision(call, client, holdings, asked.bucket, no_create=asked.no_create, is_dry=asked.is_dry)
-    if holdings.bucket_id is None:  # a dry run into a bucket that does not exist: nobody there to judge the URLs
-        run.items.update((url, Item(path=url, action="created")) for url in asked.urls)
+def _import_all(call: Invocation, client: Client, run: UploadRun, asked: Asked) -> None:
+    known = look(client, asked.bucket)
+    known = provision(call, client, known, asked.bucket, no_create=asked.no_create, is_dry=asked.is_dry)
+    if known.bucket_id is None:  # a dry run into a bucket that does not exist: nobody there to judge the URLs
+        run.items.update((url, ReportItem(path=url, action="created")) for url in asked.urls)
         return
-    wishes = ImportWishes(
-        bucket_id=holdings.bucket_id,
+    options = ImportOptions(
+        bucket_id=known.bucket_id,
         kind=asked.kind,
         pattern=asked.pattern,
         is_refresh=asked.is_refresh,
         is_dry=asked.is_dry,
     )
-    known = sources_by_url(source for sources in holdings.by_title.values() for source in sources)
-    run.do_all("fetching", [partial(take_in, client, url, known, wishes) for url in asked.urls], JOBS)
+    by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
+    run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in asked.urls], JOBS)
     if asked.wait == "ready" and not asked.is_dry:
-        run.wait_for_all(holdings.bucket_id, asked.timeout_s)
-
-
-def _stream(call: Invocation, item: Item) -> None:
-    call.console.event({"type": "import.item", **item.as_json()})
+        run.wait_for_all(known.bucket_id, asked.timeout_s)

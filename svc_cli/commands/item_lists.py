@@ -6,15 +6,15 @@ from pathlib import PurePosixPath
 
 from svc_cli.console import Console, clean
 from svc_cli.render import table
+from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.skips import code_of
-from svc_cli.uploads.summaries import Item
 
 #: Skipped files with one reason are named up to this number, and counted beyond it. `--json` and `-v` name all.
 MOST_NAMES = 3
 _COLOURS = {"failed": "red", "conflict": "yellow"}
 
 
-def render_troubles(console: Console, items: Iterable[Item]) -> str:
+def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
     """Each cause once, with the files under it and what to do below all."""
     causes: dict[tuple[str, str], list[str]] = {}
     hints: dict[str, None] = {}
@@ -31,7 +31,7 @@ def render_troubles(console: Console, items: Iterable[Item]) -> str:
     return "\n".join([*lines, *hints])
 
 
-def render_skips(console: Console, items: Iterable[Item]) -> str:
+def render_skips(console: Console, items: Iterable[ReportItem]) -> str:
     """A table of what was skipped: many files with one reason, or one extension that can't be read, are one row."""
     groups: dict[tuple[str, str], list[str]] = {}
     for item in items:

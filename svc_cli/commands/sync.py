@@ -31,9 +31,9 @@ from svc_cli.sync.runs import sync
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.scenes import Options
 from svc_cli.sync.snapshots import Filters
-from svc_cli.uploads.deliveries import stops_everything
+from svc_cli.uploads.items import ReportItem, worst
 from svc_cli.uploads.runs import resumable
-from svc_cli.uploads.summaries import Item, worst
+from svc_cli.uploads.transfers import stops_everything
 from svc_daemon import paths
 
 app = new_app()
@@ -256,7 +256,7 @@ def options_for(call: Invocation, mapping: Mapping, options: Options, flags: Syn
     return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
 
 
-def _stream(call: Invocation, item: Item) -> None:
+def _stream(call: Invocation, item: ReportItem) -> None:
     call.console.event({"type": "sync.item", **item.as_json()})
 
 

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,25 +23,23 @@ from svc_cli.commands.options import (
     parse_duration,
     parse_metadata,
 )
-from svc_cli.commands.upload_report import render_summary, say_next
+from svc_cli.commands.upload_report import Summary
 from svc_cli.errors import ApiError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.uploads.decisions import OnConflict
-from svc_cli.uploads.deliveries import Holdings, Wishes, item_of_skip
-from svc_cli.uploads.runs import Run, elapsed_ms, look, resumable
-from svc_cli.uploads.selections import FolderPolicy, Selection, expand, select
-from svc_cli.uploads.shipments import Mode
-from svc_cli.uploads.summaries import Item, Summary
+from svc_cli.uploads.decisions import KnownSources
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.runs import UploadOptions, UploadRun, elapsed_ms, look, resumable
+from svc_cli.uploads.selections import FolderPolicy, expand, select
 
 app = new_app()
 
-WaitChoice = Literal["ready", "accepted"]
+#: Files at a time.
 MOST_JOBS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadFlags:
-    """What stands on the command line; None leaves it to the settings."""
+    """The options of `svc upload`; None leaves one to the settings."""
 
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH", help="Files, folders or patterns to upload, or - for standard input.")
@@ -73,25 +72,6 @@ class UploadFlags:
     dry_run: DryRunOption = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadOptions:
-    """What was asked for, flags and settings together, checked."""
-
-    paths: tuple[str, ...]
-    bucket: str
-    title: str | None
-    tags: tuple[str, ...]
-    metadata: dict[str, str]
-    on_conflict: OnConflict
-    wait: WaitChoice
-    timeout_s: float | None
-    mode: Mode
-    jobs: int
-    no_create: bool
-    is_strict: bool
-    is_dry: bool
-
-
 @command(
     app,
     "upload",
@@ -109,28 +89,38 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """
     options = upload_options(call, flags)
     began_s = time.monotonic()
-    expand(options.paths)  # a path that leads nowhere is told before a daemon is started for it
+    expand(options.paths)  # a path that leads nowhere is reported before a daemon is started for it
     with call.client() as client:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
-        policy = _policy(limits)
+        policy = FolderPolicy(
+            extensions=frozenset(
+                f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]
+            ),
+            max_bytes=limits["limits"]["file_bytes"]["value"],
+            max_path_characters=limits["limits"]["title_characters"]["value"],
+        )
         selection = select(options.paths, policy, options.title)
-        run = _run(call, client, options, selection, policy.max_bytes)
+        known = look(client, options.bucket, [file.title for file in selection.files])
+        known = provision(call, client, known, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
+        with call.progress() as progress:
+            run = UploadRun(client, progress, partial(stream_item, call, "upload.item"))
+            run.send_all(selection.files, known, options, policy.max_bytes)
+            if options.wait == "ready" and not options.is_dry:
+                run.wait_for_all(known.bucket_id or options.bucket, options.timeout_s)
+    # In the order of the command line, then what was skipped.
+    items = [run.items[file.title] for file in selection.files if file.title in run.items]
     summary = Summary(
         bucket=options.bucket,
-        items=_in_order(selection, run.items),
+        items=items + [ReportItem.of_skip(skip) for skip in selection.skips],
         batch_ids=run.batch_ids,
         duration_ms=elapsed_ms(began_s),
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         stopped_by=run.stopped_by,
-        remaining=len(selection.candidates) - len(run.items),
+        remaining=len(selection.files) - len(run.items),
     )
-    call.console.show(summary.as_json(), lambda: render_summary(call.console, summary))
-    if summary.stopped_by is not None:
-        call.console.fail(summary.stopped_by)
-    say_next(call.console, summary)
-    return summary.exit
+    return summary.show(call.console)
 
 
 def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
@@ -148,7 +138,7 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
         wait=settings.get("wait", flags.wait),
         timeout_s=parse_duration(settings.get("upload.timeout", flags.timeout)),
         mode=settings.get("upload.mode", flags.mode),
-        jobs=_jobs(settings.get("upload.jobs", flags.jobs)),
+        jobs=check_jobs(settings.get("upload.jobs", flags.jobs)),
         no_create=flags.no_create or settings.get("upload.no_create"),
         is_strict=flags.strict or settings.get("upload.strict"),
         is_dry=flags.dry_run,
@@ -156,52 +146,25 @@ def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
 
 
 def parse_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """The tags of a command line. Raises UsageError for one that is empty or holds a comma."""
     if any("," in tag or not tag.strip() for tag in tags):
         raise UsageError("A tag can't be empty or hold a comma.", hint="repeat the flag: --tag a --tag b.")
     return tuple(tags)
 
 
-def _jobs(jobs: int) -> int:
+def check_jobs(jobs: int) -> int:
+    """The number of files at a time. Raises UsageError where it is out of range."""
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     return jobs
 
 
-def _policy(limits: dict[str, Any]) -> FolderPolicy:
-    return FolderPolicy(
-        extensions=frozenset(
-            f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]
-        ),
-        max_bytes=limits["limits"]["file_bytes"]["value"],
-        max_path_characters=limits["limits"]["title_characters"]["value"],
-    )
-
-
-def _run(call: Invocation, client: Client, options: UploadOptions, selection: Selection, max_bytes: int) -> Run:
-    wishes = Wishes(
-        bucket=options.bucket,
-        tags=options.tags,
-        metadata=options.metadata,
-        on_conflict=options.on_conflict,
-        is_dry=options.is_dry,
-        max_bytes=max_bytes,
-    )
-    holdings = look(client, options.bucket, [candidate.title for candidate in selection.candidates])
-    holdings = provision(call, client, holdings, options.bucket, no_create=options.no_create, is_dry=options.is_dry)
-    with call.progress() as progress:
-        run = Run(client, wishes, progress, lambda item: _stream(call, item))
-        run.deliver_all(selection.candidates, holdings, options.jobs, options.mode)
-        if options.wait == "ready" and not options.is_dry:
-            run.wait_for_all(holdings.bucket_id or options.bucket, options.timeout_s)
-    return run
-
-
 def provision(
-    call: Invocation, client: Client, holdings: Holdings, bucket: str, *, no_create: bool, is_dry: bool
-) -> Holdings:
+    call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
+) -> KnownSources:
     """Make the bucket where it is missing and may be made."""
-    if holdings.bucket_id is not None:
-        return holdings
+    if known.bucket_id is not None:
+        return known
     if no_create or "_" in bucket:  # an id is not made, only a slug
         missing = {
             "code": "bucket_not_found",
@@ -211,19 +174,13 @@ def provision(
         raise ApiError(404, missing)
     if is_dry:
         call.console.note(f"the bucket {bucket} would be created.")
-        return holdings
+        return known
     made = client.ensure_bucket(bucket)
     if made.get("created"):
         call.console.note(f"created the bucket {bucket}.")
-    return Holdings(made["id"], {})
+    return KnownSources(made["id"], {})
 
 
-def _stream(call: Invocation, item: Item) -> None:
-    call.console.event({"type": "upload.item", **item.as_json()})
-
-
-def _in_order(selection: Selection, items: dict[str, Item]) -> list[Item]:
-    """Delivered items in the order of the command line, then what was skipped."""
-
-    delivered = [items[candidate.title] for candidate in selection.candidates if candidate.title in items]
-    return delivered + [item_of_skip(skip) for skip in selection.skips]
+def stream_item(call: Invocation, kind: str, item: ReportItem) -> None:
+    """Print an item as an event of this kind, where `--json` lines are wanted."""
+    call.console.event({"type": kind, **item.as_json()})

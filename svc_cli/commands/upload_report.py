@@ -1,79 +1,136 @@
-"""How the end of an upload reads: counts first, then what needs attention, then the next command."""
+"""The end of an upload or an import: counts first, then what needs attention, then the next command."""
 
 from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
 
 from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
+from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.render import size, table
-from svc_cli.uploads.summaries import DRY_ACTIONS, Item, Summary
+from svc_cli.uploads.items import DRY_ACTIONS, ReportItem, error_for, exit_for
+from svc_daemon.wire import Json
 
+#: Every outcome, in the order a summary names them; they add up to the number of items.
+ACTIONS = ("created", "replaced", "retried", "refreshed", "unchanged", "conflict", "skipped", "failed")
 _COLOURS = {"ready": "green", "failed": "red", "conflict": "yellow"}
 
 
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """A whole upload or import."""
+
+    kind: Literal["upload", "import"] = "upload"
+    bucket: str
+    items: list[ReportItem]
+    duration_ms: int
+    is_dry: bool = False
+    is_strict: bool = False
+    #: Ended before everything was done: Ctrl-C, a time-out, a key that was refused.
+    stopped_by: SvcError | None = None
+    #: Files that were not looked at because of that.
+    remaining: int = 0
+    #: Batches that some of the files went in.
+    batch_ids: list[str] = field(default_factory=list)
+
+    @property
+    def things(self) -> str:
+        """What was sent, in the words of the report."""
+        return "URLs" if self.kind == "import" else "files"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items ended each way, and how many of all are ready or still pending."""
+        counted = Counter(item.action for item in self.items)
+        return {action: counted[action] for action in ACTIONS} | {
+            "ready": sum(item.ready for item in self.items),
+            "pending": sum(item.is_pending for item in self.items),
+        }
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of the command."""
+        return self.stopped_by.exit if self.stopped_by else exit_for(self.items, is_strict=self.is_strict)
+
+    def as_json(self) -> Json:
+        """The one value that `--json` prints; with `error` where the exit code is not 0."""
+        value = {
+            "v": 1,
+            "type": f"{self.kind}.summary",
+            "bucket": self.bucket,
+            "dry_run": self.is_dry,
+            "items": [item.as_json(is_dry=self.is_dry) for item in self.items],
+            "counts": self.counts,
+            "remaining": self.remaining,
+            "batch_ids": self.batch_ids,
+            "bytes_sent": sum(item.sent_bytes for item in self.items),
+            "duration_ms": self.duration_ms,
+            "exit_code": int(self.exit),
+        }
+        if self.stopped_by is not None:
+            value["error"] = whole_error({**self.stopped_by.body(), "request_id": self.stopped_by.request_id})
+        elif self.exit is not Exit.DONE:
+            value["error"] = whole_error(error_for(self.items, f"of {len(self.items)} {self.things}"))
+        return value
+
+    def show(self, console: Console, note: str = "") -> Exit:
+        """Print all of it, a note where there is one and nothing ended it early, and the next command."""
+        console.show(self.as_json(), lambda: render_summary(console, self))
+        if self.stopped_by is not None:
+            console.fail(self.stopped_by)
+        elif note:
+            console.note(note)
+        if self.stopped_by or self.is_dry:
+            return self.exit
+        if self.counts["failed"]:
+            console.next_step(f"svc status -b {self.bucket}")
+        elif self.counts["pending"]:
+            console.next_step(f"svc status -b {self.bucket} --watch")
+        elif self.exit is Exit.DONE:
+            console.next_step(f'svc search "…" -b {self.bucket}')
+        return self.exit
+
+
 def render_summary(console: Console, summary: Summary) -> str:
-    """The whole report."""
-    if len(summary.items) == 1 and not summary.stopped_by:
-        return _one(console, summary)
+    """The whole report as text; of a single file its state alone."""
     items = summary.items
+    if len(items) == 1 and not summary.stopped_by:
+        return _render_one(console, items[0], is_dry=summary.is_dry)
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for item in items:
+        state = _state(item, is_dry=summary.is_dry)
+        counts[state] += 1
+        sizes[state] += item.size_bytes or 0
+    order = ["failed", "conflict", "ready", "accepted", *DRY_ACTIONS.values(), "unchanged", "skipped"]
+    names = [name.replace("_", " ") for name in order]
+    rows = [(name, counts[name], size(sizes[name]) if sizes[name] else "") for name in names if counts[name]]
+    if summary.remaining:
+        rows.append(("not sent", summary.remaining, ""))
+    took = f"{summary.duration_ms / 1000:.1f} s"
+    head = f"{len(items) + summary.remaining} {summary.things}, bucket {summary.bucket}, {took}"
+    head = f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
     warnings = "\n".join(f"warning: {clean(item.path)}: {clean(text)}" for item in items for text in item.warnings)
-    parts = [_counts(console, summary), render_troubles(console, items), render_skips(console, items), warnings]
+    parts = [head, render_troubles(console, items), render_skips(console, items), warnings]
     return "\n\n".join(part for part in parts if part)
 
 
-def say_next(console: Console, summary: Summary) -> None:
-    """Name the command that comes next."""
-    if summary.stopped_by or summary.is_dry:
-        return
-    if summary.counts["failed"]:
-        console.next_step(f"svc status -b {summary.bucket}")
-    elif summary.counts["pending"]:
-        console.next_step(f"svc status -b {summary.bucket} --watch")
-    elif summary.exit is Exit.DONE:
-        console.next_step(f'svc search "…" -b {summary.bucket}')
+def _render_one(console: Console, item: ReportItem, *, is_dry: bool) -> str:
+    state = _state(item, is_dry=is_dry)
+    words = (console.paint(state, _COLOURS.get(state, "bold")), item.source_id, clean(item.path))
+    lines = ["  ".join(filter(None, words)), *(f"  {clean(warning)}" for warning in item.warnings)]
+    if item.reason:
+        lines.append(f"  {item.reason}")
+    elif item.error:
+        lines.append(f"  {item.error['code']}: {clean(item.error['message'])}")
+        lines += [f"  {clean(item.error['hint'])}"] if item.error.get("hint") else []
+    return "\n".join(lines)
 
 
-def _one(console: Console, summary: Summary) -> str:
-    item = summary.items[0]
-    state = _state(item, is_dry=summary.is_dry)
-    line = "  ".join(
-        filter(None, (console.paint(state, _COLOURS.get(state, "bold")), item.source_id, clean(item.path)))
-    )
-    lines = [line, *(f"  {clean(warning)}" for warning in item.warnings)]
-    return "\n".join([*lines, *_reasons(item)])
-
-
-def _state(item: Item, *, is_dry: bool) -> str:
+def _state(item: ReportItem, *, is_dry: bool) -> str:
     if is_dry:
         return DRY_ACTIONS.get(item.action, item.action).replace("_", " ")
     if item.action in {"created", "replaced", "retried", "refreshed"}:
         return "ready" if item.ready else "accepted"
     return item.action
-
-
-def _reasons(item: Item) -> list[str]:
-    if item.reason:
-        return [f"  {item.reason}"]
-    if not item.error:
-        return []
-    hint = item.error.get("hint")
-    first = f"  {item.error['code']}: {clean(item.error['message'])}"
-    return [first, *([f"  {clean(hint)}"] if hint else [])]
-
-
-def _counts(console: Console, summary: Summary) -> str:
-    total = Counter(_state(item, is_dry=summary.is_dry) for item in summary.items)
-    bytes_by_state: Counter[str] = Counter()
-    for item in summary.items:
-        bytes_by_state[_state(item, is_dry=summary.is_dry)] += item.size_bytes or 0
-    order = ["failed", "conflict", "ready", "accepted", *DRY_ACTIONS.values(), "unchanged", "skipped"]
-    names = [name.replace("_", " ") for name in order]
-    rows = [
-        (name, total[name], size(bytes_by_state[name]) if bytes_by_state[name] else "") for name in names if total[name]
-    ]
-    things = "URLs" if summary.kind == "import" else "files"
-    took = f"{summary.duration_ms / 1000:.1f} s"
-    head = f"{len(summary.items) + summary.remaining} {things}, bucket {summary.bucket}, {took}"
-    if summary.remaining:
-        rows.append(("not sent", summary.remaining, ""))
-    return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head

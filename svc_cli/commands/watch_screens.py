@@ -11,7 +11,7 @@ from svc_cli.console import Console, clean, is_terminal
 from svc_cli.render import cut, fields, table
 from svc_cli.sync.doubts import Withheld
 from svc_cli.sync.mappings import Mapping
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
 #: What happened last, below the live table.
@@ -47,7 +47,7 @@ class Display:
         if self._is_live:
             self._screen.__exit__(kind, error, trace)
 
-    def tell_item(self, mapping: Mapping, item: Item) -> None:
+    def tell_item(self, mapping: Mapping, item: ReportItem) -> None:
         """What became of a file."""
         self._console.event({"type": "watch.item", "mapping": mapping.name, **item.as_json()})
         if self._is_live and item.action == "skipped" and not self._console.is_verbose:

@@ -8,7 +8,7 @@ from svc_cli.sync.index import State
 from svc_cli.sync.plan import Verb
 from svc_cli.sync.scenes import Scene
 from svc_cli.sync.sending import Sending
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 ACTIONS = {
     Verb.CREATE: "created",
@@ -22,10 +22,10 @@ ACTIONS = {
 }
 
 
-def item_of(change: Change) -> Item:
+def item_of(change: Change) -> ReportItem:
     """The change as a report shows it."""
     now, row = change.now, change.row
-    item = Item(path=change.path, action=ACTIONS[change.verb], source_id=row.source_id if row else None)
+    item = ReportItem(path=change.path, action=ACTIONS[change.verb], source_id=row.source_id if row else None)
     item.ready = row is not None and row.state == State.READY
     if now is not None:
         item.size_bytes, item.sha256 = now.size_bytes, now.sha256

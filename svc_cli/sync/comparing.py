@@ -14,9 +14,8 @@ from svc_cli.errors import FileRefused, SvcError
 from svc_cli.sync.index import Row, State
 from svc_cli.sync.plan import Verb, judge, match_moves
 from svc_cli.sync.snapshots import Entry, Fingerprint, Snapshot
-from svc_cli.uploads.readings import FileContent, read
-from svc_cli.uploads.selections import Candidate, can_extract
-from svc_cli.uploads.skips import UNREADABLE_TYPE
+from svc_cli.uploads.contents import FileContent, read
+from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract
 
 
 class Change(NamedTuple):
@@ -88,16 +87,15 @@ class Comparison:
         row = self.rows.get(entry.path)
         if row is not None and not self.policy.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
-        candidate = Candidate(self.root / entry.raw, entry.path, is_named=False)
         hashed_ns = self.policy.now_ns()
         try:
-            found = read(candidate, self.policy.max_bytes)
+            found = read(self.root / entry.raw, self.policy.max_bytes)
         except FileRefused as error:
             is_gone = isinstance(error.__cause__, FileNotFoundError)
             size_bytes = entry.fingerprint.size_bytes
             return None if is_gone else Change(Verb.FAIL, entry.path, row, error=error, size_bytes=size_bytes)
         now = _row(entry, found.sha256, hashed_ns)
-        return self._judge(Change(judge(row, found.sha256), entry.path, row, now, FileContent(candidate, found)))
+        return self._judge(Change(judge(row, found.sha256), entry.path, row, now, found))
 
     def _judge(self, change: Change) -> Change:
         """The same, unless the file is of a kind that the service can't read; a row with these bytes is refreshed."""

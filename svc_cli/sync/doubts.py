@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 #: Up to so many files are named in a sentence.
 MOST_NAMED = 3
@@ -113,7 +113,7 @@ class Findings:
     """What a run knows when it comes to removing."""
 
     #: What became of the files that are not simply the same.
-    items: Sequence[Item]
+    items: Sequence[ReportItem]
     #: Paths and hashes that the bucket had when the run began.
     paths: Collection[str]
     hashes: Collection[str]
@@ -144,7 +144,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
     return {cause: tuple(paths) for cause, paths in because.items()}
 
 
-def _doubt(item: Item, found: Findings) -> Cause | None:
+def _doubt(item: ReportItem, found: Findings) -> Cause | None:
     """Why nothing may be removed because of this file; None where it holds back at most what it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
@@ -160,7 +160,7 @@ def _doubt(item: Item, found: Findings) -> Cause | None:
 class Replacements:
     """Files in the folder that are not searchable, and may replace a source whose file is gone."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[ReportItem]) -> None:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
@@ -180,6 +180,6 @@ class Replacements:
         return None
 
 
-def _is_unread(item: Item) -> bool:
+def _is_unread(item: ReportItem) -> bool:
     """Whether nobody knows the bytes of the file: it can't be read, or changes all the time."""
     return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")

@@ -12,7 +12,7 @@ from svc_cli.sync.holdings import Holdings
 from svc_cli.sync.index import Row, State
 from svc_cli.sync.plan import row_of
 from svc_cli.sync.scenes import Scene
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 
 def wait(scene: Scene, bucket_id: str) -> None:
@@ -33,7 +33,7 @@ def wait(scene: Scene, bucket_id: str) -> None:
         _take_over(scene, pending, watch)
 
 
-def _take_over(scene: Scene, pending: dict[str, Item], watch: Watch) -> None:
+def _take_over(scene: Scene, pending: dict[str, ReportItem], watch: Watch) -> None:
     """What is known of each source by now, in the report and in the index."""
     rows = scene.index.load_within(item.path for item in pending.values())
     changed = []
@@ -143,12 +143,12 @@ def _withhold(scene: Scene, cause: Cause, leaving: Collection[Leaving], because:
         return
     scene.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
     for each in leaving:
-        _tell(scene, Item(path=each.path, action="gone", source_id=each.source_id, ready=True))
+        _tell(scene, ReportItem(path=each.path, action="gone", source_id=each.source_id, ready=True))
 
 
 def _take_out(scene: Scene, path: str, source_id: str, bucket_id: str | None) -> None:
     is_delete = scene.options.prune == "delete"
-    item = Item(path=path, action="deleted" if is_delete else "detached", source_id=source_id, ready=True)
+    item = ReportItem(path=path, action="deleted" if is_delete else "detached", source_id=source_id, ready=True)
     if bucket_id is not None and not scene.options.is_dry:
         try:
             if is_delete:
@@ -162,7 +162,7 @@ def _take_out(scene: Scene, path: str, source_id: str, bucket_id: str | None) ->
     scene.on_item(item)
 
 
-def _tell(scene: Scene, item: Item) -> None:
+def _tell(scene: Scene, item: ReportItem) -> None:
     """A title that was there once too often stands for its file already; a failure is told all the same."""
     if item.error is not None or item.path not in scene.report.items:
         scene.report.add(item)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from svc_cli.errors import UsageError
 from svc_cli.sync.snapshots import first_rules
-from svc_cli.uploads.selections import reason_by_name
+from svc_cli.uploads.skips import reason_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Verdict:
         is_folder = here != full or here.is_dir() or path.endswith("/")
         at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
         reason = reason_by_name(name, str(here), rules, is_folder=is_folder)
-        rule = None if reason == "dotfile" else rules.find_rule(str(here), is_folder=is_folder)
-        origin, pattern = rule or (None, None)
+        rule = None if reason == "dotfile" else rules.find(str(here), is_folder=is_folder)
+        origin, pattern = (rule[0], rule[1].text) if rule else (None, None)
         if reason is not None:
             return Verdict(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
         if here.is_symlink():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from svc_cli.errors import UsageError
 from svc_cli.uploads.ignores import find_repository
-from svc_cli.uploads.selections import is_utf8
+from svc_cli.uploads.skips import is_utf8
 
 Prune = Literal["none", "detach", "delete"]
 PRUNES: tuple[Prune, ...] = ("none", "detach", "delete")

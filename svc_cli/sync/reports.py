@@ -8,7 +8,7 @@ from typing import Any
 from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
 from svc_cli.sync.doubts import Withheld
-from svc_cli.uploads.summaries import Item, worst
+from svc_cli.uploads.items import ReportItem, worst
 
 #: Every outcome, in the order a report names them.
 ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
@@ -23,7 +23,7 @@ class Report:
     mapping: str
     bucket: str
     #: By path; files that are unchanged and ready are only counted.
-    items: dict[str, Item] = field(default_factory=dict)
+    items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
     #: What went out for batches of a killed run and made no source.
     recovered_bytes: int = 0
@@ -40,7 +40,7 @@ class Report:
     #: Ended before everything was done: Ctrl-C, a time-out, a safety stop.
     stopped_by: SvcError | None = None
 
-    def add(self, item: Item) -> None:
+    def add(self, item: ReportItem) -> None:
         """Tell what became of a file; one that a killed run's batch brought is not `unchanged` for that."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
@@ -53,7 +53,7 @@ class Report:
         """Count a file that is ready and the same."""
         self.unchanged += path not in self.items
 
-    def recover(self, item: Item) -> None:
+    def recover(self, item: ReportItem) -> None:
         """Tell what became of a file of a killed run's batch; where it came to nothing, this run says more."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes

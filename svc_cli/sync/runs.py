@@ -30,9 +30,8 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.scenes import Options, Scene
 from svc_cli.sync.sending import Sending
 from svc_cli.sync.snapshots import Snapshot
-from svc_cli.uploads.deliveries import item_of_skip
+from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import elapsed_ms, interrupted, refuse_archived
-from svc_cli.uploads.summaries import Item
 from svc_daemon.wire import Json
 
 #: Rows that are written to the index at a time.
@@ -45,7 +44,7 @@ def sync(
     options: Options,
     index_path: Path,
     progress: Progress,
-    on_item: Callable[[Item], None] = lambda _: None,
+    on_item: Callable[[ReportItem], None] = lambda _: None,
 ) -> Report:
     """Bring the folder into the bucket; what ended it early stands in the report.
 
@@ -188,7 +187,7 @@ def _recover(scene: Scene, bucket_id: str) -> None:
         sending.recover(scene.mapping.folder)
 
 
-def _open_sending(scene: Scene, bucket_id: str, on_item: Callable[[Item], None]) -> Sending:
+def _open_sending(scene: Scene, bucket_id: str, on_item: Callable[[ReportItem], None]) -> Sending:
     jobs = scene.options.jobs
     return Sending(scene.client, scene.index, bucket_id, jobs, on_item, on_sent=scene.flow.count, on_wait=scene.show)
 
@@ -254,11 +253,11 @@ def _save_refreshed(scene: Scene, comparison: Comparison) -> None:
 
 def _report_left_out(scene: Scene, comparison: Comparison) -> None:
     for skip in comparison.snapshot.skips:
-        scene.report.add(item_of_skip(skip))
+        scene.report.add(ReportItem.of_skip(skip))
     answering = [row for row in comparison.left_out if row.source_id is not None]
     for row in answering:
         told = scene.report.items.get(row.path)
-        item = told or Item(path=row.path, action="skipped", reason="left out with its folder")
+        item = told or ReportItem(path=row.path, action="skipped", reason="left out with its folder")
         item.source_id, item.ready = row.source_id, True
         scene.report.add(item)
     if answering:

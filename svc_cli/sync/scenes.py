@@ -11,7 +11,7 @@ from svc_cli.sync.mappings import Mapping, Prune
 from svc_cli.sync.reports import Report
 from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete
 from svc_cli.sync.snapshots import Filters
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class Scene:
     index: Index
     progress: Progress
     report: Report
-    on_item: Callable[[Item], None]
+    on_item: Callable[[ReportItem], None]
     flow: Flow = field(default_factory=Flow)
 
-    def tell(self, item: Item) -> None:
+    def tell(self, item: ReportItem) -> None:
         """Report what became of a file."""
         self.report.add(item)
         self.show()

@@ -1,8 +1,8 @@
 """A part of a folder: some paths below its root, each with all that lies below it."""
 
-import os
-import unicodedata
 from collections.abc import Iterable, Iterator
+
+from svc_cli.uploads.skips import composed
 
 
 class Scope:
@@ -16,13 +16,6 @@ class Scope:
     def leads_to(self, path: str) -> bool:
         """Whether the path belongs to this part, or stands on the way to it."""
         return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
-
-
-def composed(raw: str) -> str:
-    """A path below the root as a title: `/`-separated and composed."""
-    if raw.isascii() and os.sep == "/":
-        return raw
-    return unicodedata.normalize("NFC", raw if os.sep == "/" else raw.replace(os.sep, "/"))
 
 
 def folders_above(path: str) -> Iterator[str]:

@@ -15,12 +15,10 @@ from svc_cli.client.uploads import Description
 from svc_cli.errors import ApiError
 from svc_cli.sync.index import Index, Journaled, Row, State
 from svc_cli.sync.mappings import Mapping
-from svc_cli.uploads.deliveries import Parcel
-from svc_cli.uploads.dispatches import Dispatch
-from svc_cli.uploads.readings import FileContent, Reading
-from svc_cli.uploads.selections import Candidate
-from svc_cli.uploads.shipments import Shipment
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.contents import FileContent
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.queues import TransferQueue
+from svc_cli.uploads.transfers import Transfer, TransferGroup
 
 #: A source that was replaced so often while one file was on its way is not followed any further.
 MOST_SUCCESSORS = 20
@@ -35,12 +33,12 @@ class Sending:
         index: Index,
         bucket_id: str,
         jobs: int,
-        on_item: Callable[[Item], None],
+        on_item: Callable[[ReportItem], None],
         *,
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        self.dispatch = Dispatch(
+        self.dispatch = TransferQueue(
             client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
         )
         self._client = client
@@ -50,7 +48,7 @@ class Sending:
         self._rows: dict[str, Row] = {}
         #: Files that were to replace a source that has just been replaced itself, with their rows; None once they had
         #: their second chance.
-        self._displaced: list[tuple[Row, Parcel]] | None = []
+        self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
         """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
@@ -63,7 +61,7 @@ class Sending:
             mapping=mapping.name,
         )
         self._rows[row.path] = row
-        self.dispatch.add(Parcel(_item(row, description), content, description))
+        self.dispatch.add(Transfer(_item(row, description), content, description))
 
     def finish(self) -> None:
         """Send the rest, and once more what met the end of the source it was to replace. Raises SvcError as `add`."""
@@ -74,7 +72,7 @@ class Sending:
             item.sent_bytes = parcel.item.sent_bytes
             place_id = find_successor(self._client, parcel.description.replaces)
             self._rows[row.path] = row
-            self.dispatch.add(Parcel(item, parcel.content, replace(parcel.description, replaces=place_id)))
+            self.dispatch.add(Transfer(item, parcel.content, replace(parcel.description, replaces=place_id)))
         self.dispatch.finish()
 
     def recover(self, root: Path) -> None:
@@ -82,33 +80,33 @@ class Sending:
         for batch in self._index.list_batches():
             parcels = [_parcel(root, row, Description(**batch.body[name])) for name, row in batch.rows.items()]
             self._rows |= {row.path: row for row in batch.rows.values()}
-            self.dispatch.ship(Shipment("batch", tuple(parcels)))
+            self.dispatch.send(TransferGroup("batch", tuple(parcels)))
         self.finish()
 
-    def _begin(self, shipment: Shipment) -> None:
+    def _begin(self, shipment: TransferGroup) -> None:
         if shipment.kind != "batch":
             return
-        members = {parcel.member.client_file_id: parcel for parcel in shipment.parcels}
+        members = {parcel.member.client_file_id: parcel for parcel in shipment.transfers}
         bodies = {name: parcel.description.body() for name, parcel in members.items()}
         rows = {name: self._rows[parcel.item.path] for name, parcel in members.items()}
         self._index.begin_batch(Journaled(_key(shipment), bodies, rows))
 
-    def _end(self, shipment: Shipment, items: list[Item]) -> None:
-        displaced = [parcel for parcel in shipment.parcels if self._is_displaced(parcel)]
+    def _end(self, shipment: TransferGroup) -> None:
+        displaced = [parcel for parcel in shipment.transfers if self._is_displaced(parcel)]
         again = {parcel.item.path: (self._rows[parcel.item.path], parcel) for parcel in displaced}
-        rows = [row for parcel in shipment.parcels if (row := self._ended(parcel)) is not None]
+        rows = [row for parcel in shipment.transfers if (row := self._ended(parcel)) is not None]
         self._index.finish_batch(_key(shipment), rows)
         if self._displaced is not None:
             self._displaced += again.values()
-        for item in items:
+        for item in (parcel.item for parcel in shipment.transfers):
             if item.path not in again:
                 self._on_item(item)
 
-    def _is_displaced(self, parcel: Parcel) -> bool:
+    def _is_displaced(self, parcel: Transfer) -> bool:
         is_gone = parcel.item.error is not None and parcel.item.error["code"] == "source_not_found"
         return self._displaced is not None and is_gone and parcel.description.replaces is not None
 
-    def _ended(self, parcel: Parcel) -> Row | None:
+    def _ended(self, parcel: Transfer) -> Row | None:
         """The file's row by now; None where the next run shall try it as if nothing had been."""
         item, row = parcel.item, self._rows.pop(parcel.item.path)
         if item.source_id is None:
@@ -133,20 +131,18 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
     return None
 
 
-def _parcel(root: Path, row: Row, description: Description) -> Parcel:
+def _parcel(root: Path, row: Row, description: Description) -> Transfer:
     """A file as an earlier run hashed it; one that has changed since refuses to be read."""
     stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
-    content = FileContent(
-        Candidate(root / row.raw, row.path, is_named=False), Reading(row.sha256, row.size_bytes, None, stamp)
-    )
-    return Parcel(_item(row, description), content, description)
+    content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
+    return Transfer(_item(row, description), content, description)
 
 
-def _item(row: Row, description: Description) -> Item:
+def _item(row: Row, description: Description) -> ReportItem:
     """What is to be told of the file, as its way begins."""
     action = "updated" if description.replaces else "created"
-    return Item(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+    return ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
 
 
-def _key(shipment: Shipment) -> str:
-    return " ".join(sorted(parcel.member.client_file_id for parcel in shipment.parcels))
+def _key(shipment: TransferGroup) -> str:
+    return " ".join(sorted(parcel.member.client_file_id for parcel in shipment.transfers))

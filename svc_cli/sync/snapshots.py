@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.errors import FileRefused
-from svc_cli.sync.scopes import Scope, composed
-from svc_cli.uploads.ignores import IgnoreRules, rules_above
-from svc_cli.uploads.patterns import Patterns
-from svc_cli.uploads.selections import (
+from svc_cli.sync.scopes import Scope
+from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
+from svc_cli.uploads.skips import (
+    SPELLED_TWICE,
     Skip,
+    Titles,
+    composed,
     leads_to_folder,
     reason_by_facts,
     reason_by_name,
-    spelled_out,
-    unreadable,
 )
-from svc_cli.uploads.skips import SPELLED_TWICE
 
 
 class Fingerprint(NamedTuple):
@@ -85,8 +84,7 @@ class Snapshot:
         self._filters = filters
         self._scope = scope
         self._included = Patterns(filters.include) if filters.include else None
-        #: The first spelling of each path that can be spelled in several ways.
-        self._spellings: dict[str, str] = {}
+        self._titles = Titles()
 
     def __iter__(self) -> Iterator[Entry]:
         """Walk with a stack of its own, since a tree may be deeper than Python's; a folder's files before its folders.
@@ -137,7 +135,7 @@ class Snapshot:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             self.is_complete = False
-            self.skips.append(unreadable(self._name(prefix.rstrip(os.sep)) + "/", error))
+            self.skips.append(Skip.unreadable(self._titles.name(prefix.rstrip(os.sep)) + "/", error))
             return []
 
     def _reason_by_name(self, name: str, raw: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
@@ -171,25 +169,20 @@ class Snapshot:
             return None  # gone since the folder was listed
         except OSError as error:
             self.is_complete = False  # it may be any file that is missed elsewhere
-            self.skips.append(unreadable(self._name(raw), error))
+            self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
         path = raw if raw.isascii() else composed(raw)
         limits = self._filters.max_bytes, self._filters.max_path_characters
         if (reason := reason_by_facts(path, facts, *limits)) is not None:
             self._skip(raw, reason)
-        elif self._name(raw) != path:
+        elif self._titles.name(raw) != path:
             self._skip(raw, SPELLED_TWICE)
         else:
             return Entry(path, raw, Fingerprint.of(facts))
         return None
 
-    def _name(self, raw: str) -> str:
-        """The path of what is spelled so; where another has it, its own spelling, as code points."""
-        path = composed(raw)
-        return path if path.isascii() or self._spellings.setdefault(path, raw) == raw else spelled_out(raw)
-
     def _skip(self, raw: str, reason: str, *, is_folder: bool = False) -> None:
-        self.skips.append(Skip(self._name(raw) + ("/" if is_folder else ""), reason))
+        self.skips.append(Skip(self._titles.name(raw) + ("/" if is_folder else ""), reason))
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:

@@ -20,8 +20,7 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.scenes import Options, Scene
 from svc_cli.sync.scopes import Scope
 from svc_cli.sync.snapshots import Snapshot
-from svc_cli.uploads.deliveries import item_of_skip
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 #: What nobody who has just saved a file needs to be told.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
@@ -42,7 +41,7 @@ def touch(
     options: Options,
     index_path: Path,
     paths: Iterable[str],
-    on_item: Callable[[Item], None],
+    on_item: Callable[[ReportItem], None],
 ) -> Touched:
     """Bring these paths, and what lies below them, into the bucket; what ended it early stands in the report.
 
@@ -65,7 +64,7 @@ def _run(scene: Scene, scope: Scope) -> bool:
     runs.apply(scene, bucket_id, comparison)
     for skip in comparison.snapshot.skips:
         if skip.reason not in EXPECTED:
-            scene.tell(item_of_skip(skip))
+            scene.tell(ReportItem.of_skip(skip))
     if scene.options.wait == "ready":
         ending.wait(scene, bucket_id)
     return _leave_gone(scene, comparison) and not _may_be_mended(scene)
@@ -91,7 +90,7 @@ def _leave_gone(scene: Scene, comparison: Comparison) -> bool:
     if owned and scene.options.prune != "none":
         return False
     for row in owned:
-        scene.tell(Item(path=row.path, action="gone", source_id=row.source_id, ready=True))
+        scene.tell(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
     return True
 
 

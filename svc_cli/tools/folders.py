@@ -5,8 +5,7 @@ from pathlib import Path
 
 from svc_cli.errors import PathMissing, SvcError, UsageError
 from svc_cli.exits import Exit
-from svc_cli.uploads.readings import FileContent, read
-from svc_cli.uploads.selections import Candidate
+from svc_cli.uploads.contents import read
 
 
 class PathRefused(SvcError):
@@ -30,8 +29,7 @@ class Folders:
         """Name and bytes of a file; a relative path is looked for in each folder. Raises PathRefused, PathMissing and
         FileRefused."""
         real = self._find(path)
-        reading = read(Candidate(real, path, is_named=True), max_bytes)
-        data = FileContent(Candidate(real, path, is_named=True), reading).whole()
+        data = read(real, max_bytes).whole()
         # A link that was put there meanwhile would have been followed.
         if self._find(path) != real:
             raise self._refused(path)

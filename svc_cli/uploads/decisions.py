@@ -1,40 +1,37 @@
 """What to do with a file, given the sources of the bucket that carry its title. Pure.
 
 In a bucket a title is the file's identity for the command line. The same title with the same bytes is the same file:
-nothing is sent. The same title with other bytes is a conflict, unless the user said which of both shall stay.
+nothing is sent. The same title with other bytes is a conflict, unless the user chose which of both stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from svc_daemon.wire import Json
 
-#: What the user said about a title that is taken by other bytes.
+#: What the user wants where a title is taken by other bytes.
 OnConflict = Literal["ask", "replace", "as_new"]
 
 
-class Verb(StrEnum):
-    """What is done with a file."""
-
-    #: Send it; nothing has this title, or the user wants it beside what has.
-    CREATE = "create"
-    #: Send it in the place of `source`.
-    REPLACE = "replace"
-    #: `source` has these bytes: send nothing.
-    UNCHANGED = "unchanged"
-    #: `source` has these bytes and failed: queue it again.
-    RETRY = "retry"
-    #: `source` has other bytes and the user did not say what to do: send nothing.
-    CONFLICT = "conflict"
-
-
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A verb and the source of the bucket that it is about."""
+class KnownSources:
+    """What the bucket held when the run began. `bucket_id` is None while the bucket does not exist."""
 
-    verb: Verb
+    bucket_id: str | None
+    #: Sources by title, oldest first.
+    by_title: Mapping[str, Sequence[Json]]
+
+
+class Decision(NamedTuple):
+    """What is done with a file, as a report calls it, and the source of the bucket that it is about.
+
+    `created`: send it; nothing has this title, or the user wants it beside what has. `replaced`: send it in the place
+    of the source. `unchanged`: the source has these bytes. `retried`: so it has, and failed; queue it again.
+    `conflict`: the source has other bytes, and the user chose nothing.
+    """
+
+    action: Literal["created", "replaced", "unchanged", "retried", "conflict"]
     source: Json | None = None
 
 
@@ -44,22 +41,14 @@ def decide(known: Sequence[Json], sha256: str, on_conflict: OnConflict) -> Decis
     staying = [source for source in known if source["id"] not in leaving]
     same = [source for source in staying if source["sha256"] == sha256]
     if same:
-        best = max(same, key=_standing)
-        return Decision(Verb.RETRY if best["status"] == "failed" else Verb.UNCHANGED, best)
+        # Ready is better than on its way, and that than failed.
+        best = max(same, key=lambda source: (bool(source["ready"]), source["status"] != "failed"))
+        return Decision("retried" if best["status"] == "failed" else "unchanged", best)
     if not known or on_conflict == "as_new":
-        return Decision(Verb.CREATE)
+        return Decision("created")
     if on_conflict == "replace":
-        return Decision(Verb.REPLACE, _place(known))
-    return Decision(Verb.CONFLICT, (staying or list(known))[-1])
-
-
-def _standing(source: Json) -> tuple[bool, bool]:
-    """Ready beats on its way beats failed."""
-    return bool(source["ready"]), source["status"] != "failed"
-
-
-def _place(known: Sequence[Json]) -> Json:
-    """The source whose place a new one takes: the newest that is not itself waiting for another one's place."""
-    ids = {source["id"] for source in known}
-    settled = [source for source in known if source.get("replaces") not in ids]
-    return (settled or list(known))[-1]
+        # The newest source that is not itself waiting for the place of another one.
+        ids = {source["id"] for source in known}
+        settled = [source for source in known if source.get("replaces") not in ids]
+        return Decision("replaced", (settled or known)[-1])
+    return Decision("conflict", (staying or known)[-1])

@@ -2,26 +2,29 @@
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from pathlib import PurePath
 from queue import SimpleQueue
-from typing import ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from svc_cli.client.api import Client
 from svc_cli.client.pacing import Stopped
+from svc_cli.client.uploads import Description
 from svc_cli.client.waiting import Watch, wait_until_settled
-from svc_cli.errors import ApiError, Interrupted, SvcError
+from svc_cli.errors import ApiError, FileRefused, Interrupted, SvcError
 from svc_cli.interrupts import shielded
 from svc_cli.progress import Flow, Progress
-from svc_cli.uploads.crews import GRACE_S, Crew, take
-from svc_cli.uploads.deliveries import Holdings, Parcel, Wishes, examine
-from svc_cli.uploads.dispatches import Dispatch
-from svc_cli.uploads.selections import Candidate, is_utf8
-from svc_cli.uploads.shipments import Mode
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.contents import read
+from svc_cli.uploads.decisions import KnownSources, OnConflict, decide
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.queues import GRACE_S, Crew, Mode, TransferQueue, take
+from svc_cli.uploads.selections import SelectedFile
+from svc_cli.uploads.skips import is_utf8
+from svc_cli.uploads.transfers import Transfer, stops_everything
 from svc_daemon.wire import Json
 
 P = ParamSpec("P")
@@ -33,44 +36,74 @@ FEW_TITLES = 4
 READ_AT_ONCE = 25
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadOptions:
+    """What the user wants, flags and settings together, checked."""
+
+    paths: tuple[str, ...]
+    #: Slug or id, as the user wrote it.
+    bucket: str
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any]
+    on_conflict: OnConflict = "ask"
+    wait: Literal["ready", "accepted"] = "ready"
+    timeout_s: float | None = None
+    mode: Mode = "auto"
+    #: Files at a time.
+    jobs: int
+    no_create: bool = False
+    is_strict: bool = False
+    #: Decide only; send nothing.
+    is_dry: bool = False
+
+
 @dataclass(slots=True)
-class Run:
-    """The state of one upload while it goes on; `items` is in the order in which they came to their end."""
+class UploadRun:
+    """The state of one upload, or one import, while it goes on."""
 
     client: Client
-    wishes: Wishes
     progress: Progress
     #: Called with each item when it is delivered and again when its source has settled.
-    on_item: Callable[[Item], None]
-    items: dict[str, Item] = field(default_factory=dict)
+    on_item: Callable[[ReportItem], None]
+    #: By path, in the order in which they came to their end.
+    items: dict[str, ReportItem] = field(default_factory=dict)
+    #: What ended it early.
     stopped_by: SvcError | None = None
     batch_ids: list[str] = field(default_factory=list)
     _flow: Flow = field(default_factory=Flow)
 
-    def deliver_all(self, candidates: Sequence[Candidate], holdings: Holdings, jobs: int, mode: Mode = "auto") -> None:
-        """Deliver every file, `jobs` at a time; an error that every file would meet ends it, kept in `stopped_by`."""
-        self.progress.begin("sending" if not self.wishes.is_dry else "comparing", len(candidates))
-        readers = Crew(jobs, "read")
-        dispatch = Dispatch(
+    def send_all(
+        self, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
+    ) -> None:
+        """Send every file; an error that every file would meet ends it, kept in `stopped_by`."""
+        self.progress.begin("sending" if not options.is_dry else "comparing", len(files))
+        readers = Crew(options.jobs, "read")
+        queue = TransferQueue(
             self.client,
-            holdings.bucket_id or self.wishes.bucket,
-            jobs,
-            mode,
-            on_end=lambda _, items: self._finish(*items),
+            known.bucket_id or options.bucket,
+            options.jobs,
+            options.mode,
+            on_end=lambda group: self._finish(*(each.item for each in group.transfers)),
             on_sent=self._flow.count,
             on_wait=self._show_progress,
         )
-        self.batch_ids = dispatch.batch_ids
-        with self._ended(readers), dispatch:
-            for parcel in self._examined(readers, candidates, holdings, jobs):
-                dispatch.add(parcel)
-            dispatch.finish()
+        self.batch_ids = queue.batch_ids
+        some = [files[start : start + READ_AT_ONCE] for start in range(0, len(files), READ_AT_ONCE)]
+        tasks = [partial(_examine_some, self.client, each, known, options, max_bytes) for each in some]
+        with self._ended(readers), queue:
+            for found in self._read_ahead(readers, tasks, options.jobs):
+                if isinstance(found, Transfer):
+                    queue.add(found)
+                else:
+                    self._finish(found)
+            queue.finish()
 
-    def do_all(self, label: str, tasks: Sequence[Callable[[], Item]], jobs: int) -> None:
+    def do_all(self, label: str, tasks: Sequence[Callable[[], ReportItem]], jobs: int) -> None:
         """Run every task, `jobs` at a time; an error that every one would meet ends it, kept in `stopped_by`."""
         self.progress.begin(label, len(tasks))
-        crew, done = Crew(jobs, "task"), SimpleQueue[Future[Item]]()
-        under_way: set[Future[Item]] = set()
+        crew, done = Crew(jobs, "task"), SimpleQueue[Future[ReportItem]]()
+        under_way: set[Future[ReportItem]] = set()
         with self._ended(crew):
             for task in tasks:
                 under_way.add(crew.give(task, done))
@@ -82,7 +115,53 @@ class Run:
                 with suppress(SvcError):  # the first one ended it
                     self._take(done, under_way)
 
-    def _take(self, done: "SimpleQueue[Future[Item]]", under_way: "set[Future[Item]]") -> None:
+    def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
+        """Wait until every accepted source is ready or has failed; what ends the wait early is kept in `stopped_by`."""
+        pending: defaultdict[str, list[ReportItem]] = defaultdict(list)
+        for item in self.items.values():
+            if item.is_pending and item.source_id:
+                # Two spellings of one page are one source.
+                pending[item.source_id].append(item)
+        if not pending or self.stopped_by:
+            return
+        self.progress.begin("indexing", len(pending))
+        watch = Watch(list(pending), bucket_id)
+
+        def show(seen: Watch) -> None:
+            failed = sum(source.get("status") == "failed" for source in seen.seen.values())
+            self.progress.update(seen.settled_count, f"{failed} failed" if failed else "")
+
+        try:
+            wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=show)
+        except SvcError as error:  # a time-out, or a daemon that is gone: what is known by now is still reported
+            self.stopped_by = error
+        except KeyboardInterrupt:
+            self.stopped_by = interrupted()
+        for source_id, source in watch.seen.items():
+            for item in pending[source_id] if source else ():
+                item.follow(source)
+                self.on_item(item)
+
+    def _read_ahead(
+        self, readers: Crew, tasks: "Sequence[Callable[[], list[ReportItem | Transfer]]]", jobs: int
+    ) -> "Iterator[ReportItem | Transfer]":
+        """What the tasks return, in order; they run a little ahead of what is taken."""
+        rest = iter(tasks)
+        ahead: deque[SimpleQueue[Future[list[ReportItem | Transfer]]]] = deque()
+        while True:
+            while len(ahead) <= jobs and (task := next(rest, None)) is not None:
+                ahead.append(SimpleQueue())
+                readers.give(task, ahead[-1])
+            if not ahead:
+                return
+            while (future := take(ahead[0])) is None:
+                self._show_progress()
+            ahead.popleft()
+            with shielded():
+                examined = future.result()
+            yield from examined
+
+    def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
         """Take over the next task that ends, if one does soon; raises the error that every task would meet."""
         future = take(done)
         if future is None:
@@ -106,56 +185,7 @@ class Run:
             for crew in crews:
                 crew.end()
 
-    def _examined(
-        self, readers: Crew, candidates: Sequence[Candidate], holdings: Holdings, jobs: int
-    ) -> Iterator[Parcel]:
-        """The files that are to be sent, in order, read a little ahead."""
-        starts = iter(range(0, len(candidates), READ_AT_ONCE))
-        ahead: deque[SimpleQueue[Future[list[Item | Parcel]]]] = deque()
-        while True:
-            while len(ahead) <= jobs and (start := next(starts, None)) is not None:
-                some = candidates[start : start + READ_AT_ONCE]
-                ahead.append(SimpleQueue())
-                readers.give(partial(self._examine, some, holdings), ahead[-1])
-            if not ahead:
-                return
-            while (future := take(ahead[0])) is None:
-                self._show_progress()
-            ahead.popleft()
-            with shielded():
-                examined = future.result()
-            for found in examined:
-                if isinstance(found, Parcel):
-                    yield found
-                else:
-                    self._finish(found)
-
-    def _examine(self, candidates: Sequence[Candidate], holdings: Holdings) -> list[Item | Parcel]:
-        return [examine(self.client, candidate, holdings, self.wishes) for candidate in candidates]
-
-    def wait_for_all(self, bucket_id: str, timeout_s: float | None) -> None:
-        """Wait until every accepted source is ready or has failed; what ends the wait early is kept in `stopped_by`."""
-        pending: defaultdict[str, list[Item]] = defaultdict(list)
-        for item in self.items.values():
-            if item.is_pending and item.source_id:
-                # Two spellings of one page are one source.
-                pending[item.source_id].append(item)
-        if not pending or self.stopped_by:
-            return
-        self.progress.begin("indexing", len(pending))
-        watch = Watch(list(pending), bucket_id)
-        try:
-            wait_until_settled(self.client, watch, timeout_s=timeout_s, on_change=self._show)
-        except SvcError as error:  # a time-out, or a daemon that is gone: what is known by now is still reported
-            self.stopped_by = error
-        except KeyboardInterrupt:
-            self.stopped_by = interrupted()
-        for source_id, source in watch.seen.items():
-            for item in pending[source_id] if source else ():
-                item.follow(source)
-                self.on_item(item)
-
-    def _finish(self, *items: Item) -> None:
+    def _finish(self, *items: ReportItem) -> None:
         for item in items:
             self.items[item.path] = item
             self.on_item(item)
@@ -164,37 +194,81 @@ class Run:
     def _show_progress(self) -> None:
         self.progress.update(len(self.items), self._flow.note(self.client.waiting_creates))
 
-    def _show(self, watch: Watch) -> None:
-        failed = sum(source.get("status") == "failed" for source in watch.seen.values())
-        self.progress.update(watch.settled_count, f"{failed} failed" if failed else "")
+
+def _examine_some(
+    client: Client, files: Sequence[SelectedFile], known: KnownSources, options: UploadOptions, max_bytes: int
+) -> list[ReportItem | Transfer]:
+    """What is to be sent of each file, or what became of it. Raises SvcError only for what would stop every file."""
+    found: list[ReportItem | Transfer] = []
+    for file in files:
+        item = ReportItem(path=file.title, action="created")
+        try:
+            found.append(_examine(client, file, item, known, options, max_bytes))
+        except SvcError as error:
+            if stops_everything(error):
+                raise
+            item.refuse(error)
+            found.append(item)
+    return found
 
 
-def look(client: Client, bucket: str, titles: Sequence[str]) -> Holdings:
-    """What the bucket holds under these titles; an absent bucket holds nothing."""
-    if len(titles) > FEW_TITLES:
-        return look_at_all(client, bucket)
-    return _look(client, bucket, [{"status": "all", "title": title} for title in titles if is_utf8(title)])
+def _examine(
+    client: Client, file: SelectedFile, item: ReportItem, known: KnownSources, options: UploadOptions, max_bytes: int
+) -> ReportItem | Transfer:
+    if not is_utf8(file.title):
+        raise FileRefused("the name is not UTF-8.", code="svc_name_not_utf8", hint="rename it, or give --title.")
+    content = read(file.path, max_bytes)
+    item.size_bytes, item.sha256 = content.size_bytes, content.sha256
+    item.action, source = decide(known.by_title.get(file.title, ()), content.sha256, options.on_conflict)
+    if item.action == "conflict" and source:
+        item.status, item.ready = source["status"], bool(source["ready"])
+        error = {
+            "code": "svc_title_conflict",
+            "message": f"the bucket has other bytes under this title ({source['id']}); nothing was sent.",
+            "retryable": False,
+            "details": {"source_id": source["id"], "sha256": source["sha256"]},
+            "hint": "--replace swaps it when the new one is ready, --as-new puts the new one beside it.",
+        }
+        item.conflict(source["id"], error)
+    elif item.action == "unchanged" and source:
+        item.follow(source)
+    elif options.is_dry:
+        item.source_id = source["id"] if source else None
+    elif item.action == "retried" and source:
+        item.follow(client.retry_source(source["id"]))
+    else:
+        description = Description(
+            filename=PurePath(item.path).name or item.path,
+            title=item.path,
+            tags=options.tags,
+            metadata=dict(options.metadata),
+            sha256=item.sha256,
+            replaces=source["id"] if source else None,
+        )
+        return Transfer(item, content, description)
+    return item
 
 
-def look_at_all(client: Client, bucket: str) -> Holdings:
-    """Everything that the bucket holds; an absent bucket holds nothing."""
-    return _look(client, bucket, [{"status": "all"}])
+def look(client: Client, bucket: str, titles: Sequence[str] | None = None) -> KnownSources:
+    """What the bucket holds under these titles, or in all; an absent bucket holds nothing.
 
-
-def _look(client: Client, bucket: str, queries: Sequence[dict[str, str]]) -> Holdings:
+    Raises ApiError `bucket_not_found` for an archived bucket.
+    """
     try:
         found = client.bucket(bucket, members=False)
     except ApiError as error:
         if error.code != "bucket_not_found":
             raise
-        return Holdings(None, {})
+        return KnownSources(None, {})
     refuse_archived(found)
-    pages = [page for query in queries for page in client.source_pages(found["id"], query)]
+    queries: list[dict[str, str]] = [{"status": "all"}]
+    if titles is not None and len(titles) <= FEW_TITLES:
+        queries = [{"status": "all", "title": title} for title in titles if is_utf8(title)]
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
-    for page in pages:
-        for source in page["sources"]:
+    for query in queries:
+        for source in client.sources(found["id"], **query):
             by_title[source["title"]].append(source)
-    return Holdings(found["id"], by_title)
+    return KnownSources(found["id"], by_title)
 
 
 def refuse_archived(bucket: Json) -> None:
@@ -212,7 +286,7 @@ def elapsed_ms(began_s: float) -> int:
 
 
 def interrupted() -> Interrupted:
-    """What Ctrl-C ends in."""
+    """The error of a run that Ctrl-C ended."""
     return Interrupted("Interrupted.", hint="run the same command again: it goes on where it stopped.")
 
 

@@ -1,13 +1,21 @@
-"""Why files are left out: the codes behind the words of a reason."""
+"""Which files of a folder are left out, by name and by state, and the title of each."""
 
+import os
 import re
+import stat
+import unicodedata
+from pathlib import Path
+from typing import NamedTuple
 
-from svc_daemon.wire.file_names import NameFlaw
+from svc_cli.uploads.ignores import IgnoreRules
+from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
 SPELLED_TWICE = "another file has this name, spelled with other code points"
+#: Enough of a file to see that it is not text.
+SNIFF_BYTES = 8192
 
-#: Words of a reason up to its colon, and its code in JSON.
+#: The code in JSON for the words of a reason up to its colon.
 CODES = {
     "dotfile": "dotfile",
     "ignored": "ignored",
@@ -31,7 +39,104 @@ CODES = {
 }
 
 
+class Skip(NamedTuple):
+    """A file or folder that is left out; a folder's path ends in `/`."""
+
+    path: str
+    reason: str
+    #: Set where the file was wanted and could not be taken: it counts as failed.
+    error_code: str | None = None
+
+    @classmethod
+    def unreadable(cls, path: str, error: OSError) -> "Skip":
+        """What the system doesn't let us read; what is gone since the folder around it was listed has not failed."""
+        is_gone = isinstance(error, FileNotFoundError)
+        return cls(path, f"can't be read: {error.strerror}", None if is_gone else "svc_file_unreadable")
+
+
 def code_of(reason: str) -> str:
-    """The code of a reason; one that is not listed is its own words."""
+    """The code of a reason; for one that is not listed, its own words."""
     words = reason.partition(":")[0]
     return CODES.get(words) or re.sub(r"\W+", "_", words).strip("_").lower()
+
+
+class Titles:
+    """The titles of the paths of one walk. Two spellings of one name look the same: only the first has its title."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def name(self, path: str) -> str:
+        """The title of a path; where another spelling of it has that, the path with its code points visible."""
+        title = composed(path)
+        if title.isascii() or self._first.setdefault(title, path) == path:
+            return title
+        return path.encode("ascii", "backslashreplace").decode()
+
+
+def composed(path: str) -> str:
+    """A path as a title: `/`-separated and composed, so that two systems spell the same name the same way."""
+    if path.isascii() and os.sep == "/":
+        return path
+    return unicodedata.normalize("NFC", path if os.sep == "/" else path.replace(os.sep, "/"))
+
+
+def is_utf8(name: str) -> bool:
+    """Whether a name can be sent at all; other bytes arrive from the system as lone surrogates."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def reason_by_name(name: str, path: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
+    """Why an entry of this name, and this absolute path, is left out of its folder."""
+    if name.startswith("."):
+        return "dotfile"
+    if rules.layers and rules.ignores(path, is_folder=is_folder):
+        return "ignored"
+    flaw = find_odd_character(name) if is_folder else find_flaw(name)
+    return None if flaw is None else flaw.value
+
+
+def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_characters: int) -> str | None:
+    """Why a file with this title is left out, by the system's facts about it."""
+    if not stat.S_ISREG(facts.st_mode):
+        return "not a regular file"
+    if facts.st_size == 0:
+        return "empty"
+    if facts.st_size > max_bytes:
+        return "too large"
+    return "path is too long" if len(title) > max_path_characters else None
+
+
+def leads_to_folder(link: Path) -> bool:
+    """Whether a link leads to a folder, as far as the system lets us look."""
+    try:
+        return link.is_dir()
+    except OSError:
+        return False
+
+
+def can_extract(path: Path, extensions: frozenset[str]) -> bool:
+    """Whether the service reads files of this name, or, where the name is no answer, whether the file is text."""
+    if not {path.suffix.lower(), "".join(path.suffixes[-2:]).lower()}.isdisjoint(extensions):
+        return True
+    try:
+        with path.open("rb") as file:
+            start = file.read(SNIFF_BYTES)
+    except OSError:
+        return True  # the attempt to read it will report why it can't be read
+    return is_text(start)
+
+
+def is_text(start: bytes) -> bool:
+    """Whether the first bytes of a file are UTF-8 text; a character cut at the end counts as text."""
+    if b"\0" in start:
+        return False
+    try:
+        start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start >= len(start) - 3 and len(start) == SNIFF_BYTES
+    return True

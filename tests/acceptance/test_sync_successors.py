@@ -11,9 +11,8 @@ from svc_cli.sync.index import Index, Row, State
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.sending import Sending, find_successor
 from svc_cli.sync.snapshots import Fingerprint
-from svc_cli.uploads.readings import FileContent, read
-from svc_cli.uploads.selections import Candidate
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.contents import read
+from svc_cli.uploads.items import ReportItem
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import BUCKET, held, write
@@ -37,9 +36,9 @@ def _put(installation: Installation, text: str, replaces: str = "") -> str:
     return source_id
 
 
-def _send(installation: Installation, client: Client, path: Path, place_id: str, count: int) -> list[Item]:
+def _send(installation: Installation, client: Client, path: Path, place_id: str, count: int) -> list[ReportItem]:
     """Send the file, and others beside it, as an update of `place_id`; what became of each."""
-    told: list[Item] = []
+    told: list[ReportItem] = []
     mapping = Mapping(name=MAPPING, folder=path.parent, bucket=BUCKET)
     bucket_id = client.bucket(BUCKET)["id"]
     with Index(installation.root / "index.db") as index:
@@ -47,12 +46,11 @@ def _send(installation: Installation, client: Client, path: Path, place_id: str,
         with sending.dispatch:
             for number in range(count):
                 one = path if number == 0 else write(path.parent, f"{number}.md", f"Words of {number}.")
-                candidate = Candidate(one, one.name, is_named=False)
-                found = read(candidate, 10**6)
+                found = read(one, 10**6)
                 print_of = Fingerprint.of(one.stat())
                 row = Row(*print_of, time.time_ns(), one.name, one.name, found.sha256, None, None, State.SENT, None)
                 place = place_id if number == 0 else None
-                sending.add(mapping, row, FileContent(candidate, found), place)
+                sending.add(mapping, row, found, place)
             sending.finish()
         assert index.list_batches() == []
         assert index.load()["a.md"].source_id == next(item.source_id for item in told if item.path == "a.md")

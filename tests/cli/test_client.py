@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from svc_cli.client import ApiError, Client, NetworkFailed, Upload, idempotency_key
+from svc_cli.client import ApiError, Client, NetworkFailed, NewFile, idempotency_key
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.errors import BadAnswer, UsageError
 from tests.acceptance.installations import Installation
@@ -22,7 +22,7 @@ def client(shared_installation: Installation) -> Iterator[Client]:
 
 def test_the_example_of_the_package_works(client: Client) -> None:
     assert client.ensure_bucket("library")["created"] is True
-    source = client.upload("library", Upload(filename="leave.md", data=TEXT, title="leave.md"))
+    source = client.upload("library", NewFile(filename="leave.md", data=TEXT, title="leave.md"))
     assert client.wait_until_ready([source["id"]], timeout_s=60)[source["id"]]["ready"] is True
     page = client.search("cobalt rule", buckets=["library"])
     assert page["data"][0]["source_id"] == source["id"]
@@ -31,12 +31,12 @@ def test_the_example_of_the_package_works(client: Client) -> None:
 
 def test_a_repeated_key_replays_and_other_bytes_conflict(client: Client) -> None:
     bucket_id = client.ensure_bucket("replays")["id"]
-    upload = Upload(filename="a.md", data=TEXT, title="a.md", sha256=hashlib.sha256(TEXT).hexdigest())
+    upload = NewFile(filename="a.md", data=TEXT, title="a.md", sha256=hashlib.sha256(TEXT).hexdigest())
     key = idempotency_key(bucket_id, upload, 0)
     first, second = client.send_upload("replays", upload, key), client.send_upload("replays", upload, key)
     assert (first.is_replay, second.is_replay, first.body["id"]) == (False, True, second.body["id"])
     with pytest.raises(ApiError) as told:
-        client.upload("replays", Upload(filename="a.md", data=b"other", title="a.md"), key)
+        client.upload("replays", NewFile(filename="a.md", data=b"other", title="a.md"), key)
     assert (told.value.status, told.value.code) == (409, "idempotency_key_conflict")
 
 
@@ -44,7 +44,7 @@ def test_a_repeated_key_replays_and_other_bytes_conflict(client: Client) -> None
 def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client, key: str) -> None:
     client.ensure_bucket("badly-keyed")
     with pytest.raises(ApiError) as told:
-        client.upload("badly-keyed", Upload(filename="a.md", data=TEXT, title="a.md"), key)
+        client.upload("badly-keyed", NewFile(filename="a.md", data=TEXT, title="a.md"), key)
     assert (told.value.status, told.value.code) == (400, "invalid_idempotency_key")
     assert list(client.sources("badly-keyed", status="all")) == []
 
@@ -52,7 +52,7 @@ def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: 
 def test_every_source_comes_whatever_the_size_of_a_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.ensure_bucket("paged")
     ids = [
-        client.upload("paged", Upload(filename=f"{number}.md", data=b"%d" % number, title=f"{number}.md"))["id"]
+        client.upload("paged", NewFile(filename=f"{number}.md", data=b"%d" % number, title=f"{number}.md"))["id"]
         for number in range(7)
     ]
     monkeypatch.setattr("svc_cli.client.api.PAGE_ROWS", 3)
@@ -95,7 +95,7 @@ def test_a_create_is_held_back_as_often_as_the_service_says(odd: OddServer) -> N
     accepted: tuple[int, dict[str, str], dict[str, str]] = (201, {"id": "src_1"}, {})
     odd.answers["POST /v1/buckets/b/files"] = [*[busy] * 12, accepted]
     with Client(odd.url, "sk-test", policy=RetryPolicy(attempts=1)) as client:
-        assert client.upload("b", Upload(filename="a", data=b"x", title="a"))["id"] == "src_1"
+        assert client.upload("b", NewFile(filename="a", data=b"x", title="a"))["id"] == "src_1"
     assert len(odd.requests) == 13
 
 
@@ -104,5 +104,5 @@ def test_what_is_over_a_whole_quota_is_not_waited_for(odd: OddServer) -> None:
     error = {"code": "quota_exceeded", "message": "Too many bytes.", "retryable": True, "details": details}
     odd.answers["POST /v1/buckets/b/files"] = (429, {"error": error}, {"Retry-After": "60"})
     with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as told:
-        client.upload("b", Upload(filename="a", data=b"x" * 2_000, title="a"))
+        client.upload("b", NewFile(filename="a", data=b"x" * 2_000, title="a"))
     assert (told.value.code, len(odd.requests)) == ("quota_exceeded", 1)

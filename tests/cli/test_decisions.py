@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.uploads.decisions import OnConflict, Verb, decide
+from svc_cli.uploads.decisions import OnConflict, decide
 
 OLD, NEW = "0" * 64, "1" * 64
 
@@ -28,34 +28,34 @@ SWAP_TO_OTHER_FAILED = [_source("a", NEW), _source("b", OLD, "failed", replaces=
 
 
 @pytest.mark.parametrize(
-    ("known", "on_conflict", "verb", "about"),
+    ("known", "on_conflict", "action", "about"),
     [
-        (EMPTY, "ask", Verb.CREATE, None),
-        (EMPTY, "replace", Verb.CREATE, None),
-        (EMPTY, "as_new", Verb.CREATE, None),
-        (READY, "ask", Verb.UNCHANGED, "a"),
-        (READY, "replace", Verb.UNCHANGED, "a"),
-        (READY, "as_new", Verb.UNCHANGED, "a"),
-        (PENDING, "ask", Verb.UNCHANGED, "a"),
-        (FAILED, "ask", Verb.RETRY, "a"),
-        (FAILED, "replace", Verb.RETRY, "a"),
-        (OTHER, "ask", Verb.CONFLICT, "a"),
-        (OTHER, "replace", Verb.REPLACE, "a"),
-        (OTHER, "as_new", Verb.CREATE, None),
-        (OTHER_FAILED, "ask", Verb.CONFLICT, "a"),
-        (OTHER_FAILED, "replace", Verb.REPLACE, "a"),
-        (TWICE, "ask", Verb.UNCHANGED, "b"),
-        (BESIDE, "ask", Verb.UNCHANGED, "b"),
-        (SWAPPING_IN, "ask", Verb.UNCHANGED, "b"),
-        (SWAPPING_IN, "replace", Verb.UNCHANGED, "b"),
-        (SWAPPING_OUT, "ask", Verb.CONFLICT, "b"),
-        (SWAPPING_OUT, "replace", Verb.REPLACE, "a"),
-        (SWAP_FAILED, "ask", Verb.RETRY, "b"),
-        (SWAP_TO_OTHER_FAILED, "ask", Verb.UNCHANGED, "a"),
+        (EMPTY, "ask", "created", None),
+        (EMPTY, "replace", "created", None),
+        (EMPTY, "as_new", "created", None),
+        (READY, "ask", "unchanged", "a"),
+        (READY, "replace", "unchanged", "a"),
+        (READY, "as_new", "unchanged", "a"),
+        (PENDING, "ask", "unchanged", "a"),
+        (FAILED, "ask", "retried", "a"),
+        (FAILED, "replace", "retried", "a"),
+        (OTHER, "ask", "conflict", "a"),
+        (OTHER, "replace", "replaced", "a"),
+        (OTHER, "as_new", "created", None),
+        (OTHER_FAILED, "ask", "conflict", "a"),
+        (OTHER_FAILED, "replace", "replaced", "a"),
+        (TWICE, "ask", "unchanged", "b"),
+        (BESIDE, "ask", "unchanged", "b"),
+        (SWAPPING_IN, "ask", "unchanged", "b"),
+        (SWAPPING_IN, "replace", "unchanged", "b"),
+        (SWAPPING_OUT, "ask", "conflict", "b"),
+        (SWAPPING_OUT, "replace", "replaced", "a"),
+        (SWAP_FAILED, "ask", "retried", "b"),
+        (SWAP_TO_OTHER_FAILED, "ask", "unchanged", "a"),
     ],
 )
-def test_each_case_has_its_verb(
-    known: list[dict[str, Any]], on_conflict: OnConflict, verb: Verb, about: str | None
+def test_each_case_has_its_action(
+    known: list[dict[str, Any]], on_conflict: OnConflict, action: str, about: str | None
 ) -> None:
     decision = decide(known, NEW, on_conflict)
-    assert (decision.verb, decision.source and decision.source["id"]) == (verb, about)
+    assert (decision.action, decision.source and decision.source["id"]) == (action, about)

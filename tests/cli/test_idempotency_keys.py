@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from svc_cli.client import Upload, idempotency_key
+from svc_cli.client import NewFile, idempotency_key
 
-UPLOAD = Upload(filename="a.md", data=b"x", title="docs/a.md", tags=("a", "b"), metadata={"k": "v"}, sha256="0" * 64)
+UPLOAD = NewFile(filename="a.md", data=b"x", title="docs/a.md", tags=("a", "b"), metadata={"k": "v"}, sha256="0" * 64)
 KEY = idempotency_key("bkt_1", UPLOAD, 0)
 
 
@@ -31,7 +31,7 @@ def test_the_bytes_count_through_their_hash_alone() -> None:
         replace(UPLOAD, replaces="src_1"),
     ],
 )
-def test_another_request_has_another_key(other: Upload) -> None:
+def test_another_request_has_another_key(other: NewFile) -> None:
     assert idempotency_key("bkt_1", other, 0) != KEY
 
 

@@ -6,8 +6,7 @@ from random import Random
 
 import pytest
 
-from svc_cli.uploads.ignores import IgnoreRules, rules_above
-from svc_cli.uploads.patterns import Patterns
+from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
 from svc_cli.uploads.selections import FolderPolicy, select
 
 POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
@@ -48,13 +47,13 @@ def _kept_by_git(root: Path, under: str) -> list[str]:
 def test_what_git_keeps_is_what_is_sent(tree: Path, monkeypatch: pytest.MonkeyPatch, under: str) -> None:
     monkeypatch.chdir(tree)
     selection = select([under], POLICY)
-    assert sorted(candidate.title for candidate in selection.candidates) == _kept_by_git(tree, under)
+    assert sorted(file.title for file in selection.files) == _kept_by_git(tree, under)
 
 
 def test_svcignore_wins_over_gitignore(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
     (tree / ".svcignore").write_text("!b.log\na.md\n")
-    titles = {candidate.title for candidate in select(["."], POLICY).candidates}
+    titles = {file.title for file in select(["."], POLICY).files}
     assert "b.log" in titles
     assert not titles & {"a.md"}
 
@@ -74,7 +73,7 @@ def test_a_folder_outside_any_repository_has_its_own_rules_only(tmp_path: Path) 
 
 def test_a_named_file_is_sent_even_if_ignored(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tree)
-    assert [candidate.title for candidate in select(["b.log"], POLICY).candidates] == ["b.log"]
+    assert [file.title for file in select(["b.log"], POLICY).files] == ["b.log"]
 
 
 #: What git takes for a pattern and what it does not, and names to try them on; no name has a letter of two bytes, since
@@ -107,6 +106,8 @@ PIECES = (
         "\\[z\\]",
         "[",
         "[a",
+        "[]",
+        "[!]",
         "[]a]",
         "[z-a]",
         "[[:alpha:]]",
@@ -159,7 +160,7 @@ def test_any_pattern_means_what_it_means_to_git(tmp_path: Path, monkeypatch: pyt
     selection = select(["."], policy)
     # Git knows nothing of the service, which takes no name that ends in a backslash.
     refused = [skip.path for skip in selection.skips if skip.reason == "name is blank or a path"]
-    assert sorted([*(candidate.title for candidate in selection.candidates), *refused]) == _kept_by_git(root, ".")
+    assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(root, ".")
 
 
 def _made(folder: Path) -> Path:

@@ -18,12 +18,10 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.client.uploads import Description
 from svc_cli.interrupts import InterruptHandler, listen, shielded
-from svc_cli.uploads.crews import Crew, take
-from svc_cli.uploads.deliveries import Parcel
-from svc_cli.uploads.dispatches import Dispatch
-from svc_cli.uploads.readings import FileContent, read
-from svc_cli.uploads.selections import Candidate
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.contents import read
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.queues import Crew, TransferQueue, take
+from svc_cli.uploads.transfers import Transfer
 from tests.acceptance.installations import environment
 from tests.cli.odd_servers import OddServer
 
@@ -131,16 +129,15 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
     odd.answers["POST /v1/buckets/bkt_1/batches"] = open_batch
     path = tmp_path / "a.md"
     path.write_text("Words.")
-    candidate = Candidate(path, "a.md", is_named=False)
-    content = FileContent(candidate, read(candidate, 100))
-    description = Description(filename="a.md", title="a.md", sha256=content.reading.sha256)
+    content = read(path, 100)
+    description = Description(filename="a.md", title="a.md", sha256=content.sha256)
     with (
         pytest.raises(KeyboardInterrupt),
         Client(odd.url, "sk-test") as client,
-        Dispatch(client, "bkt_1", 2, "batch", on_end=lambda *_: None) as dispatch,
+        TransferQueue(client, "bkt_1", 2, "batch", on_end=lambda _: None) as queue,
     ):
-        dispatch.add(Parcel(Item(path="a.md", action="created"), content, description))
-        dispatch.flush()
+        queue.add(Transfer(ReportItem(path="a.md", action="created"), content, description))
+        queue.flush()
         assert asked.wait(30)
         threading.Timer(0.1, interrupted.set).start()
         raise KeyboardInterrupt

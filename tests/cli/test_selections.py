@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import PathMissing, UsageError
-from svc_cli.uploads.selections import FolderPolicy, is_text, select
+from svc_cli.uploads.contents import STDIN
+from svc_cli.uploads.selections import FolderPolicy, select
+from svc_cli.uploads.skips import is_text
 
 POLICY = FolderPolicy(frozenset({".md", ".pdf"}), 100)
 
@@ -24,7 +26,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _titles(*paths: str) -> list[str]:
-    return [candidate.title for candidate in select(paths, POLICY).candidates]
+    return [file.title for file in select(paths, POLICY).files]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_policy_leaves_out_and_says_why(work: Path) -> None:
     (folder / "loop").symlink_to(folder)
     os.mkfifo(folder / "pipe.md")
     selection = select(["mixed"], POLICY)
-    assert [candidate.title for candidate in selection.candidates] == ["mixed/README", "mixed/good.md"]
+    assert [file.title for file in selection.files] == ["mixed/README", "mixed/good.md"]
     assert {skip.path.removeprefix("mixed/"): skip.reason for skip in selection.skips} == {
         ".hidden.md": "dotfile",
         ".git/": "dotfile",
@@ -95,7 +97,7 @@ def test_a_compressed_text_is_sent_and_another_compressed_file_is_not(work: Path
         (work / "packed" / name).parent.mkdir(exist_ok=True)
         (work / "packed" / name).write_bytes(b"\x1f\x8b\x08\x00\xff")
     selection = select(("packed",), FolderPolicy(frozenset({".txt.gz", ".md.gz"}), 100))
-    assert [each.title for each in selection.candidates] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
+    assert [each.title for each in selection.files] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
 
 
 def test_a_named_file_is_sent_whatever_it_is(work: Path) -> None:
@@ -146,7 +148,7 @@ def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(work: Path) -> None
 
 
 def test_a_title_goes_to_one_file_only(work: Path) -> None:
-    assert [candidate.title for candidate in select(["c.md"], POLICY, "Chapter C").candidates] == ["Chapter C"]
+    assert [file.title for file in select(["c.md"], POLICY, "Chapter C").files] == ["Chapter C"]
     with pytest.raises(UsageError):
         select(["c.md", "docs/a.md"], POLICY, "Both")
 
@@ -154,7 +156,7 @@ def test_a_title_goes_to_one_file_only(work: Path) -> None:
 def test_standard_input_needs_a_title(work: Path) -> None:
     with pytest.raises(UsageError, match="no name"):
         select(["-"], POLICY)
-    assert select(["-"], POLICY, "notes.md").candidates[0].is_stdin
+    assert select(["-"], POLICY, "notes.md").files[0].path == Path(STDIN)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from svc_cli.errors import ApiError, FileRefused, NetworkFailed
 from svc_cli.sync.doubts import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all
-from svc_cli.uploads.readings import changed
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.contents import changed
+from svc_cli.uploads.items import ReportItem
 
 BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}
 EXHAUSTED = {"code": "max_attempts_exhausted", "message": "it was tried often.", "retryable": True}
@@ -17,29 +17,29 @@ REFUSED = ApiError(400, {"code": "invalid_request", "message": "its name is refu
 KNOWN: dict[str, Any] = {"paths": {"known.md"}, "hashes": {"old"}}
 
 
-def ready(path: str, sha256: str = "new") -> Item:
-    return Item(path=path, action="created", source_id="src_1", status="active", ready=True, sha256=sha256)
+def ready(path: str, sha256: str = "new") -> ReportItem:
+    return ReportItem(path=path, action="created", source_id="src_1", status="active", ready=True, sha256=sha256)
 
 
-def pending(path: str, sha256: str) -> Item:
-    return Item(path=path, action="created", source_id="src_1", status="queued", sha256=sha256)
+def pending(path: str, sha256: str) -> ReportItem:
+    return ReportItem(path=path, action="created", source_id="src_1", status="queued", sha256=sha256)
 
 
-def failed(path: str, sha256: str, error: dict[str, Any] | None = None) -> Item:
+def failed(path: str, sha256: str, error: dict[str, Any] | None = None) -> ReportItem:
     """A file that the service has and could not index."""
-    item = Item(path=path, action="created", source_id="src_1", status="failed", sha256=sha256)
+    item = ReportItem(path=path, action="created", source_id="src_1", status="failed", sha256=sha256)
     item.fail(error or BROKEN)
     return item
 
 
-def refused(path: str, error: Any, sha256: str | None = "new", source_id: str | None = None) -> Item:
+def refused(path: str, error: Any, sha256: str | None = "new", source_id: str | None = None) -> ReportItem:
     """A file that did not become a source, or whose source did not follow."""
-    item = Item(path=path, action="created", sha256=sha256, source_id=source_id, size_bytes=7)
+    item = ReportItem(path=path, action="created", sha256=sha256, source_id=source_id, size_bytes=7)
     item.refuse(error)
     return item
 
 
-def causes(*items: Item, **facts: Any) -> list[Cause]:
+def causes(*items: ReportItem, **facts: Any) -> list[Cause]:
     return list(causes_of_all(Findings(items=items, **KNOWN, **facts)))
 
 
@@ -54,11 +54,11 @@ def causes(*items: Item, **facts: Any) -> list[Cause]:
         refused("b.md", REFUSED),
         refused("b.md", UNREADABLE, sha256=None),
         refused("b.md", changed()),
-        Item(path="c.gz", action="skipped", reason="type can't be read"),
+        ReportItem(path="c.gz", action="skipped", reason="type can't be read"),
     ],
     ids=lambda item: f"{item.action} {item.path} {(item.error or {}).get('code')}",
 )
-def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket(item: Item) -> None:
+def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket(item: ReportItem) -> None:
     assert causes(item, is_late=True) == []
 
 
@@ -77,7 +77,7 @@ def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket(item: Item
         (refused("moved.md", ApiError(404, {"code": "source_not_found"}), "old", "src_1"), Cause.MOVE_NOT_SENT),
     ],
 )
-def test_what_is_not_decided_yet_keeps_everything_and_is_named(item: Item, cause: Cause) -> None:
+def test_what_is_not_decided_yet_keeps_everything_and_is_named(item: ReportItem, cause: Cause) -> None:
     found = Findings(items=[ready("a.md"), item], is_late=True, **KNOWN)
     assert causes_of_all(found) == {cause: (item.path,)}
 
@@ -126,7 +126,7 @@ def test_a_pending_file_is_no_doubt_where_nobody_waited() -> None:
     ],
 )
 def test_a_source_stays_for_a_file_that_may_be_the_same_document(
-    leaving: Leaving, item: Item, cause: Cause | None
+    leaving: Leaving, item: ReportItem, cause: Cause | None
 ) -> None:
     assert Replacements([ready("c.md", "x"), item]).find(leaving) == (cause and (cause, item.path))
 

@@ -12,7 +12,7 @@ from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import sync
 from svc_cli.sync.scenes import Options
 from svc_cli.sync.touching import Touched, touch
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 
 #: What was sent is waited for so long; what takes longer is seen to its end by a later sync. It is short, since nothing
 #: else that is watched gets its turn until then.
@@ -55,13 +55,13 @@ class Engine:
         return self.session().options_for(mapping).prune != "none"
 
     def sync(
-        self, mapping: Mapping, progress: Progress, on_item: Callable[[Item], None], *, is_restless: bool
+        self, mapping: Mapping, progress: Progress, on_item: Callable[[ReportItem], None], *, is_restless: bool
     ) -> Report:
         """Sync the whole folder. Raises SvcError."""
         session, options = self.session(), replace(self._options(mapping), is_restless=is_restless)
         return sync(session.client, mapping, options, self._index_path(mapping), progress, on_item)
 
-    def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[Item], None]) -> Touched:
+    def touch(self, mapping: Mapping, paths: Iterable[str], on_item: Callable[[ReportItem], None]) -> Touched:
         """Sync what was touched. Raises SvcError."""
         options = self._options(mapping)
         return touch(self.session().client, mapping, options, self._index_path(mapping), paths, on_item)

@@ -21,7 +21,7 @@ from svc_cli.sync.watch.engines import WAIT_S, Engine
 from svc_cli.sync.watch.hints import EVERYTHING, Event, Kind, hints_of
 from svc_cli.sync.watch.records import Record
 from svc_cli.sync.watch.settling import REST_S, Facts, Settler
-from svc_cli.uploads.summaries import Item
+from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Telling:
     """Who hears what a watcher does. All are called in the thread of the loop."""
 
     #: What became of a file.
-    item: Callable[[Mapping, Item], None]
+    item: Callable[[Mapping, ReportItem], None]
     #: Something worth a line, and whether it is a warning.
     word: Callable[[Mapping, str, bool], None]
     #: What is gone and stays in the bucket, wherever that has changed.
@@ -303,12 +303,12 @@ class Watcher:
             self.engine.close()
         self.agenda.end_in_trouble(time.monotonic())
 
-    def _tell_item(self, item: Item) -> None:
+    def _tell_item(self, item: ReportItem) -> None:
         """Tell of a file once it is searchable, or won't be."""
         if not item.is_pending and item.action != "unchanged":
             self._tell(item)
 
-    def _tell(self, item: Item) -> None:
+    def _tell(self, item: ReportItem) -> None:
         self._log({"type": "watch.item", **item.as_json()})
         self.telling.item(self.mapping, item)
 
@@ -356,6 +356,6 @@ class Watcher:
         self._is_unwritable = True
 
 
-def _may_soon_be_taken(item: Item) -> bool:
+def _may_soon_be_taken(item: ReportItem) -> bool:
     """A file that was not taken for the moment; a source that has failed is tried again once a period only."""
     return item.error is not None and bool(item.error.get("retryable")) and item.status != "failed"

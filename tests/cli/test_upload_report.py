@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from svc_cli.commands.upload_report import render_summary
+from svc_cli.commands.upload_report import ACTIONS, Summary, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
-from svc_cli.uploads.summaries import ACTIONS, Item, Summary
+from svc_cli.uploads.items import ReportItem
 from tests.cli.consoles import MakeConsole
 
 READY = {"id": "src_1", "status": "active", "ready": True, "warnings": ["Page 2 has no text."]}
@@ -15,27 +15,27 @@ QUEUED = {"id": "src_2", "status": "queued", "ready": False}
 FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": {"code": "document_unreadable", "message": "bad"}}
 
 
-def _item(path: str, action: str = "created", source: dict[str, object] | None = None) -> Item:
-    item = Item(path=path, action=action)
+def _item(path: str, action: str = "created", source: dict[str, object] | None = None) -> ReportItem:
+    item = ReportItem(path=path, action=action)
     if source:
         item.follow(source)
     return item
 
 
-def _refused(code: str, exit: Exit) -> Item:
+def _refused(code: str, exit: Exit) -> ReportItem:
     item, error = _item("r.md"), FileRefused("refused.", code=code)
     error.exit = exit
     item.refuse(error)
     return item
 
 
-def _conflict() -> Item:
-    return Item(
+def _conflict() -> ReportItem:
+    return ReportItem(
         path="c.md", action="conflict", exit=Exit.CONFLICT, error={"code": "svc_title_conflict", "message": "m"}
     )
 
 
-def _summary(*items: Item, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
+def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
     return Summary(bucket="b", items=list(items), duration_ms=1, is_strict=strict, stopped_by=stopped_by)
 
 
@@ -80,7 +80,7 @@ def test_an_indexed_source_that_is_not_yet_in_its_bucket_is_pending() -> None:
 
 
 def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole) -> None:
-    skipped = Item(path="s.png", action="skipped", reason="type can't be read")
+    skipped = ReportItem(path="s.png", action="skipped", reason="type can't be read")
     summary = _summary(_item("a.md", source=READY), _item("f.pdf", source=FAILED), skipped)
     text = render_summary(make_console().console, summary)
     for words in ("3 files", "f.pdf", "document_unreadable", "s.png", "type can't be read", "Page 2 has no text."):
@@ -88,8 +88,8 @@ def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole)
 
 
 def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeConsole) -> None:
-    items = [Item(path=f"a/{number}.gz", action="skipped", reason="type can't be read") for number in range(40)]
-    items += [Item(path="b.bin", action="skipped", reason="type can't be read")]
+    items = [ReportItem(path=f"a/{number}.gz", action="skipped", reason="type can't be read") for number in range(40)]
+    items += [ReportItem(path="b.bin", action="skipped", reason="type can't be read")]
     console = make_console().console
     assert "40 \N{MULTIPLICATION SIGN} .gz  type can't be read" in render_summary(console, _summary(*items))
     console.is_verbose = True
@@ -113,12 +113,12 @@ def test_one_cause_of_many_failures_is_told_once_with_every_file(make_console: M
     ],
 )
 def test_a_skipped_file_has_a_code_for_its_reason(reason: str, code: str) -> None:
-    assert Item(path="a", action="skipped", reason=reason).as_json()["reason_code"] == code
-    assert Item(path="a", action="created").as_json()["reason_code"] is None
+    assert ReportItem(path="a", action="skipped", reason=reason).as_json()["reason_code"] == code
+    assert ReportItem(path="a", action="created").as_json()["reason_code"] is None
 
 
 def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> None:
-    items = [Item(path=f"{number}.png", action="skipped", reason="ignored") for number in range(500)]
+    items = [ReportItem(path=f"{number}.png", action="skipped", reason="ignored") for number in range(500)]
     text = render_summary(make_console().console, _summary(*items))
     assert "500 files, such as 0.png  ignored" in text
     assert len(text.splitlines()) < 30
@@ -128,7 +128,7 @@ def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> 
     "error", [{"code": "no_text_found", "message": "m"}, {"code": "x", "message": "m", "details": {"a": 1}}]
 )
 def test_an_error_of_an_item_has_every_field_of_an_error(error: dict[str, Any]) -> None:
-    item = Item(path="a.pdf", action="created")
+    item = ReportItem(path="a.pdf", action="created")
     item.fail(error)
     summary = _summary(item).as_json()
     fields = {"retryable": False, "details": {}, "hint": None, "request_id": None} | error
@@ -136,7 +136,7 @@ def test_an_error_of_an_item_has_every_field_of_an_error(error: dict[str, Any]) 
 
 
 def test_an_error_of_an_item_names_its_request() -> None:
-    item = Item(path="a.pdf", action="created")
+    item = ReportItem(path="a.pdf", action="created")
     item.refuse(ApiError(413, {"code": "file_too_large", "message": "m"}, "req_1"))
     told = item.as_json()["error"]
     assert (told["request_id"], told["hint"]) == ("req_1", "split the file, or leave out what needs no search.")

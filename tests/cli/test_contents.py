@@ -9,19 +9,14 @@ from pathlib import Path
 import pytest
 
 from svc_cli.errors import FileRefused
-from svc_cli.uploads.readings import ATTEMPTS, KEPT_BYTES, FileContent, read
-from svc_cli.uploads.selections import Candidate
-
-
-def _candidate(path: Path) -> Candidate:
-    return Candidate(path, path.name, is_named=True)
+from svc_cli.uploads.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
 
 
 def test_what_is_hashed_is_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"some bytes")
-    reading = read(_candidate(path), 100)
-    assert (reading.data, reading.sha256) == (b"some bytes", hashlib.sha256(b"some bytes").hexdigest())
+    content = read(path, 100)
+    assert (content.data, content.sha256) == (b"some bytes", hashlib.sha256(b"some bytes").hexdigest())
 
 
 @pytest.mark.parametrize(
@@ -32,20 +27,20 @@ def test_a_file_that_can_not_be_sent_says_why(tmp_path: Path, content: bytes | N
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(FileRefused) as told:
-        read(_candidate(path), 100)
+        read(path, 100)
     assert told.value.code == code
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"x" * 100)
-    assert read(_candidate(path), 100).size_bytes == 100
+    assert read(path, 100).size_bytes == 100
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FileRefused) as told:
-        read(_candidate(tmp_path / "pipe"), 100)
+        read(tmp_path / "pipe", 100)
     assert told.value.code == "svc_not_a_file"
 
 
@@ -62,19 +57,19 @@ class Writer:
 def test_a_file_that_never_holds_still_is_unstable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = _writing(tmp_path, monkeypatch, changes=99)
     with pytest.raises(FileRefused) as told:
-        read(_candidate(writer.path), 1000, writer.sleep)
+        read(writer.path, 1000, writer.sleep)
     assert told.value.code == "svc_file_unstable"
     assert writer.pauses == ATTEMPTS - 1
 
 
 def test_a_file_that_changed_once_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = _writing(tmp_path, monkeypatch, changes=1)
-    assert read(_candidate(writer.path), 1000, writer.sleep).data == b"start+"
+    assert read(writer.path, 1000, writer.sleep).data == b"start+"
     assert writer.pauses == 1
 
 
 def _writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int) -> Writer:
-    """Append to the file between the two looks of one reading, so often."""
+    """Append to the file between the two looks of one content, so often."""
     path = tmp_path / "busy.log"
     path.write_bytes(b"start")
     writer = Writer(path, changes)
@@ -89,7 +84,7 @@ def _writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int) -> W
                 file.write(b"+")
         return facts
 
-    monkeypatch.setattr("svc_cli.uploads.readings.os.fstat", fstat)
+    monkeypatch.setattr("svc_cli.uploads.contents.os.fstat", fstat)
     return writer
 
 
@@ -97,16 +92,15 @@ def _writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int) -> W
 def test_standard_input_has_the_same_limits(monkeypatch: pytest.MonkeyPatch, size: int, code: str) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"x" * size)))
     with pytest.raises(FileRefused) as told:
-        read(Candidate(Path("-"), "notes.md", is_named=True), 100)
+        read(Path(STDIN), 100)
     assert told.value.code == code
 
 
 def test_a_large_file_is_read_again_from_where_it_is_wanted(tmp_path: Path) -> None:
     path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 40)
     path.write_bytes(data)
-    reading = read(_candidate(path), len(data))
-    assert (reading.data, reading.sha256) == (None, hashlib.sha256(data).hexdigest())
-    content = FileContent(_candidate(path), reading)
+    content = read(path, len(data))
+    assert (content.data, content.sha256) == (None, hashlib.sha256(data).hexdigest())
     assert (content.whole(), b"".join(content.blocks(1_000_000))) == (data, data[1_000_000:])
 
 
@@ -114,7 +108,7 @@ def test_a_large_file_is_read_again_from_where_it_is_wanted(tmp_path: Path) -> N
 def test_a_file_that_changed_between_hashing_and_sending_is_told(tmp_path: Path, change: str) -> None:
     path, data = tmp_path / "large.bin", os.urandom(KEPT_BYTES * 2)
     path.write_bytes(data)
-    content = FileContent(_candidate(path), read(_candidate(path), len(data)))
+    content = read(path, len(data))
     if change == "grown":
         path.write_bytes(data + b"more")
     elif change == "replaced":

@@ -1,0 +1,144 @@
+"""The bytes of a file, read so that what is hashed is what is sent, and of one moment.
+
+A file is hashed first, to know whether it has to be sent at all. Small ones are kept from then on; larger ones are read
+again when they are sent, and one that has changed in between is noticed: by its stamp here, by its hash at the service.
+"""
+
+import hashlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from svc_cli.errors import FileRefused
+
+#: The path of standard input.
+STDIN = "-"
+#: A file that is being written gets this many chances to hold still.
+ATTEMPTS = 3
+PAUSE_S = 0.25
+#: Files up to this size stay in memory between hashing and sending: a few hundred wait at a time.
+KEPT_BYTES = 64 * 1024
+#: Larger ones are read in blocks of this size.
+BLOCK_BYTES = 1024 * 1024
+
+#: Device, inode, size and time of change: another one is another file, or other bytes.
+Stamp = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """The bytes of a file as it was hashed: kept ones, or those of the file if it is still the same."""
+
+    path: Path
+    sha256: str
+    size_bytes: int
+    #: The bytes, where the file is small or standard input.
+    data: bytes | None = None
+    #: What the file was when it was hashed; None for standard input.
+    stamp: Stamp | None = None
+
+    def whole(self) -> bytes:
+        """All bytes. Raises FileRefused when the file has changed since it was hashed."""
+        return b"".join(self.blocks(0))
+
+    def blocks(self, offset: int) -> Iterator[bytes]:
+        """The bytes from `offset` on. Raises FileRefused when the file has changed since it was hashed."""
+        if self.data is not None:
+            yield self.data[offset:]
+            return
+        with _opened(self.path) as file:
+            if _stamp(os.fstat(file.fileno())) != self.stamp:
+                raise changed()
+            file.seek(offset)
+            left_bytes = self.size_bytes - offset
+            while left_bytes:
+                block = file.read(min(BLOCK_BYTES, left_bytes))
+                if not block:
+                    raise changed()
+                left_bytes -= len(block)
+                yield block
+
+
+def read(path: Path, max_bytes: int, sleep: Callable[[float], None] = time.sleep) -> FileContent:
+    """Read and hash a file, or standard input for `-`.
+
+    Raises FileRefused where it is unreadable, empty or too large, or changes all the time.
+    """
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            sleep(PAUSE_S)
+        content = _read_once(path, max_bytes)
+        if content is None:
+            continue
+        if not content.size_bytes:
+            raise FileRefused("the file is empty.", code="empty_file", hint="put something into it, or leave it out.")
+        return content
+    raise FileRefused(
+        "the file changed each time it was read.", code="svc_file_unstable", hint="try again when nobody writes it."
+    )
+
+
+def changed() -> FileRefused:
+    """The error for a file that is not the one that was hashed any more; nothing of it was kept."""
+    return FileRefused(
+        "the file changed while it was sent; nothing of it was kept.",
+        code="svc_file_unstable",
+        hint="run the same command again when nobody writes it.",
+    )
+
+
+def _read_once(path: Path, max_bytes: int) -> FileContent | None:
+    """The file as it is now; None where it changed meanwhile. At most one byte over the limit is read."""
+    if str(path) == STDIN:
+        data = sys.stdin.buffer.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise _too_large(None, max_bytes)
+        return FileContent(path, hashlib.sha256(data).hexdigest(), len(data), data)
+    digest, size_bytes, first = hashlib.sha256(), 0, b""
+    with _opened(path) as file:
+        before = os.fstat(file.fileno())
+        if not stat.S_ISREG(before.st_mode):
+            raise FileRefused("this is not a regular file.", code="svc_not_a_file", hint="pipe it in: `svc upload -`.")
+        if before.st_size > max_bytes:
+            raise _too_large(before.st_size, max_bytes)
+        while size_bytes <= max_bytes and (block := file.read(min(BLOCK_BYTES, max_bytes + 1 - size_bytes))):
+            digest.update(block)
+            size_bytes += len(block)
+            first = first or block
+        after = os.fstat(file.fileno())
+    if _stamp(before) != _stamp(after) or size_bytes != before.st_size:
+        return None
+    kept = first if size_bytes == len(first) <= KEPT_BYTES else None
+    return FileContent(path, digest.hexdigest(), size_bytes, kept, _stamp(after))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file, open for reading. Raises FileRefused where the system refuses it, also later."""
+    try:
+        # Without O_NONBLOCK, opening a pipe that nobody writes to would block for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            yield file
+    except OSError as error:
+        raise FileRefused(f"the file can't be read: {error.strerror}.", code="svc_file_unreadable") from error
+
+
+def _stamp(facts: os.stat_result) -> Stamp:
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _too_large(size_bytes: int | None, max_bytes: int) -> FileRefused:
+    size = f"it has {size_bytes / 1024**2:.1f} MB, " if size_bytes else ""
+    return FileRefused(
+        f"the file is too large: {size}the most is {max_bytes / 1024**2:.0f} MB.",
+        code="file_too_large",
+        hint="split it.",
+        details={"max_bytes": max_bytes, "size_bytes": size_bytes},
+    )

@@ -1,0 +1,194 @@
+"""Many files on their way at a time: packed as they come, sent by threads, and reported as they end.
+
+Two kinds of threads. Senders put out bytes, so many files at a time over all batches. Shippers see one batch each from
+its create to its finalize, so that the next batch is opened while the bytes of the one before it still go out. The
+caller's thread packs and collects, and all callbacks but `on_sent` are called there.
+
+Files are grouped in their order, each group filled before the next begins. So a run that was killed makes the same
+groups again behind those that it finished, and each group goes on with its own sessions. In a group the small files
+come first, since the service indexes them in this order. A large file goes alone: then it goes on where it stopped
+whatever else has changed in its folder.
+
+The main thread doesn't wait for a future. An interrupt inside `wait` or `result` may keep the future's lock, and the
+thread that ends the future then waits for it for ever. It waits at a queue: Ctrl-C reaches it there and leaves no lock.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Literal, Self, TypeVar
+
+from svc_cli.client.api import Client
+from svc_cli.client.batches import MOST_FILES
+from svc_cli.client.pacing import Stopped
+from svc_cli.client.storage import OnSent
+from svc_cli.errors import SvcError
+from svc_cli.interrupts import shielded
+from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup
+
+T = TypeVar("T")
+Mode = Literal["auto", "one", "session", "batch"]
+
+#: How often a waiting main thread looks up: the system may give a signal to another thread.
+HEARTBEAT_S = 0.2
+#: After an interrupt, requests under way have so long to end.
+GRACE_S = 1.0
+#: Batches under way at a time: one is opened and one finalized while the bytes of a third go out.
+BATCHES_AT_ONCE = 3
+#: A file over this goes through a session, which a cut does not throw back to its first byte.
+LARGE_BYTES = 8 * 1024 * 1024
+#: Bytes of one batch: what has to be sent again at most where a batch was lost.
+BATCH_BYTES = 256 * 1024 * 1024
+
+
+class Crew:
+    """A pool of threads, whose tasks report their end to a queue."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self.pool = ThreadPoolExecutor(size, thread_name_prefix=name)
+
+    @shielded()
+    def give(self, task: Callable[[], T], done: "SimpleQueue[Future[T]]") -> "Future[T]":
+        """Have the task done, soon; its future goes to `done` when it has ended."""
+        future = self.pool.submit(task)
+        future.add_done_callback(done.put)
+        return future
+
+    @shielded()
+    def end(self) -> None:
+        """Begin nothing more. What is under way is not waited for."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def take(done: "SimpleQueue[Future[T]]") -> "Future[T] | None":
+    """The next future that has ended; None after a heartbeat without one."""
+    with suppress(Empty):
+        return done.get(timeout=HEARTBEAT_S)
+    return None
+
+
+class Packer:
+    """Takes transfers one by one and gives groups as they fill up. Pure."""
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+        self._waiting: list[Transfer] = []
+        self._waiting_bytes = 0
+
+    def add(self, transfer: Transfer) -> Iterator[TransferGroup]:
+        """The groups that are complete with this transfer, or without it."""
+        if self._mode in {"one", "session"}:
+            yield TransferGroup("one" if self._mode == "one" else "session", (transfer,))
+            return
+        if self._mode == "auto" and transfer.size_bytes > LARGE_BYTES:
+            yield TransferGroup("session", (transfer,))
+            return
+        if self._waiting_bytes + transfer.size_bytes > BATCH_BYTES:
+            yield from self.rest()
+        self._waiting.append(transfer)
+        self._waiting_bytes += transfer.size_bytes
+        if len(self._waiting) == MOST_FILES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[TransferGroup]:
+        """What is left; a single file needs no batch unless one was asked for."""
+        group, self._waiting, self._waiting_bytes = sorted(self._waiting, key=lambda each: each.size_bytes), [], 0
+        if group:
+            yield TransferGroup("one" if len(group) == 1 and self._mode == "auto" else "batch", tuple(group))
+
+
+class TransferQueue:
+    """The way out for many files; a context manager, whose end stops what is under way where something went wrong."""
+
+    def __init__(
+        self,
+        client: Client,
+        bucket_id: str,
+        jobs: int,
+        mode: Mode = "auto",
+        *,
+        on_end: Callable[[TransferGroup], None],
+        on_begin: Callable[[TransferGroup], None] = lambda _: None,
+        on_sent: OnSent = lambda _: None,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_sent` gets the size of each block that went out, in any thread; `on_wait` is called now and then while
+        nothing else happens."""
+        #: The batches that were opened.
+        self.batch_ids: list[str] = []
+        self._client = client
+        self._senders = Crew(jobs, "send")
+        self._shippers = Crew(BATCHES_AT_ONCE, "ship")
+        self._jobs = jobs
+        self._sender = Sender(client, bucket_id, self._senders.pool, on_sent=on_sent, on_batch=self.batch_ids.append)
+        self._packer = Packer(mode)
+        self._on_begin, self._on_end, self._on_wait = on_begin, on_end, on_wait
+        self._under_way: dict[Future[None], TransferGroup] = {}
+        self._done: SimpleQueue[Future[None]] = SimpleQueue()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Report what still ends; after an interrupt, wait only a moment for it."""
+        if error is not None:
+            self._client.stop()
+        self._shippers.end()
+        deadline_s = time.monotonic() + (GRACE_S if isinstance(error, KeyboardInterrupt) else float("inf"))
+        try:
+            while self._under_way and time.monotonic() < deadline_s:
+                self._collect()  # a further error would only hide the first one
+        finally:
+            self._senders.end()  # a shipper whose request is answered meanwhile has bytes to give to them
+
+    def add(self, transfer: Transfer) -> None:
+        """Send a file, soon. Raises SvcError for what would stop every file."""
+        for group in self._packer.add(transfer):
+            self.send(group)
+
+    def send(self, group: TransferGroup) -> None:
+        """Send files together, as soon as there is room for them. Raises SvcError as `add`."""
+        crew, most = (self._shippers, BATCHES_AT_ONCE) if group.kind == "batch" else (self._senders, self._jobs)
+        while sum(each.kind == group.kind for each in self._under_way.values()) >= most:
+            self._collect_or_raise()
+        with shielded():
+            self._on_begin(group)
+            self._under_way[crew.give(partial(self._sender.send, group), self._done)] = group
+
+    def flush(self) -> None:
+        """Send what is packed so far, full or not."""
+        for group in self._packer.rest():
+            self.send(group)
+
+    def finish(self) -> None:
+        """Send the rest and see everything to its end. Raises SvcError as `add`."""
+        self.flush()
+        while self._under_way:
+            self._collect_or_raise()
+
+    def _collect_or_raise(self) -> None:
+        if error := self._collect():
+            raise error
+        self._on_wait()
+
+    def _collect(self) -> SvcError | None:
+        """Report the next group that ends, if one does soon; returns the error where it would stop every file."""
+        future = take(self._done)
+        if future is None:
+            return None
+        with shielded():
+            group = self._under_way.pop(future)
+            try:
+                future.result()
+                self._on_end(group)
+            except (Stopped, CancelledError):
+                return None
+            except SvcError as error:
+                return error
+        return None

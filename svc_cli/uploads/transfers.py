@@ -1,0 +1,265 @@
+"""Files on their way into one bucket: by themselves, through sessions, or up to a hundred together as a batch.
+
+Each create has a key derived from what is sent, so a run that was killed goes on where it was: a key whose answer the
+service knows replays it. Where what it made is gone by now (deleted, renamed, taken out of the bucket, given up), the
+key of the next epoch makes it again.
+
+A batch is one create, its bytes in parallel, then one finalize that makes sources of all of them. What is pending after
+a finalize is sent or finalized again as long as that helps; what was rejected or failed is recorded with its error and
+not tried again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from svc_cli.client.api import Client
+from svc_cli.client.batches import FinalizeMode, Member, batch_key
+from svc_cli.client.storage import OnSent
+from svc_cli.client.uploads import Description, NewFile, idempotency_key, session_key
+from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SvcError
+from svc_cli.exits import Exit
+from svc_cli.uploads.contents import FileContent, changed
+from svc_cli.uploads.items import ReportItem
+from svc_daemon.wire import Json
+
+#: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
+MOST_EPOCHS = 1000
+#: Rounds of sending and finalizing: more are needed only where the service loses bytes or runs out of time each time.
+MOST_ROUNDS = 10
+#: A batch that is refused as a whole with one of these may hold files that are fine by themselves.
+_REFUSALS = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A file that is to be sent. What becomes of it is recorded in `item`."""
+
+    item: ReportItem
+    content: FileContent
+    description: Description
+
+    @property
+    def size_bytes(self) -> int:
+        return self.content.size_bytes
+
+    @property
+    def member(self) -> Member:
+        """The file as one of a batch."""
+        return Member(self.description, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferGroup:
+    """Files that are sent together; one alone, but for a batch."""
+
+    kind: Literal["one", "session", "batch"]
+    transfers: tuple[Transfer, ...]
+
+
+class Sender:
+    """The way into one bucket. Threads share it."""
+
+    def __init__(
+        self, client: Client, bucket_id: str, pool: Executor, *, on_sent: OnSent, on_batch: Callable[[str], None]
+    ) -> None:
+        """`pool` sends the bytes of a batch's files. `on_sent` gets the size of each block that went out, `on_batch`
+        the id of each batch that was opened; both are called in any thread."""
+        self.client = client
+        self.bucket_id = bucket_id
+        self._pool = pool
+        self._on_sent = on_sent
+        self._on_batch = on_batch
+
+    def send(self, group: TransferGroup) -> None:
+        """Send the files, and record in their items what became of them. Raises SvcError for what would stop all."""
+        if group.kind == "batch":
+            self._send_batch(group.transfers)
+            return
+        (transfer,) = group.transfers
+        try:
+            (self._send_one if group.kind == "one" else self._send_session)(transfer)
+        except SvcError as error:
+            if stops_everything(error):
+                raise
+            transfer.item.refuse(error)
+
+    def _send_one(self, transfer: Transfer) -> None:
+        """Send the whole file in one request."""
+        described = {each.name: getattr(transfer.description, each.name) for each in fields(Description)}
+        upload = NewFile(**described, data=transfer.content.whole())
+        for epoch in range(MOST_EPOCHS):
+            key = idempotency_key(self.bucket_id, upload, epoch)
+            reply = self.client.send_upload(self.bucket_id, upload, key)
+            transfer.item.sent_bytes += transfer.size_bytes
+            self._on_sent(transfer.size_bytes)
+            source = self._find_living(reply.body["id"], transfer) if reply.is_replay else reply.body
+            if source is not None:
+                transfer.item.follow(source)
+                return
+        raise too_many_epochs()
+
+    def _send_session(self, transfer: Transfer) -> None:
+        """Send the file through a session of its own; one that was begun by an earlier run goes on."""
+        for epoch in range(MOST_EPOCHS):
+            key = session_key(self.bucket_id, transfer.description, transfer.size_bytes, epoch)
+            opened = self.client.open_upload(self.bucket_id, transfer.description, transfer.size_bytes, key)
+            if opened.body["status"] == "canceled":  # or failed for good
+                continue
+            if opened.body["status"] != "finalized":
+                self._send_bytes(opened.body["upload_url"], transfer, resume=opened.is_replay)
+            try:
+                source = self.client.finalize_upload(self.bucket_id, opened.body["session_id"]).body
+            except ApiError as error:
+                if not opened.is_replay or error.code != "source_not_found":
+                    raise
+                continue
+            if not opened.is_replay or self._is_here(source, transfer):
+                transfer.item.follow(source)
+                return
+        raise too_many_epochs()
+
+    def _send_batch(self, transfers: Sequence[Transfer]) -> None:
+        left = list(transfers)
+        for epoch in range(MOST_EPOCHS):
+            if not left:
+                return
+            try:
+                left = self._send_epoch({each.member.client_file_id: each for each in left}, epoch)
+            except ApiError as error:
+                if error.status not in _REFUSALS or stops_everything(error):
+                    raise
+                # Find out which of them the service takes, and why not the others.
+                middle = len(left) // 2
+                if middle:
+                    self._send_batch(left[:middle])
+                    self._send_batch(left[middle:])
+                else:
+                    with _refusing(left[0]):
+                        self._send_one(left[0])
+                return
+        for transfer in left:
+            transfer.item.refuse(too_many_epochs())
+
+    def _send_epoch(self, transfers: Mapping[str, Transfer], epoch: int) -> list[Transfer]:
+        """One batch, to its end. Returns the files that this epoch's key can't make a source of any more."""
+        members = [transfer.member for transfer in transfers.values()]
+        opened = self.client.open_batch(self.bucket_id, members, batch_key(self.bucket_id, members, epoch))
+        batch_id = opened.body["batch_id"]
+        self._on_batch(batch_id)
+        for rejected in opened.body["rejected"]:
+            _refuse(transfers[rejected["client_file_id"]], _error(rejected["error"]))
+        urls = {item["client_file_id"]: item["upload_url"] for item in opened.body["items"]}
+        open_ids, dead, resume = list(urls), list[Transfer](), opened.is_replay
+        if opened.is_replay:
+            open_ids, dead = self._sort_replayed(batch_id, transfers)
+        for _ in range(MOST_ROUNDS):
+            if not open_ids:
+                break
+            self._send_all({urls[each]: transfers[each] for each in open_ids}, resume=resume)
+            open_ids, resume = self._finalize(batch_id, transfers, open_ids), True
+        missing = {"code": "blob_not_uploaded", "message": "its bytes did not arrive.", "retryable": True}
+        for each in open_ids:
+            _refuse(transfers[each], _error(missing))
+        return dead
+
+    def _sort_replayed(self, batch_id: str, transfers: Mapping[str, Transfer]) -> tuple[list[str], list[Transfer]]:
+        """Of a batch that was opened before: which files still lack bytes or a source, and which can't get one now."""
+        open_ids, dead = [], []
+        for item in self.client.batch(batch_id, items=True)["items"]:
+            transfer = transfers[item["client_file_id"]]
+            if item["status"] == "pending":
+                open_ids.append(item["client_file_id"])
+            elif item["knowledge_id"] and (source := self._find_living(item["knowledge_id"], transfer)):
+                transfer.item.follow(source)
+            else:
+                dead.append(transfer)
+        return open_ids, dead
+
+    def _send_all(self, targets: Mapping[str, Transfer], *, resume: bool) -> None:
+        """Send the bytes in parallel; an error about one file is kept in its item."""
+        sending = [
+            (transfer, self._pool.submit(self._send_bytes, url, transfer, resume=resume))
+            for url, transfer in targets.items()
+        ]
+        try:
+            for transfer, future in sending:
+                with _refusing(transfer):
+                    future.result()
+        finally:
+            for _, future in sending:
+                future.cancel()
+
+    def _finalize(self, batch_id: str, transfers: Mapping[str, Transfer], open_ids: Sequence[str]) -> list[str]:
+        """Take over what became of the files; those that are still pending. What we gave up is given up there too."""
+        is_given_up = any(transfers[each].item.error for each in open_ids)
+        mode: FinalizeMode = "abandon_pending" if is_given_up else "finalize_uploaded"
+        report = self.client.finalize_batch(self.bucket_id, batch_id, mode)
+        for done in report["finalized"] + report["replayed"]:
+            state = {"status": done.get("status", "queued"), "ready": done.get("ready", False)}
+            transfers[done["client_file_id"]].item.follow({"id": done["knowledge_id"], **state})
+        for failed in report["failed"]:
+            transfer = transfers[failed["client_file_id"]]
+            if transfer.item.error is None:
+                _refuse(transfer, _error(failed["error"]))
+        pending = [each["client_file_id"] for each in report["pending"]]
+        return [each for each in pending if transfers[each].item.error is None]
+
+    def _send_bytes(self, upload_url: str, transfer: Transfer, *, resume: bool) -> None:
+        """Send what the service doesn't have of a file. Raises FileRefused when it changed meanwhile."""
+        try:
+            transfer.item.sent_bytes += self.client.send_bytes(
+                upload_url, transfer.content, resume=resume, on_sent=self._on_sent
+            )
+        except ApiError as error:
+            if error.code == "checksum_mismatch":
+                raise changed() from error
+            raise
+
+    def _find_living(self, source_id: str, transfer: Transfer) -> Json | None:
+        """The source behind a replayed answer as it is now; None when it is gone, renamed, or out of this bucket."""
+        try:
+            source = self.client.source(source_id)
+        except ApiError as error:
+            if error.code == "source_not_found":
+                return None
+            raise
+        return source if self._is_here(source, transfer) else None
+
+    def _is_here(self, source: Json, transfer: Transfer) -> bool:
+        """Whether a source still is what this file is to become."""
+        return source["title"] == transfer.description.title and self.bucket_id in source["bucket_ids"]
+
+
+def stops_everything(error: SvcError) -> bool:
+    """Whether the next file would meet the same end: a refused key, a missing bucket, a dead line."""
+    is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
+    is_dead = isinstance(error, NetworkFailed) and error.is_dead
+    return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
+
+
+def too_many_epochs() -> FileRefused:
+    """The error that ends the search for a key that has not been used up."""
+    return FileRefused("it was removed and sent again too often this week.", code="svc_too_many_epochs")
+
+
+def _refuse(transfer: Transfer, error: SvcError) -> None:
+    # A line that stayed broken through all retries is no better for the next file; what has arrived is kept.
+    if stops_everything(error) or isinstance(error, NetworkFailed):
+        raise error
+    transfer.item.refuse(error)
+
+
+@contextmanager
+def _refusing(transfer: Transfer) -> Iterator[None]:
+    try:
+        yield
+    except SvcError as error:
+        _refuse(transfer, error)
+
+
+def _error(body: Json) -> ApiError:
+    """An item's error as if the file had been sent alone."""
+    return ApiError(404 if body["code"].endswith("_not_found") else 400, body)
