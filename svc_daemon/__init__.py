@@ -22,16 +22,16 @@ and a test holds this table:
             interpreters             processes of our own, for what may crash: parsers and models
               core                   pure decisions, no I/O, no clock: text, answers, search, uploads, access
                 errors               the table of codes
-                  wire, paths, settings, logs, exits
+                  wire, tools, paths, settings, logs, exits
 
 A library has one owner: starlette lives in `api`, SQL in `store` and `provider.embedded`, parsers in `extract`,
-httpcore in `fetch`, httpx in `llm` and `embed`, mcp in `wire.tools`. The command line, `svc_cli`, imports only `wire`
-and `paths`; what both lend to agents, the tools of MCP, is in `wire.tools`.
+httpcore in `fetch`, httpx in `llm` and `embed`, mcp in `tools`. The command line, `svc_cli`, imports only `wire`,
+`paths` and `tools`, the tools of MCP, which both programs offer.
 
 The life of an upload
 ---------------------
- 1. `api.guards` looks at Host and Origin, `api.files` at key and capability; `api.forms` streams the part into a
-    staging file (`store.blobs`) that counts and hashes as it goes.
+ 1. `api.layers.guards` looks at Host and Origin, `api.handlers.files` at key and capability; `api.forms` streams the
+    part into a staging file (`store.blobs`) that counts and hashes as it goes.
  2. `operations.ingest` looks for a replay, then asks the gates (creates a second, bytes a minute).
  3. The blob is made durable: renamed to the source's id, file synced, folder synced.
  4. One transaction writes idempotency key with answer, source, membership and task. Then the client hears 201.

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from svc_daemon.api.crowds import Episodes
+from svc_daemon.api.connections.protocols import Episodes
 from svc_daemon.settings import Settings
 
 log = logging.getLogger(__name__)

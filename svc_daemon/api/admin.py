@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from svc_daemon.api.dry_runs import refuse_in_body, refuse_in_query
+from svc_daemon.api.endpoints import refuse_dry_run_in_body, refuse_dry_run_in_query
+from svc_daemon.api.handlers.services import view_embedding
+from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.api.presenting import body_of, context_of
-from svc_daemon.api.request_ids import request_id_of
-from svc_daemon.api.services import view_embedding
 from svc_daemon.errors import NotFound, ServiceError
 from svc_daemon.operations import maintenance
 from svc_daemon.operations import teams as verbs
@@ -94,9 +94,9 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
     async def guarded(request: Request) -> Response:
         check_operator(request)
         if method != "GET":
-            refuse_in_query(request)
+            refuse_dry_run_in_query(request)
             if not has_body:
-                await refuse_in_body(request)
+                await refuse_dry_run_in_body(request)
         told = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
         # It may hold a new key.
         return JSONResponse(told, headers={"Cache-Control": "no-store"})

@@ -26,6 +26,8 @@ FILE_FIELD = "file"
 
 #: File bytes are handed to the sink in pieces of about this size, because its cost is per call and not per byte.
 PIECE_BYTES = 256 * 1024
+MAX_FIELDS = 16
+MAX_FIELD_BYTES = 16 * 1024
 #: More than fields, boundaries and headers can add to the file: a body over file and this is refused unread.
 OVERHEAD_BYTES = 1024 * 1024
 
@@ -51,15 +53,6 @@ SinkT = TypeVar("SinkT", bound=FileSink)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormLimits:
-    """How large a form may be."""
-
-    max_file_bytes: int = 26_214_400
-    max_fields: int = 16
-    max_field_bytes: int = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FormFile(Generic[SinkT]):
     """The one file of a form, all of whose bytes are in the sink."""
 
@@ -79,19 +72,25 @@ class Form(Generic[SinkT]):
     file: FormFile[SinkT]
 
 
-async def receive_form(
-    request: Request, open_sink: Callable[[], SinkT], limits: FormLimits | None = None
-) -> Form[SinkT]:
+async def receive_form(request: Request, open_sink: Callable[[], SinkT], max_file_bytes: int) -> Form[SinkT]:
     """The form in the body; `open_sink` is called once, when there are file bytes to store or the form has ended.
 
     Raises ServiceError: 415 `unsupported_media_type`; 413 `file_too_large`, before the first byte where Content-Length
-    tells; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and what the sink raises. Raises
+    shows it; 413 `request_too_large`; 400 `invalid_request` with `details.errors`; and what the sink raises. Raises
     ClientDisconnect. Whatever is raised, the sink has been discarded.
     """
-    limits = limits or FormLimits()
-    reader = _FormReader(_boundary(request), limits)
-    _refuse_declared_length(request, limits)
-    intake = _Intake(reader, open_sink, limits)
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data":
+        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
+    refuse_encoding(request)
+    boundary = options.get(b"boundary", b"")
+    # RFC 2046, section 5.1.1.
+    if not 1 <= len(boundary) <= 70:
+        raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
+    declared = content_length(request)
+    if declared is not None and declared > max_file_bytes + OVERHEAD_BYTES:
+        raise _file_too_large(max_file_bytes)
+    intake = _Intake(_FormReader(boundary, max_file_bytes), open_sink, max_file_bytes + OVERHEAD_BYTES)
     try:
         async with aclosing(request.stream()) as chunks:
             async for chunk in chunks:
@@ -101,36 +100,17 @@ async def receive_form(
         await intake.close()
 
 
-def _boundary(request: Request) -> bytes:
-    kind, options = parse_options_header(request.headers.get("content-type"))
-    if kind != b"multipart/form-data":
-        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "The body must be multipart/form-data.")
-    refuse_encoding(request)
-    boundary = options.get(b"boundary", b"")
-    # RFC 2046, section 5.1.1.
-    if not 1 <= len(boundary) <= 70:
-        raise refusal("", "The Content-Type needs a boundary of 1 to 70 characters.")
-    return boundary
-
-
-def _refuse_declared_length(request: Request, limits: FormLimits) -> None:
-    declared = content_length(request)
-    if declared is not None and declared > limits.max_file_bytes + OVERHEAD_BYTES:
-        raise _file_too_large(limits)
-
-
-def _file_too_large(limits: FormLimits) -> ServiceError:
-    largest = limits.max_file_bytes
-    return ServiceError(ErrorCode.FILE_TOO_LARGE, f"The file is larger than {largest:,} bytes.", max_bytes=largest)
+def _file_too_large(most: int) -> ServiceError:
+    return ServiceError(ErrorCode.FILE_TOO_LARGE, f"The file is larger than {most:,} bytes.", max_bytes=most)
 
 
 class _Intake(Generic[SinkT]):
     """Moves file bytes from the reader to the sink, and owns the sink until the form is handed out."""
 
-    def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], limits: FormLimits) -> None:
+    def __init__(self, reader: "_FormReader", open_sink: Callable[[], SinkT], max_body_bytes: int) -> None:
         self._reader = reader
         self._open_sink = open_sink
-        self._max_body_bytes = limits.max_file_bytes + OVERHEAD_BYTES
+        self._max_body_bytes = max_body_bytes
         self._body_bytes = 0
         self._sink: SinkT | None = None
 
@@ -170,13 +150,13 @@ class _FormReader:
     data (in pieces), end of part; and once at the closing boundary.
     """
 
-    def __init__(self, boundary: bytes, limits: FormLimits) -> None:
+    def __init__(self, boundary: bytes, max_file_bytes: int) -> None:
         self.fields: dict[str, str] = {}
         self.filename: str | None = None
         self.content_type: str | None = None
         self.file_bytes = 0
         self.waiting_bytes = 0
-        self._limits = limits
+        self._max_file_bytes = max_file_bytes
         self._waiting: list[bytes] = []
         self._ended = False
         self._headers: dict[bytes, bytes] = {}
@@ -237,11 +217,13 @@ class _FormReader:
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:
-            self._take_field_data(data[start:end])
+            self._field_data += data[start:end]
+            if len(self._field_data) > MAX_FIELD_BYTES:
+                raise refusal(self._field, f"The field is larger than {MAX_FIELD_BYTES:,} bytes.")
             return
         self.file_bytes += end - start
-        if self.file_bytes > self._limits.max_file_bytes:
-            raise _file_too_large(self._limits)
+        if self.file_bytes > self._max_file_bytes:
+            raise _file_too_large(self._max_file_bytes)
         self.waiting_bytes += end - start
         self._waiting.append(data[start:end])
 
@@ -267,15 +249,10 @@ class _FormReader:
         if name == "team_id":
             raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
         if name in self.fields:
-            raise refusal(name, "The field stands twice in the form.")
-        if len(self.fields) >= self._limits.max_fields:
-            raise refusal(name, f"The form has more than {self._limits.max_fields} fields.")
+            raise refusal(name, "The form has the field twice.")
+        if len(self.fields) >= MAX_FIELDS:
+            raise refusal(name, f"The form has more than {MAX_FIELDS} fields.")
         self._field, self._field_data = name, b""
-
-    def _take_field_data(self, data: bytes) -> None:
-        self._field_data += data
-        if len(self._field_data) > self._limits.max_field_bytes:
-            raise refusal(self._field or "", f"The field is larger than {self._limits.max_field_bytes:,} bytes.")
 
 
 def _parser(boundary: bytes, reader: _FormReader) -> MultipartParser:
@@ -306,7 +283,7 @@ def _parse_disposition(header: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _text(path: str, data: bytes) -> str:
-    """Text of a field, a name or a file name; NUL is refused because SQLite would cut the text there without a word."""
+    """Text of a field, a name or a file name; NUL is refused because SQLite would silently cut it there."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -23,11 +23,11 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from svc_daemon.api.bodies import refuse_other_types, stream_bytes
-from svc_daemon.api.dry_runs import refuse_in_query
+from svc_daemon.api.endpoints import refuse_dry_run_in_query
 from svc_daemon.api.event_streams import until_gone
-from svc_daemon.api.faults import service_error
+from svc_daemon.api.layers.faults import service_error
+from svc_daemon.api.layers.response_headers import Header, request_id_of
 from svc_daemon.api.presenting import caller, context_of
-from svc_daemon.api.request_ids import Header, request_id_of
 from svc_daemon.core.requests import MAX_ENTRIES, refusal, too_many_entries
 from svc_daemon.errors import ServiceError
 from svc_daemon.settings import Limits
@@ -79,7 +79,7 @@ class Door:
         """Answer one message; raises `invalid_project_key`, `extra_not_installed`, and what is wrong with a body."""
         request = Request(scope, receive)
         caller(request)
-        refuse_in_query(request)
+        refuse_dry_run_in_query(request)
         servers, listed = self._library or await self._load()
         refuse_other_types(request)
         limits, message = context_of(request).limits, context_of(request).blobs.stage()

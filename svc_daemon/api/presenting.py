@@ -1,30 +1,55 @@
-"""What every handler does before and after its verb: find the context and the caller, read parameters, answer."""
+"""What handlers do before and after their verb: find the context and the caller, read parameters, respond."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
-from svc_daemon.api.bodies import read_model, read_optional_model
-from svc_daemon.api.request_ids import request_id_of
+from svc_daemon.api.bodies import Model, read_model, read_optional_model
+from svc_daemon.api.layers.response_headers import request_id_of
 from svc_daemon.core.requests import refusal
 from svc_daemon.core.uploads.destinations import in_path
+from svc_daemon.core.uploads.idempotency import Claim, fingerprint
 from svc_daemon.operations.destinations import Destination, find_destination
 from svc_daemon.operations.keys import authenticate, require
-from svc_daemon.operations.replays import Outcome, check_key
+from svc_daemon.operations.replays import Outcome, Repeatable, check_key
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import headers
 from svc_daemon.wire.sources import DryRun
 
-Model = TypeVar("Model", bound=BaseModel)
-
 DRY_RUN = "dry_run"
 
 _TRUE, _FALSE = ("true", "1"), ("false", "0", "")
+
+
+class Identified(Protocol):
+    """A row of a list."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Identified)
+
+
+@dataclass(frozen=True, slots=True)
+class Creating:
+    """A create at one door; two doors may share the work."""
+
+    #: The caller's.
+    key: KeyRow
+    repeat_key: str | None
+    #: Method and route template: an idempotency key belongs to one of them.
+    route: str
+
+    def claiming(self, fingerprint: str | None) -> Repeatable:
+        """The create as `replaying` takes it; None where the key alone decides."""
+        return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 
 def context_of(request: Request) -> Context:
@@ -33,7 +58,7 @@ def context_of(request: Request) -> Context:
 
 
 def caller(request: Request, capability: str | None = None) -> KeyRow:
-    """The key that asks; raises `invalid_project_key` and `forbidden_project_key`."""
+    """The caller's key; raises `invalid_project_key` and `forbidden_project_key`."""
     key = authenticate(context_of(request), request.headers.get(headers.AUTHORIZATION))
     if capability is not None:
         require(key, capability)
@@ -52,7 +77,7 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def header_of(request: Request, name: str) -> str | None:
-    """The header as sent, None without one; several lines in one, as RFC 9110 has it, so that none is passed over."""
+    """The header as sent, None without one; several lines in one, as RFC 9110 has it, so that none is ignored."""
     lines = request.headers.getlist(name)
     return ", ".join(lines) if lines else None
 
@@ -63,8 +88,13 @@ async def body_of(request: Request, model: type[Model]) -> Model:
 
 
 async def optional_body_of(request: Request, model: type[Model]) -> Model:
-    """The same, where no body at all stands for an empty object."""
+    """As body_of, where no body at all counts as an empty object."""
     return await read_optional_model(request, model, max_bytes=context_of(request).limits.json_bytes)
+
+
+def meaning_of(body: BaseModel) -> str:
+    """The fingerprint of a body: that of a dry run equals that of the create which it tries."""
+    return fingerprint(body.model_dump() | {"dry_run": False})
 
 
 def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str, Any], **more: Any) -> Response:
@@ -75,34 +105,44 @@ def answer(request: Request, model: type[BaseModel], body: BaseModel | dict[str,
 
 def created(request: Request, model: type[BaseModel], outcome: Outcome, status: int = 201) -> Response:
     """`status` for a first answer; 200 and `Idempotent-Replayed: true` for one that was given before."""
-    told = model(**outcome.body, request_id=request_id_of(request.scope))
+    body = model(**outcome.body, request_id=request_id_of(request.scope))
     if not outcome.replayed:
-        return respond(request, told, status)
-    return mark_replayed(respond(request, told))
+        return respond(request, body, status)
+    return mark_replayed(respond(request, body))
 
 
 def mark_replayed(response: Response) -> Response:
-    """Say that this answer was given before."""
+    """Mark an answer that was given before."""
     response.headers[headers.IDEMPOTENT_REPLAYED] = "true"
     return response
 
 
 def is_dry_run(request: Request, in_body: bool = False) -> bool:
-    """Whether a create is only to be judged, by its body or its query; raises `invalid_request`."""
+    """Whether a create is only to be tried, by its body or its query; raises `invalid_request`."""
     return any([in_body, *(flag(DRY_RUN, text) for text in request.query_params.getlist(DRY_RUN))])
 
 
 def would_create(request: Request, wanted: dict[str, Any] | None, errors: Iterable[dict[str, str]] = ()) -> Response:
-    """The answer to a request that is only judged; None where it would make nothing."""
+    """The answer to a dry run; None where it would make nothing."""
     return respond(request, DryRun(would_create=wanted, errors=list(errors), request_id=request_id_of(request.scope)))
+
+
+def view_destinations(*destinations: Destination) -> dict[str, Any]:
+    """Where something goes, as a dry run shows it: ids, and the slugs of buckets that would be made."""
+    bucket_ids = dict.fromkeys(bucket_id for each in destinations for bucket_id in each.ids)
+    missing = dict.fromkeys(slug for each in destinations for slug in each.missing)
+    fields: dict[str, Any] = {"bucket_ids": list(bucket_ids)}
+    return fields | {"missing_buckets": list(missing)} if missing else fields
 
 
 def respond(
     request: Request, model: BaseModel, status: int = 200, *, without: Mapping[str, Any] | None = None
 ) -> Response:
     """The model as JSON, `without` some fields; the two of paging only where a page was asked for."""
-    paging = set() if "limit" in request.query_params else {"has_more", "last_id"} & _paging(model)
-    unasked = {**dict.fromkeys(paging, True), **(without or {})}
+    unasked = dict(without or {})
+    # A search page always has has_more; only lists get the two fields with `limit`.
+    if "limit" not in request.query_params and "last_id" in type(model).model_fields:
+        unasked |= {"has_more": True, "last_id": True}
     return Response(model.model_dump_json(exclude=unasked), status, media_type="application/json")
 
 
@@ -116,10 +156,18 @@ def page_limit(request: Request) -> int | None:
     text = request.query_params.get("limit")
     if text is None:
         return None
-    most = context_of(request).limits.page_rows
-    if not _is_short_number(text) or not 1 <= int(text) <= most:
+    most, limit = context_of(request).limits.page_rows, whole_number(text)
+    if isinstance(limit, str) or not 1 <= limit <= most:
         raise refusal("limit", f"must be a whole number from 1 to {most}, not {text!r}.")
-    return int(text)
+    return limit
+
+
+def page_of(request: Request, rows: Iterable[Row]) -> tuple[list[Row], dict[str, Any]]:
+    """The page that was asked for by `after` and `limit`, and the two fields of paging."""
+    limit, after = page_limit(request), request.query_params.get("after", "")
+    rest = [row for row in rows if row.id > after]
+    page = rest if limit is None else rest[:limit]
+    return page, {"has_more": len(page) < len(rest), "last_id": page[-1].id if page else None}
 
 
 def flag(path: str, text: str | None) -> bool:
@@ -130,24 +178,22 @@ def flag(path: str, text: str | None) -> bool:
     return value in _TRUE
 
 
+def one_of(path: str, value: str | None, known: tuple[str, ...]) -> str | None:
+    """A parameter that is one of these or missing; raises `invalid_request`."""
+    if value is not None and value not in known:
+        raise refusal(path, f"must be one of {', '.join(known)}, not {value!r}.")
+    return value
+
+
 def whole_number(text: str) -> int | str:
     """The number that a parameter spells, or the text itself, for the model to refuse."""
-    return int(text) if _is_short_number(text) else text
+    # Longer ones are out of every range, and Python refuses to read those of some thousand digits.
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else text
 
 
 def decimal_number(text: str) -> float | str:
-    """The same, where it may have a fraction."""
+    """As whole_number, where it may have a fraction."""
     try:
         return float(text)
     except ValueError:
         return text
-
-
-def _is_short_number(text: str) -> bool:
-    # Longer ones are out of every range, and Python refuses to read those of some thousand digits.
-    return text.isascii() and text.isdigit() and len(text) <= 18
-
-
-def _paging(model: BaseModel) -> set[str]:
-    # A search page always tells whether there is more; only lists grow the two fields with `limit`.
-    return set(type(model).model_fields) if "last_id" in type(model).model_fields else set()

@@ -81,7 +81,7 @@ class Limit(BaseModel):
     used: int | None = None
 
 
-class Format(BaseModel):
+class ReadFormat(BaseModel):
     """A kind of document that can be extracted."""
 
     name: str
@@ -94,5 +94,5 @@ class Format(BaseModel):
 class LimitsAnswer(BaseModel):
     object: Literal["limits"] = "limits"
     limits: dict[str, Limit]
-    formats: list[Format]
+    formats: list[ReadFormat]
     request_id: str

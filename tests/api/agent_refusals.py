@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import httpx
 
-from svc_daemon.api.openai_errors import is_openai_path
+from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.stages import Call, Stage

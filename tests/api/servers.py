@@ -15,10 +15,10 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from svc_daemon.api.deadlines import ClientLimits
-from svc_daemon.api.guards import GuardRules
-from svc_daemon.api.hardening import EXCEPTION_HANDLERS, Hardening, middleware
-from svc_daemon.api.protocols import server_config
+from svc_daemon.api.connections.protocols import server_config
+from svc_daemon.api.layers.deadlines import ClientLimits
+from svc_daemon.api.layers.guards import GuardRules
+from svc_daemon.api.layers.hardening import EXCEPTION_HANDLERS, Hardening, middleware
 
 #: Long enough for a slow machine; a test that waits this long has failed.
 PATIENCE_S = 10

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from svc_daemon.api import access_logs
+from svc_daemon.api.layers import access_logs
 from tests.api.servers import hardened, serving_client, wait_until
 
 

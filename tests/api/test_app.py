@@ -1,10 +1,12 @@
 """The URL map: every route answers in one shape, and so does whatever is no route."""
 
+import re
 from typing import Any
 
 import pytest
 from starlette.routing import compile_path
 
+from svc_daemon.api import app
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of
@@ -13,6 +15,18 @@ from svc_daemon.core.access.api_keys import mint
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.servers import connected, serving
+
+
+def test_the_map_at_the_top_of_the_application_is_true() -> None:
+    rows = re.findall(r"^    ((?:[A-Z]+ )+) +(/\S+(?:, /\S+)*) +(\w+)$", app.__doc__ or "", re.MULTILINE)
+    shown = {
+        (method, path, module)
+        for methods, paths, module in rows
+        for method in methods.split()
+        for path in paths.split(", ")
+    }
+    assert shown == {(row.method, row.path, row.handler.__module__.rpartition(".")[2]) for row in ENDPOINTS}
+
 
 KEYED = [row for row in ENDPOINTS if row.keyed]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

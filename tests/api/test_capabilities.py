@@ -7,7 +7,7 @@ import pytest
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.openai_errors import is_openai_path
+from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.core.access.api_keys import (
     AGENT_MANAGE,
     AGENT_READ,

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from svc_daemon.api.deadlines import ClientLimits
+from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.errors import ServiceError
 from tests.api.servers import connected, hardened, is_closed, read_answer, serving
 

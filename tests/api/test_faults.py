@@ -14,8 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from svc_daemon.api.bodies import parse_model
-from svc_daemon.api.faults import answer_of
-from svc_daemon.api.openai_errors import is_openai_path
+from svc_daemon.api.layers.faults import is_openai_path, response_of
 from svc_daemon.core.requests import refusals
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
@@ -241,25 +240,25 @@ def test_a_client_that_went_away_is_no_error(port: int, caplog: pytest.LogCaptur
     ],
 )
 def test_openai_errors_have_a_type_for_each_code(code: ErrorCode, kind: str) -> None:
-    body = answer_of(ServiceError(code), "req_1", openai_style=True).body
+    body = response_of(ServiceError(code), "req_1", openai_style=True).body
     assert f'"type":"{kind}"'.encode() in body
 
 
 @pytest.mark.parametrize("openai_style", [True, False])
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_error_says_whether_to_retry(code: ErrorCode, openai_style: bool) -> None:
-    headers = dict(answer_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
+    headers = dict(response_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
     assert headers[b"x-should-retry"] == str(ERRORS[code].retryable).lower().encode()
 
 
 def test_an_openai_error_names_the_first_field_that_is_wrong() -> None:
     error = refusals([("input.0.role", "must be user."), ("model", "is missing.")])
-    document = json.loads(answer_of(error, "req_1", openai_style=True).body)
+    document = json.loads(response_of(error, "req_1", openai_style=True).body)
     assert document["error"]["param"] == "input.0.role"
 
 
 def test_an_openai_error_about_no_field_says_so() -> None:
-    document = json.loads(answer_of(ServiceError(ErrorCode.INVALID_JSON), "req_1", openai_style=True).body)
+    document = json.loads(response_of(ServiceError(ErrorCode.INVALID_JSON), "req_1", openai_style=True).body)
     assert document["error"]["param"] is None
 
 

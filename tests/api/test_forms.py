@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from svc_daemon.api.forms import OVERHEAD_BYTES, PIECE_BYTES, FormLimits, receive_form
+from svc_daemon.api.forms import OVERHEAD_BYTES, PIECE_BYTES, receive_form
 from svc_daemon.errors import StorageError
 from tests.api.servers import ask, connected, hardened, serving, wait_until
 
-LIMITS = FormLimits(max_file_bytes=3_000_000)
+MAX_FILE_BYTES = 3_000_000
 BOUNDARY = "----b0undary"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 FILE = 'Content-Disposition: form-data; name="file"; filename="a.txt"'
@@ -47,7 +47,7 @@ MADE: list[HashingSink] = []
 
 
 async def upload(request: Request) -> JSONResponse:
-    form = await receive_form(request, HashingSink, LIMITS)
+    form = await receive_form(request, HashingSink, MAX_FILE_BYTES)
     file = form.file
     seen = {"name": file.filename, "type": file.content_type, "size": file.size_bytes, "fields": form.fields}
     return JSONResponse(seen | {"sha256": file.sink.hash.hexdigest(), "appends": file.sink.sizes})
@@ -219,27 +219,27 @@ def test_a_name_keeps_its_last_component(client: httpx.Client) -> None:
 
 
 def test_the_largest_file_is_received(client: httpx.Client) -> None:
-    data = b"x" * LIMITS.max_file_bytes
-    assert client.post("/files", files={"file": ("a", data)}).json()["size"] == LIMITS.max_file_bytes
+    data = b"x" * MAX_FILE_BYTES
+    assert client.post("/files", files={"file": ("a", data)}).json()["size"] == MAX_FILE_BYTES
 
 
 def test_a_file_of_one_byte_more_is_too_large(client: httpx.Client, sinks: list[HashingSink]) -> None:
-    answer = client.post("/files", files={"file": ("a", b"x" * (LIMITS.max_file_bytes + 1))})
+    answer = client.post("/files", files={"file": ("a", b"x" * (MAX_FILE_BYTES + 1))})
     assert_refused(answer, 413, "file_too_large")
-    assert answer.json()["error"]["details"] == {"max_bytes": LIMITS.max_file_bytes}
+    assert answer.json()["error"]["details"] == {"max_bytes": MAX_FILE_BYTES}
     assert len(sinks) == 1
 
 
 def test_a_declared_length_that_proves_it_is_refused_unread(port: int, sinks: list[HashingSink]) -> None:
     head = f"POST /files HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nExpect: 100-continue\r\n"
-    answer = ask(port, f"{head}Content-Length: {LIMITS.max_file_bytes + OVERHEAD_BYTES + 1}\r\n\r\n".encode())
+    answer = ask(port, f"{head}Content-Length: {MAX_FILE_BYTES + OVERHEAD_BYTES + 1}\r\n\r\n".encode())
     assert (answer.status, answer.code) == (413, "file_too_large")
     assert answer.headers["connection"] == "close"
     assert sinks == []
 
 
 def test_an_endless_epilogue_is_refused(client: httpx.Client) -> None:
-    body = form(part(FILE, "x")) + b"x" * (LIMITS.max_file_bytes + OVERHEAD_BYTES)
+    body = form(part(FILE, "x")) + b"x" * (MAX_FILE_BYTES + OVERHEAD_BYTES)
     answer = client.post("/files", content=in_pieces(body, 65536), headers={"Content-Type": TYPE})
     assert_refused(answer, 413, "request_too_large")
 

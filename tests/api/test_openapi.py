@@ -10,8 +10,8 @@ import pytest
 from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
-from svc_daemon.api.cross_origins import is_storage_path
 from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from svc_daemon.extract.cages import Extractor

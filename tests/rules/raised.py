@@ -7,9 +7,9 @@ from svc_daemon.wire.codes import ErrorCode
 from tests.rules.modules import Module, is_within
 
 #: Parts that name codes to describe or translate them, and raise none of them by it.
-DESCRIBING = ("svc_daemon.errors", "svc_daemon.wire", "svc_daemon.api.app", "svc_daemon.api.openapi")
-#: The translation of starlette's own errors, and OpenAI's spelling of ours.
-TRANSLATING = ("svc_daemon.api.faults", "svc_daemon.api.openai_errors")
+DESCRIBING = ("svc_daemon.errors", "svc_daemon.wire", "svc_daemon.api.endpoints", "svc_daemon.api.openapi")
+#: The translation of starlette's own errors.
+TRANSLATING = ("svc_daemon.api.layers.faults",)
 
 _NAMES = {"ErrorCode", "E"}
 
@@ -24,9 +24,13 @@ def _describes(name: str) -> bool:
 
 
 def _codes_in(module: Module) -> set[ErrorCode]:
+    # The constants of `api` are rows of the URL map, which describe what their handlers refuse.
+    is_map = is_within(module.name, "svc_daemon.api")
+    raising = [node for node in module.tree.body if not (is_map and isinstance(node, ast.Assign))]
     return {
         ErrorCode[node.attr]
-        for node in ast.walk(module.tree)
+        for statement in raising
+        for node in ast.walk(statement)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id in _NAMES

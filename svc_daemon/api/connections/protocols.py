@@ -1,0 +1,269 @@
+"""The server's side of one connection: uvicorn's h11 protocol, with a deadline for everything a client can leave open.
+
+Theory of operation. A connection is in one of four situations:
+
+    idle            no byte of a request yet; ended by uvicorn's keep-alive timer, or by ours on a fresh connection
+    reading a head  ended after `head_s`, with 408
+    serving         the application has the request; `Deadlines` times its body, and we time a response that is not read
+    lingering       answered before the whole body was there (`transports`); ended after `linger_s` or `linger_bytes`
+
+One timer per connection covers all four, so that a request costs no timer of its own.
+
+The open connections of a server are kept below a bound. Where there are too many, the one that has waited longest
+without a request is closed, unless its socket has unread bytes. So idle sockets keep nobody out.
+
+What h11 refuses never reaches the application; it is answered from here, in the same envelope and with a request id.
+"""
+
+import asyncio
+import logging
+import re
+import select
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from svc_daemon.api.connections.transports import ClientTransport
+from svc_daemon.api.layers.deadlines import ClientLimits
+from svc_daemon.api.layers.faults import response_of
+from svc_daemon.api.layers.response_headers import identity_headers
+from svc_daemon.core.requests import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+logger = logging.getLogger(__name__)
+
+#: An episode has ended when nothing of its kind happened for so long.
+QUIET_S = 60.0
+
+_CLOSE = (b"connection", b"close")
+#: A request target in absolute form (RFC 9112, section 3.2.2), as clients send it that take us for a proxy.
+_ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def server_config(
+    app: ASGIApp, limits: ClientLimits, new_id: Callable[[], str], *, max_head_bytes: int, stop_s: int
+) -> uvicorn.Config:
+    """uvicorn as this service runs it, to be served on sockets that the caller has bound.
+
+    `new_id` makes whole request ids. `stop_s` bounds how long a stop waits for requests in flight.
+    """
+    fields = {"limits": limits, "new_id": staticmethod(new_id), "crowd": Crowd(limits.max_connections)}
+    return uvicorn.Config(
+        app,
+        # uvicorn makes one protocol per connection, of this class.
+        http=type("LimitedProtocol", (ClientProtocol,), fields),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        # Loopback is a proxy to uvicorn by default, and any local client could claim any address.
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=limits.keep_alive_s,
+        timeout_graceful_shutdown=stop_s,
+        h11_max_incomplete_event_size=max_head_bytes,
+    )
+
+
+class Episodes:
+    """Finds the first event of each series: a series is worth one line of the log."""
+
+    def __init__(self) -> None:
+        self._last_s = -QUIET_S
+
+    def begins(self) -> bool:
+        """Note an event; whether it is the first for a while."""
+        last_s, self._last_s = self._last_s, time.monotonic()
+        return self._last_s - last_s >= QUIET_S
+
+
+class Crowd:
+    """The connections of one server."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._members: set[ClientProtocol] = set()
+        self._episodes = Episodes()
+
+    def enter(self, newcomer: "ClientProtocol") -> None:
+        """Add a connection, and end one if that is too many; the new one itself if all others are busy."""
+        self._members.add(newcomer)
+        if len(self._members) <= self.most:
+            return
+        waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
+        waiting.sort(key=lambda member: member.waiting_since_s)
+        leaving = next((member for member in waiting if not member.has_unread()), newcomer)
+        # At once: others that come before its socket is closed must find another one.
+        self.leave(leaving)
+        leaving.cut()
+        if self._episodes.begins():
+            logger.warning(
+                "%d connections are open, which is the limit: the one that waited longest without a request is closed",
+                self.most,
+            )
+
+    def leave(self, member: "ClientProtocol") -> None:
+        """Idempotent."""
+        self._members.discard(member)
+
+
+class ClientProtocol(H11Protocol):
+    """One connection."""
+
+    limits: ClientLimits
+    new_id: Callable[[], str]
+    #: All connections of the server.
+    crowd: Crowd
+    link: ClientTransport
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.app = self._serve
+        #: When this connection last began to wait for a request.
+        self.waiting_since_s = 0.0
+        #: When the head that is being read began; None where none is.
+        self._head_since_s: float | None = None
+        #: When the client stopped reading our response; None while it reads.
+        self._unread_since_s: float | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._has_ended = False
+
+    @property
+    def is_serving(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def is_client_sending(self) -> bool:
+        """Whether the client has more to send than we have read."""
+        return not self._has_ended and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
+
+    # What the crowd calls.
+
+    def has_unread(self) -> bool:
+        arrivals = select.poll()
+        arrivals.register(self.link.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(arrivals.poll(0))
+
+    def cut(self) -> None:
+        self.link.abort()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.link = ClientTransport(transport, self.limits, self.is_client_sending)
+        super().connection_made(self.link)
+        self.waiting_since_s = self._head_since_s = self.loop.time()
+        self._watch = self.loop.call_later(self.limits.head_s, self._look)
+        self.crowd.enter(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self.link.lingering:
+            self.link.throw_away(len(data))
+            return
+        if self._head_since_s is None and self.conn.their_state is h11.IDLE:
+            self._head_since_s = self.loop.time()
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._head_since_s = None
+
+    def eof_received(self) -> None:
+        """The client sends no more; where a body is missing it may still read why it was refused."""
+        self._has_ended = True
+        if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
+            self._refuse(refusal("", "The connection ended before the body did."))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.link.forget()
+        self.crowd.leave(self)
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._unread_since_s = self.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread_since_s = None
+        super().resume_writing()
+
+    # What uvicorn calls.
+
+    def on_response_complete(self) -> None:
+        self.waiting_since_s = self.loop.time()
+        super().on_response_complete()
+
+    def shutdown(self) -> None:
+        if self.link.lingering:
+            self.link.abort()
+        else:
+            super().shutdown()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are text, ours an envelope
+        # Called while h11's error is being handled. It reports a missing or second Host in its message only.
+        error = sys.exception()
+        if getattr(error, "error_status_hint", 400) == 431:
+            self._refuse(ServiceError(ErrorCode.HEADERS_TOO_LARGE))
+        elif "Host" in str(error):
+            self._refuse(ServiceError(ErrorCode.HOST_NOT_ALLOWED))
+        else:
+            self._refuse(refusal("", "The request is not valid HTTP/1.1."))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application; a response sent before the whole body has come announces that the connection will close.
+
+        A target in absolute form is replaced by its path; the host that it names is in `authority`, for the guards.
+        """
+        if parts := _ABSOLUTE.fullmatch(scope["raw_path"]) if scope["type"] == "http" else None:
+            path = parts[2] or b"/"
+            scope = {**scope, "authority": parts[1], "raw_path": path, "path": unquote(path.decode("ascii"))}
+
+        async def send_closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and self.conn.their_state is h11.SEND_BODY:
+                message["headers"] = [*message["headers"], _CLOSE]
+            await send(message)
+
+        await self.config.loaded_app(scope, receive, send_closing)
+
+    # What ends a connection.
+
+    def _look(self) -> None:
+        """End what has lasted too long, otherwise look again when something could have."""
+        now_s, limits = self.loop.time(), self.limits
+        head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
+        if now_s < head_end_s:
+            if self._unread_since_s is not None and now_s >= self._unread_since_s + limits.unread_answer_s:
+                self.link.abort()
+            else:
+                self._watch = self.loop.call_at(head_end_s, self._look)
+        elif self.conn.trailing_data[0]:
+            self._refuse(ServiceError(ErrorCode.REQUEST_TIMEOUT, "The headers did not arrive in time."))
+        else:
+            # A browser opens connections before it needs them; a response to no request would only confuse it.
+            self.link.close()
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer in the application's place where it has not begun to, and close."""
+        request_id = ""
+        if self.is_serving:
+            # The application finds its client gone.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            request_id = str(self.cycle.scope["state"].get("request_id", ""))
+        request_id = request_id or self.new_id()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            fields = {"status": error.rule.status, "code": error.code}
+            logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
+            # Written past h11, which has lost its place in the conversation.
+            response = response_of(error, request_id)
+            lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
+            lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]
+            self.link.write(b"\r\n".join([*lines, b"", response.body]))
+        self.link.close()

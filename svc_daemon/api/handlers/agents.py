@@ -1,0 +1,130 @@
+"""Handlers of agents, and of the models that they are to OpenAI's clients."""
+
+from math import floor
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import Model, parse_model, read_json, refuse_scopes_in_query
+from svc_daemon.api.endpoints import DRY, PAGE, Endpoint
+from svc_daemon.api.presenting import (
+    answer,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    is_dry_run,
+    meaning_of,
+    page_of,
+    would_create,
+)
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.ids import agent_of, model_of
+from svc_daemon.core.search.agents import Agent, invalid_profile
+from svc_daemon.core.times import from_text
+from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations import agents as verbs
+from svc_daemon.operations.agents import list_visible_agents, view_agent
+from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.wire import agents as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun
+
+
+async def create(request: Request) -> Response:
+    key = caller(request, api_keys.AGENT_MANAGE)
+    repeat_key = idempotency_key(request)
+    fields = await _profile(request, wire.AgentCreate)
+    context = context_of(request)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/agents", fingerprint=meaning_of(fields)))
+    if is_dry_run(request, fields.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        planned = context.read(lambda connection: verbs.plan_agent(connection, context, key, fields))
+        unknown = {"created_at", "updated_at"} | (set() if fields.agent_id else {"id", "agent_id", "model"})
+        return would_create(request, view_agent(planned).model_dump(exclude=unknown))
+    outcome = await verbs.create_new_agent(context, repeatable, fields)
+    return created(request, wire.AgentAnswer, outcome)
+
+
+async def list_all(request: Request) -> Response:
+    key = caller(request, api_keys.AGENT_READ)
+    page, paging = page_of(request, await verbs.list_agents_as_seen(context_of(request), key))
+    return answer(request, wire.AgentList, {"team_id": key.team_id, "agents": page, **paging})
+
+
+async def show(request: Request) -> Response:
+    key = caller(request, api_keys.AGENT_READ)
+    agent = verbs.show_agent_as_seen(context_of(request), key, request.path_params["agent_id"])
+    return answer(request, wire.AgentAnswer, agent)
+
+
+async def update(request: Request) -> Response:
+    key = caller(request, api_keys.AGENT_MANAGE)
+    fields = await _profile(request, wire.AgentUpdate)
+    agent = await verbs.change_agent(context_of(request), key, request.path_params["agent_id"], fields)
+    return answer(request, wire.AgentAnswer, view_agent(agent))
+
+
+async def delete(request: Request) -> Response:
+    key = caller(request, api_keys.AGENT_MANAGE)
+    agent_id = request.path_params["agent_id"]
+    force = flag("force", request.query_params.get("force"))
+    await verbs.delete_agent(context_of(request), key, agent_id, force=force)
+    return answer(request, wire.AgentDeleted, {"id": agent_id, "agent_id": agent_id})
+
+
+async def list_models(request: Request) -> Response:
+    """Every agent that the key may use: the default one first."""
+    key = caller(request)
+    found = await list_visible_agents(context_of(request), key)
+    models = sorted((_view_model(agent, model_of(agent.id)) for agent in found), key=lambda model: model.id)
+    return answer(request, wire.ModelList, {"data": models})
+
+
+async def show_model(request: Request) -> Response:
+    """The model, under the spelling of the id that was asked for."""
+    key, model = caller(request), request.path_params["model"]
+    agent = verbs.show_agent(context_of(request), key, agent_of(model))
+    return answer(request, wire.ModelAnswer, _view_model(agent, model))
+
+
+def _view_model(agent: Agent, model: str) -> wire.Model:
+    created = floor(from_text(agent.created_at).timestamp()) if agent.created_at else 0
+    return wire.Model(id=model, created=created, owned_by=agent.team_id)
+
+
+async def _profile(request: Request, model: type[Model]) -> Model:
+    """The body as the model; one that doesn't fit is `invalid_agent_profile`."""
+    refuse_scopes_in_query(request, model)
+    sent = await read_json(request, max_bytes=context_of(request).limits.json_bytes)
+    try:
+        return parse_model(sent, model)
+    except ServiceError as error:
+        raise invalid_profile([(each["path"], each["message"]) for each in error.details["errors"]]) from error
+
+
+_AGENT = "/v1/agents/{agent_id}"
+_NO_AGENT = (E.MODEL_NOT_ALLOWED, E.AGENT_NOT_FOUND)
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", "/v1/agents", create, "Make an agent",
+             {201: wire.AgentAnswer, 200: wire.AgentAnswer | DryRun},
+             body=wire.AgentCreate, query=DRY, repeatable=True,
+             errors=(E.AGENT_EXISTS, E.AGENT_LIMIT_REACHED, E.AGENT_REPLAY_CHECK_UNAVAILABLE, E.INVALID_AGENT_PROFILE,
+                     E.MODEL_NOT_ALLOWED)),
+    Endpoint("GET", "/v1/agents", list_all, "List agents", {200: wire.AgentList}, query=PAGE),
+    Endpoint("GET", _AGENT, show, "Show an agent", {200: wire.AgentAnswer}, errors=_NO_AGENT),
+    Endpoint("PUT", _AGENT, update, "Change some fields of an agent", {200: wire.AgentAnswer},
+             body=wire.AgentUpdate, errors=(*_NO_AGENT, E.NO_UPDATES, E.INVALID_AGENT_PROFILE)),
+    Endpoint("DELETE", _AGENT, delete, "Delete an agent", {200: wire.AgentDeleted},
+             query={"force": "true: even if it is bound to a surface."}, errors=(*_NO_AGENT, E.DELETE_BLOCKED)),
+    Endpoint("GET", "/v1/models", list_models, "List the agents as models", {200: wire.ModelList}),
+    Endpoint("GET", "/v1/models/{model}", show_model, "Show an agent as a model", {200: wire.ModelAnswer},
+             errors=(*_NO_AGENT, E.MODEL_NOT_FOUND)),
+    Endpoint("GET", "/v1/rag-agent/models", list_models, "List the agents as models", {200: wire.ModelList}),
+)
+# fmt: on

@@ -1,0 +1,286 @@
+"""Handlers of batches."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, DRY, GATES, NO_BUCKET, Endpoint
+from svc_daemon.api.handlers.uploads import new_upload, url_of
+from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.presenting import (
+    Creating,
+    answer,
+    body_of,
+    caller,
+    context_of,
+    flag,
+    idempotency_key,
+    is_dry_run,
+    mark_replayed,
+    optional_body_of,
+    path_destination,
+    respond,
+    view_destinations,
+    would_create,
+)
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.idempotency import fingerprint
+from svc_daemon.errors import ERRORS, ServiceError
+from svc_daemon.operations import batches as verbs
+from svc_daemon.operations import uploads
+from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.finalizing import Finalized
+from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.replays import Outcome, check_key, find_outcome
+from svc_daemon.operations.views import withheld_by
+from svc_daemon.process.contexts import Context
+from svc_daemon.settings import Limits
+from svc_daemon.store.batches import BatchRow
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.sources import SourceRow
+from svc_daemon.store.uploads import UploadRow
+from svc_daemon.wire import batches as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.legacy import DestinationFields
+from svc_daemon.wire.sources import DryRun
+from svc_daemon.wire.uploads import UploadCreate
+
+ROUTE = "POST /v1/buckets/{bucket}/batches"
+
+_FIELDS = set(DestinationFields.model_fields)
+#: Where a legacy body names its buckets: the fingerprint holds what they were found to be.
+_DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
+
+
+async def create(request: Request) -> Response:
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
+    destination = path_destination(request, creating.key)
+    body = await body_of(request, wire.BatchCreate)
+    refuse_mismatch(body, context_of(request).limits)
+    return await open_batch(request, creating, [destination] * len(body.manifest.items), body)
+
+
+async def open_batch(
+    request: Request, creating: Creating, destinations: Sequence[Destination], body: wire.BatchCreate
+) -> Response:
+    """The batch that the body asks for, into the buckets that the door has found: one destination per manifest item.
+
+    `refuse_mismatch` has let the body pass.
+    """
+    context = context_of(request)
+    parts: list[wire.BatchCreate | wire.ManifestItem | wire.BatchFile] = [body, *body.manifest.items, *body.files]
+    for part in parts:
+        source_fields.refuse_webhook(part.webhook)
+    batch_key = check_key(context, body.manifest.batch_idempotency_key)
+    by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
+    opening = _judge_files(context, creating.key, by_id, body)
+    # One place for all files, or each one's own.
+    places: Any = {name: destination.identity for name, destination in by_id.items()}
+    if len(set(places.values())) == 1:
+        places = next(iter(places.values()))
+    meaning = fingerprint(places, body.model_dump(exclude=_DESTINATIONS) | {"dry_run": False})
+    repeatable = replace(creating, repeat_key=creating.repeat_key or batch_key).claiming(meaning)
+    if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        verbs.refuse_empty(opening)
+        files = {"files": len(opening.wanted)}
+        fields = {"object": "batch", **view_destinations(*(place for _, place in opening.wanted)), **files}
+        errors = [{"path": item["client_file_id"], "message": item["error"]["message"]} for item in opening.rejected]
+        return would_create(request, fields, errors)
+    members, outcome = await verbs.create_batch(context, repeatable, opening)
+    return _opened(request, creating.key, members, outcome)
+
+
+async def finalize(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await optional_body_of(request, wire.BatchFinalize)
+    batch = verbs.find_batch(context, key, request.path_params["bucket"], request.path_params["batch_id"])
+    if is_dry_run(request, body.dry_run):
+        judged = await verbs.judge_batch(context, batch)
+        names = [_client_id(one.upload) for one in judged if one.source is not None]
+        fields = {"object": "batch", "batch_id": batch.id, "files": len(names), "client_file_ids": names}
+        errors = [{"path": _client_id(one.upload), "message": one.error.message} for one in judged if one.error]
+        return would_create(request, fields if names else None, errors)
+    report = await verbs.finalize_batch(context, key, batch, abandon=body.mode == "abandon_pending")
+    made = [(outcome, outcome.source) for outcome in report.outcomes if outcome.source is not None]
+    fields = {
+        "batch_id": batch.id,
+        "status": report.status,
+        "finalized": [_names(one, source) for one, source in made if not one.replayed],
+        "replayed": [
+            {
+                **_names(one, source),
+                "status": source.status,
+                "ready": source.ready,
+                "ready_withheld_by": withheld_by(source),
+            }
+            for one, source in made
+            if one.replayed
+        ],
+        "failed": [
+            {"client_file_id": _client_id(one.upload), "session_id": one.upload.id, "error": _error(one.error)}
+            for one in report.outcomes
+            if one.error is not None
+        ],
+        "pending": [
+            {"client_file_id": _client_id(upload), "session_id": upload.id, "reason": reason}
+            for upload, reason in report.pending
+        ],
+    }
+    return answer(request, wire.BatchFinalized, fields)
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    batch, rolled, items = verbs.show_batch(context_of(request), key, request.path_params["batch_id"])
+    with_items = flag("include_items", request.query_params.get("include_items"))
+    is_withheld = any(item.member.in_maintenance for item in items)
+    status = wire.BatchStatus(
+        batch_id=batch.id,
+        bucket_ids=key.reachable(batch.bucket_ids),
+        status=rolled.status,
+        terminal=rolled.terminal,
+        ready=rolled.ready and not is_withheld,
+        ready_withheld_by=str(E.TEAM_STORE_MAINTENANCE) if is_withheld else None,
+        counters=wire.BatchCounters(**rolled.counters),
+        created_at=batch.created_at,
+        expires_at=batch.expires_at,
+        items=[_item(item, key) for item in items] if with_items else None,
+        request_id=request_id_of(request.scope),
+    )
+    return respond(request, status, without={} if with_items else {"items": True})
+
+
+def refuse_mismatch(body: wire.BatchCreate, limits: Limits) -> None:
+    """Raises `invalid_request` unless manifest and files name the same client_file_ids, each once, and few enough."""
+    named = [item.client_file_id for item in body.manifest.items]
+    sent = [file.client_file_id for file in body.files]
+    if not 1 <= len(sent) <= limits.batch_files:
+        raise refusal("files", f"must hold 1 to {limits.batch_files} files, not {len(sent)}.")
+    for path, listed in (("manifest.items", named), ("files", sent)):
+        if doubled := [name for name, count in Counter(listed).items() if count > 1]:
+            raise refusal(path, f"client_file_id {doubled[0]!r} is there more than once.")
+    if odd := sorted(set(named) ^ set(sent)):
+        raise refusal("files", f"client_file_id {odd[0]!r} is not in both the manifest and the files.")
+
+
+def _judge_files(
+    context: Context, key: KeyRow, destinations: Mapping[str, Destination], body: wire.BatchCreate
+) -> verbs.Opening:
+    """Sessions for the good files, errors for the others."""
+    items = {item.client_file_id: item for item in body.manifest.items}
+    batch = BatchRow(
+        id=context.ids.make(ids.BATCH),
+        team_id=key.team_id,
+        bucket_ids=(),
+        expires_at=uploads.lifetime(context)[1],
+        created_at=context.clock.timestamp(),
+    )
+    wanted: list[tuple[UploadRow, Destination]] = []
+    rejected: list[dict[str, Any]] = []
+    for file in body.files:
+        destination = destinations[file.client_file_id]
+        try:
+            upload = _new_item(context, key, destination, items[file.client_file_id], file)
+            wanted.append((verbs.in_batch(upload, batch, len(wanted), file.client_file_id), destination))
+        except ServiceError as error:
+            rejected.append({"client_file_id": file.client_file_id, "error": _error(error).model_dump()})
+    return verbs.Opening(batch, wanted, rejected)
+
+
+def _new_item(
+    context: Context, key: KeyRow, destination: Destination, item: wire.ManifestItem, file: wire.BatchFile
+) -> UploadRow:
+    """The session of one file, which its manifest item describes."""
+    described = item.model_dump(exclude={"client_file_id", "filename", "webhook", *_FIELDS})
+    sized = file.model_dump(exclude={"client_file_id", "webhook"})
+    # Validated already, part by part.
+    upload = new_upload(context, key, destination, UploadCreate.model_construct(**described, **sized))
+    if upload.replaces is not None:
+        context.read(lambda connection: check_replaces(connection, key, destination.ids, upload.replaces))
+    return upload
+
+
+def _opened(request: Request, key: KeyRow, members: list[UploadRow], outcome: Outcome) -> Response:
+    body, replayed = outcome.body, outcome.replayed
+    batch, rolled, _ = verbs.show_batch(context_of(request), key, body["batch_id"])
+    opened = wire.Batch(
+        batch_id=batch.id,
+        status=rolled.status,
+        bucket_ids=body["bucket_ids"],
+        items=[
+            wire.BatchTarget(
+                client_file_id=_client_id(upload),
+                session_id=upload.id,
+                upload_url=url_of(request, upload),
+                bucket_ids=list(upload.bucket_ids),
+                expires_at=upload.expires_at,
+            )
+            for upload in members
+        ],
+        rejected=[wire.RejectedItem.model_validate(item) for item in body["rejected"]],
+        expires_at=batch.expires_at,
+        request_id=request_id_of(request.scope),
+    )
+    response = respond(request, opened, 200 if replayed else 201)
+    response.headers["Cache-Control"] = "no-store"
+    return mark_replayed(response) if replayed else response
+
+
+def _client_id(upload: UploadRow) -> str:
+    return upload.client_file_id or ""
+
+
+def _names(outcome: Finalized, source: SourceRow) -> dict[str, Any]:
+    return {
+        "client_file_id": _client_id(outcome.upload),
+        "session_id": outcome.upload.id,
+        "knowledge_id": source.id,
+        "task_id": source.task_id or "",
+    }
+
+
+def _error(error: ServiceError) -> ErrorBody:
+    return ErrorBody(code=str(error.code), message=error.message, retryable=error.rule.retryable, details=error.details)
+
+
+def _item(item: verbs.BatchItemStatus, key: KeyRow) -> wire.BatchItem:
+    member = item.member
+    error = ErrorBody.model_validate({"details": {}} | item.error) if item.error else None
+    bucket_ids = key.reachable(member.bucket_ids)
+    if error is not None and member.upload_error is not None and len(bucket_ids) < len(member.bucket_ids):
+        # Its message may name one of the others.
+        error = error.model_copy(update={"message": ERRORS[E(error.code)].sentence})
+    return wire.BatchItem(
+        client_file_id=member.client_file_id,
+        session_id=member.upload_id,
+        knowledge_id=member.source_id,
+        task_id=member.task_id,
+        bucket_ids=bucket_ids,
+        status=item.state,
+        ready=item.ready and not member.in_maintenance,
+        error=error,
+    )
+
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", BUCKET + "/batches", create, "Open a batch", {201: wire.Batch, 200: wire.Batch | DryRun},
+             body=wire.BatchCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *GATES)),
+    Endpoint("POST", BUCKET + "/batches/{batch_id}/finalize", finalize, "Make sources of a batch's files",
+             {200: wire.BatchFinalized | DryRun}, body=wire.BatchFinalize, optional=True, query=DRY,
+             errors=(*NO_BUCKET, E.BATCH_NOT_FOUND, E.REQUEST_IN_PROGRESS)),
+    Endpoint("GET", "/v1/knowledge/batches/{batch_id}", show, "Show a batch", {200: wire.BatchStatus},
+             query={"include_items": "true: each file too."}, errors=(E.BATCH_NOT_FOUND,)),
+)
+# fmt: on

@@ -1,0 +1,133 @@
+"""Handlers of buckets."""
+
+import re
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, DRY, NO_BUCKET, PAGE, Endpoint
+from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.presenting import (
+    answer,
+    body_of,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    is_dry_run,
+    meaning_of,
+    optional_body_of,
+    page_of,
+    respond,
+    would_create,
+)
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.core.uploads.source_fields import check_metadata
+from svc_daemon.operations import buckets as verbs
+from svc_daemon.operations.cascades import delete_bucket
+from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.operations.views import view_deletion
+from svc_daemon.wire import buckets as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun
+
+
+async def list_all(request: Request) -> Response:
+    key = caller(request)
+    archived = flag("include_archived", request.query_params.get("include_archived"))
+    members = _with_members(request)
+    found = await verbs.list_reachable_buckets(context_of(request), key, include_archived=archived, members=members)
+    page, paging = page_of(request, found)
+    body = wire.BucketList(team_id=key.team_id, buckets=page, **paging, request_id=request_id_of(request.scope))
+    return respond(request, body, without={} if members else {"buckets": {"__all__": {"knowledgeIds"}}})
+
+
+async def put(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_CREATE)
+    slug = request.path_params["bucket"]
+    if not re.fullmatch(wire.SLUG_PATTERN, slug):
+        raise refusal("slug", f"{slug!r} is no slug: lower-case letters, digits and inner hyphens, 1 to 63 of them.")
+    fields = await optional_body_of(request, wire.BucketFields)
+    check_metadata(fields.metadata, context_of(request).limits)
+    if is_dry_run(request, fields.dry_run):
+        existing = context_of(request).read(lambda connection: verbs.check_put(connection, key, slug))
+        return _dry(request, slug, fields) if existing is None else would_create(request, None)
+    bucket, is_new = await verbs.put_bucket(context_of(request), key, slug, fields)
+    response = answer(request, wire.BucketPutAnswer, bucket, created=is_new)
+    response.status_code = 201 if is_new else 200
+    return response
+
+
+async def create(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_CREATE)
+    repeat_key = idempotency_key(request)
+    fields = await body_of(request, wire.BucketCreate)
+    check_metadata(fields.metadata, context_of(request).limits)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/buckets", fingerprint=meaning_of(fields)))
+    if is_dry_run(request, fields.dry_run):
+        if find_outcome(context_of(request), repeatable) is not None:
+            return would_create(request, None)
+        context_of(request).read(lambda connection: verbs.check_create(connection, key, fields.slug))
+        return _dry(request, fields.slug, fields)
+    outcome = await verbs.create_new_bucket(context_of(request), repeatable, fields)
+    return created(request, wire.BucketAnswer, outcome)
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    members = _with_members(request)
+    bucket = await verbs.show_bucket(context_of(request), key, request.path_params["bucket"], members=members)
+    body = wire.BucketAnswer(**bucket.model_dump(), request_id=request_id_of(request.scope))
+    return respond(request, body, without={} if members else {"knowledgeIds": True})
+
+
+async def update(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_UPDATE)
+    change = await body_of(request, wire.BucketUpdate)
+    if change.metadata is not None:
+        check_metadata(change.metadata, context_of(request).limits)
+    bucket = await verbs.change_bucket(context_of(request), key, request.path_params["bucket"], change)
+    return answer(request, wire.BucketAnswer, bucket)
+
+
+async def delete(request: Request) -> Response:
+    key = caller(request, api_keys.BUCKET_DELETE)
+    force = flag("force", request.query_params.get("force"))
+    bucket, cascade = await delete_bucket(context_of(request), key, request.path_params["bucket"], force=force)
+    return answer(
+        request, wire.BucketDeleted, {"id": bucket.id, "slug": bucket.slug, "deletion": view_deletion(cascade)}
+    )
+
+
+def _with_members(request: Request) -> bool:
+    return flag("members", request.query_params.get("members", "true"))
+
+
+def _dry(request: Request, slug: str, fields: wire.BucketFields) -> Response:
+    wanted = fields.model_dump(exclude={"dry_run"}) | {"object": "bucket", "slug": slug}
+    return would_create(request, wanted)
+
+
+_SHOWN = {"members": "false: without `knowledgeIds`."}
+_LIST = PAGE | _SHOWN | {"include_archived": "true: archived ones too."}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("GET", "/v1/buckets", list_all, "List buckets", {200: wire.BucketList}, query=_LIST),
+    Endpoint("POST", "/v1/buckets", create, "Make a bucket", {201: wire.BucketAnswer, 200: wire.BucketAnswer | DryRun},
+             body=wire.BucketCreate, query=DRY, repeatable=True, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
+    Endpoint("PUT", BUCKET, put, "Make a bucket unless it exists",
+             {201: wire.BucketPutAnswer, 200: wire.BucketPutAnswer | DryRun},
+             body=wire.BucketFields, optional=True, query=DRY, errors=(E.BUCKET_SLUG_EXISTS, E.METADATA_TOO_LARGE)),
+    Endpoint("GET", BUCKET, show, "Show a bucket", {200: wire.BucketAnswer}, query=_SHOWN, errors=NO_BUCKET),
+    Endpoint("PATCH", BUCKET, update, "Rename, describe, archive or restore a bucket", {200: wire.BucketAnswer},
+             body=wire.BucketUpdate, errors=(*NO_BUCKET, E.METADATA_TOO_LARGE, E.DELETE_IN_PROGRESS)),
+    Endpoint("DELETE", BUCKET, delete, "Delete a bucket and the sources that have no other", {200: wire.BucketDeleted},
+             query={"force": "true: really."}, errors=(*NO_BUCKET, E.FORCE_REQUIRED, E.DELETE_IN_PROGRESS)),
+    Endpoint("GET", "/v1/knowledge/buckets", list_all, "List buckets (alias)", {200: wire.BucketList},
+             query=_LIST, successor="/v1/buckets"),
+)
+# fmt: on

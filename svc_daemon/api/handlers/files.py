@@ -1,0 +1,111 @@
+"""The one-call upload: `POST /v1/buckets/{bucket}/files`."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import refuse_team
+from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, Endpoint
+from svc_daemon.api.forms import Form, receive_form
+from svc_daemon.api.presenting import (
+    DRY_RUN,
+    caller,
+    context_of,
+    created,
+    flag,
+    idempotency_key,
+    is_dry_run,
+    path_destination,
+    view_destinations,
+    would_create,
+)
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import parse_object, refusal
+from svc_daemon.core.text import media_types
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.ingest import FileUpload, check_bytes, check_replaces, claim_of, create_file
+from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.settings import Limits
+from svc_daemon.store.blobs import StagedFile
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+
+async def upload(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    repeat_key = idempotency_key(request)
+    destination = path_destination(request, key)
+    form = await receive_form(request, context.blobs.stage, context.limits.file_bytes)
+    staged = form.file.sink
+    try:
+        file = _read_fields(form, context.limits)
+        repeatable = Repeatable(key, repeat_key, claim_of(destination, file, staged))
+        if is_dry_run(request, flag(DRY_RUN, form.fields.get(DRY_RUN))):
+            return _try(request, repeatable, destination, file, staged)
+        outcome = await create_file(context, repeatable, destination, file, staged)
+    finally:
+        await staged.discard()
+    return created(request, SourceAnswer, outcome)
+
+
+def _read_fields(form: Form[StagedFile], limits: Limits) -> FileUpload:
+    fields = form.fields
+    refuse_team(dict(fields))
+    source_fields.refuse_webhook(fields.get("webhook"))
+    filename = clean_file_name(form.file.filename)
+    try:
+        metadata = parse_object(fields["metadata"].encode()) if fields.get("metadata") else {}
+    except ServiceError as error:
+        raise refusal("metadata", f"must be a JSON object. {error.message}") from error
+    return FileUpload(
+        filename=filename,
+        declared_type=form.file.content_type,
+        content_type=media_types.detect(form.file.sink.head, filename, form.file.content_type or ""),
+        title=source_fields.check_title(fields.get("title") or filename, limits),
+        tags=source_fields.check_tags(source_fields.split_tags(fields.get("tags", "")), limits),
+        metadata=source_fields.check_metadata(metadata, limits),
+        mapping=source_fields.check_mapping(fields.get("mapping"), limits),
+        replaces=fields.get("replaces") or None,
+        sha256=source_fields.check_sha256(fields["sha256"]) if fields.get("sha256") else None,
+    )
+
+
+def _try(
+    request: Request, repeatable: Repeatable, destination: Destination, file: FileUpload, staged: StagedFile
+) -> Response:
+    context = context_of(request)
+    check_bytes(file, staged)
+    if find_outcome(context, repeatable) is not None:
+        return would_create(request, None)
+    context.read(lambda connection: check_replaces(connection, repeatable.key, destination.ids, file.replaces))
+    wanted = {
+        "object": "knowledge_file",
+        "bucket_id": destination.ids[0],
+        **view_destinations(destination),
+        "filename": file.filename,
+        "title": file.title,
+        "content_type": file.content_type,
+        "size_bytes": staged.size_bytes,
+        "sha256": staged.sha256,
+    }
+    return would_create(request, wanted)
+
+
+_FORM = {
+    "title": "Title; the file name where it is missing.",
+    "tags": "Tags, separated by commas.",
+    "metadata": "A JSON object as text.",
+    "sha256": "The bytes' SHA-256 in hex; refused where it differs.",
+    "replaces": "The id of the source whose place this one takes when it is ready.",
+    "mapping": "The name of the sync mapping that owns the source.",
+    **DRY,
+}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", BUCKET + "/files", upload, "Upload a file", {201: SourceAnswer, 200: SourceAnswer | DryRun},
+             form=_FORM, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *BYTES)),
+)
+# fmt: on

@@ -1,0 +1,102 @@
+"""Handlers of the doors that take a URL: `files/import` and `pages`."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, BYTES, DRY, NO_BUCKET, PAGED, WEB, Endpoint
+from svc_daemon.api.presenting import (
+    Creating,
+    body_of,
+    caller,
+    context_of,
+    created,
+    idempotency_key,
+    is_dry_run,
+    path_destination,
+    view_destinations,
+    would_create,
+)
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.access.urls import parse_url
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
+from svc_daemon.operations.replays import find_outcome
+from svc_daemon.settings import Limits
+from svc_daemon.wire import imports as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+FILE_ROUTE = "POST /v1/buckets/{bucket}/files/import"
+PAGE_ROUTE = "POST /v1/buckets/{bucket}/pages"
+
+
+async def import_file(request: Request) -> Response:
+    return await _create(request, readiness.FILE, FILE_ROUTE)
+
+
+async def add_page(request: Request) -> Response:
+    return await _create(request, readiness.PAGE, PAGE_ROUTE)
+
+
+async def _create(request: Request, kind: str, route: str) -> Response:
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), route)
+    destination = path_destination(request, creating.key)
+    return await take_url(request, creating, destination, kind, await body_of(request, wire.UrlImport))
+
+
+async def take_url(
+    request: Request, creating: Creating, destination: Destination, kind: str, body: wire.UrlImport
+) -> Response:
+    """The source of the body's URL, in the buckets that the door has found."""
+    context = context_of(request)
+    wanted = _checked(body, kind, context.limits)
+    # URLs replay by their key alone (specification, UploadRow, rule 5).
+    repeatable = creating.claiming(None)
+    if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        await check_import(context, creating.key, destination, wanted)
+        fields = {
+            "object": "knowledge_file",
+            "type": wanted.kind,
+            "bucket_id": next(iter(destination.ids), None),
+            **view_destinations(destination),
+            "source_url": str(wanted.url),
+            "title": wanted.title,
+        }
+        return would_create(request, fields)
+    outcome = await create_from_url(context, repeatable, destination, wanted)
+    return created(request, SourceAnswer, outcome)
+
+
+def _checked(body: wire.UrlImport, kind: str, limits: Limits) -> WantedImport:
+    webhook = None
+    if body.webhook is not None:
+        metadata = source_fields.check_metadata(body.webhook.metadata, limits)
+        webhook = {"url": str(parse_url(body.webhook.url)), "metadata": metadata}
+    return WantedImport(
+        kind=kind,
+        url=parse_url(body.url),
+        title=source_fields.check_title(body.title, limits) if body.title is not None else None,
+        tags=source_fields.check_tags(body.tags, limits),
+        metadata=source_fields.check_metadata(body.metadata, limits),
+        mapping=source_fields.check_mapping(body.mapping, limits),
+        replaces=body.replaces,
+        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        force=body.force,
+        webhook=webhook,
+    )
+
+
+_ANSWERS = {201: SourceAnswer, 200: SourceAnswer | DryRun}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", BUCKET + "/files/import", import_file, "Import a file from a URL", _ANSWERS,
+             body=wire.UrlImport, query=DRY, repeatable=True, errors=(*NO_BUCKET, *WEB, *BYTES, E.URL_IS_WEB_PAGE)),
+    Endpoint("POST", BUCKET + "/pages", add_page, "Take in a web page", _ANSWERS,
+             body=wire.UrlImport, query=DRY, repeatable=True, errors=(*NO_BUCKET, *WEB, *PAGED)),
+)
+# fmt: on

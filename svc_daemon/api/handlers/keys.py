@@ -1,0 +1,68 @@
+"""Handlers of API keys."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import DRY, NO_BUCKET, PAGE, Endpoint
+from svc_daemon.api.presenting import (
+    answer,
+    body_of,
+    caller,
+    context_of,
+    created,
+    idempotency_key,
+    is_dry_run,
+    meaning_of,
+    page_of,
+    would_create,
+)
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.operations import keys as verbs
+from svc_daemon.operations.keys import plan_key, view_key
+from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.wire import keys as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun
+
+
+async def create(request: Request) -> Response:
+    key = caller(request, api_keys.KEY_MANAGE)
+    repeat_key = idempotency_key(request)
+    fields = await body_of(request, wire.KeyCreate)
+    context = context_of(request)
+    repeatable = Repeatable(key, repeat_key, Claim(route="POST /v1/keys", fingerprint=meaning_of(fields)))
+    if is_dry_run(request, fields.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        planned = context.read(lambda connection: plan_key(connection, context.ids, key, fields))
+        wanted = view_key(planned.key).model_dump(exclude={"id", "hint", "created_at", "revoked_at"})
+        return would_create(request, wanted)
+    outcome = await verbs.create_new_key(context, repeatable, fields)
+    response = created(request, wire.KeyCreated, outcome)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+async def list_all(request: Request) -> Response:
+    key = caller(request, api_keys.KEY_MANAGE)
+    page, paging = page_of(request, await verbs.list_visible_keys(context_of(request), key))
+    return answer(request, wire.KeyList, {"team_id": key.team_id, "keys": list(map(view_key, page)), **paging})
+
+
+async def revoke(request: Request) -> Response:
+    key = caller(request, api_keys.KEY_MANAGE)
+    revoked = await verbs.revoke(context_of(request), key, request.path_params["key_id"])
+    return answer(request, wire.KeyAnswer, view_key(revoked))
+
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", "/v1/keys", create, "Make an API key, which is shown this once",
+             {201: wire.KeyCreated, 200: wire.KeyCreated | DryRun}, body=wire.KeyCreate, query=DRY, repeatable=True,
+             errors=(*NO_BUCKET, E.MODEL_NOT_FOUND, E.MODEL_NOT_ALLOWED)),
+    Endpoint("GET", "/v1/keys", list_all, "List API keys", {200: wire.KeyList}, query=PAGE),
+    Endpoint("DELETE", "/v1/keys/{key_id}", revoke, "Revoke an API key", {200: wire.KeyAnswer},
+             errors=(E.KEY_NOT_FOUND,)),
+)
+# fmt: on

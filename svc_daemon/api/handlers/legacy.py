@@ -1,0 +1,78 @@
+"""The legacy doors: permanent aliases whose bodies name the buckets. All but the naming is done by the other doors.
+
+Their responses name the route that has succeeded them (`layers.response_headers`).
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_SOURCE, PAGED, SIZES, WEB, Endpoint
+from svc_daemon.api.handlers.batches import open_batch, refuse_mismatch
+from svc_daemon.api.handlers.imports import take_url
+from svc_daemon.api.handlers.uploads import open_session
+from svc_daemon.api.layers.response_headers import name_bucket
+from svc_daemon.api.presenting import Creating, body_of, caller, context_of, idempotency_key
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads.destinations import in_body, in_manifest
+from svc_daemon.operations.destinations import Destination, find_destination, find_in_manifest
+from svc_daemon.wire import legacy as wire
+from svc_daemon.wire.batches import Batch
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+from svc_daemon.wire.uploads import Upload
+
+UPLOAD_ROUTE = "POST /v1/knowledge/files/upload-session"
+BATCH_ROUTE = "POST /v1/knowledge/files:batch/upload-session"
+PAGE_ROUTE = "POST /v1/knowledge/websites"
+
+
+async def create_upload(request: Request) -> Response:
+    creating = _creating(request, UPLOAD_ROUTE)
+    body = await body_of(request, wire.LegacyUploadCreate)
+    return await open_session(request, creating, _destination(request, creating, body), body)
+
+
+async def create_batch(request: Request) -> Response:
+    context, creating = context_of(request), _creating(request, BATCH_ROUTE)
+    body = await body_of(request, wire.LegacyBatchCreate)
+    refuse_mismatch(body, context.limits)
+    naming = in_manifest(body.manifest)
+    destinations = context.read(lambda connection: find_in_manifest(connection, context, creating.key, naming))
+    name_bucket(request, destinations[0].slug)
+    return await open_batch(request, creating, destinations, body)
+
+
+async def add_page(request: Request) -> Response:
+    creating = _creating(request, PAGE_ROUTE)
+    body = await body_of(request, wire.LegacyUrlImport)
+    return await take_url(request, creating, _destination(request, creating, body), readiness.PAGE, body)
+
+
+def _creating(request: Request, route: str) -> Creating:
+    return Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), route)
+
+
+def _destination(request: Request, creating: Creating, body: wire.DestinationFields) -> Destination:
+    """The buckets of the body; raises `bucket_required` and `bucket_assignment_failed`."""
+    context, naming = context_of(request), in_body(body)
+    destination = context.read(lambda connection: find_destination(connection, context, creating.key, naming))
+    name_bucket(request, destination.slug)
+    return destination
+
+
+_NAMED = (E.BUCKET_REQUIRED, E.BUCKET_ASSIGNMENT_FAILED)
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", "/v1/knowledge/files/upload-session", create_upload, "Open an upload session (alias)",
+             {201: Upload, 200: Upload | DryRun}, body=wire.LegacyUploadCreate, query=DRY, repeatable=True,
+             successor=BUCKET + "/uploads", errors=(*_NAMED, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+    Endpoint("POST", "/v1/knowledge/files:batch/upload-session", create_batch, "Open a batch (alias)",
+             {201: Batch, 200: Batch | DryRun}, body=wire.LegacyBatchCreate, query=DRY, repeatable=True,
+             successor=BUCKET + "/batches", errors=(*_NAMED, *GATES)),
+    Endpoint("POST", "/v1/knowledge/websites", add_page, "Take in a web page (alias)",
+             {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.LegacyUrlImport, query=DRY, repeatable=True,
+             successor=BUCKET + "/pages", errors=(*_NAMED, *WEB, *PAGED)),
+)
+# fmt: on

@@ -1,0 +1,75 @@
+"""Handlers of questions and answers."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, Endpoint
+from svc_daemon.api.presenting import (
+    body_of,
+    caller,
+    context_of,
+    created,
+    idempotency_key,
+    is_dry_run,
+    path_destination,
+    view_destinations,
+    would_create,
+)
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.qa import QaPair, claim_of, create_question
+from svc_daemon.operations.replays import Repeatable, find_outcome
+from svc_daemon.settings import Limits
+from svc_daemon.wire.qa import QaCreate
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+
+async def create(request: Request) -> Response:
+    context = context_of(request)
+    key = caller(request, api_keys.FILE_CREATE)
+    repeat_key = idempotency_key(request)
+    destination = path_destination(request, key)
+    body = await body_of(request, QaCreate)
+    question = _checked(body, context.limits)
+    repeatable = Repeatable(key, repeat_key, claim_of(destination, question))
+    if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        context.read(lambda connection: check_replaces(connection, key, destination.ids, question.replaces))
+        fields = {
+            "object": "knowledge_file",
+            "type": "qa",
+            "bucket_id": destination.ids[0],
+            **view_destinations(destination),
+            "title": question.question,
+            "size_bytes": len(question.text.encode()),
+        }
+        return would_create(request, fields)
+    return created(request, SourceAnswer, await create_question(context, repeatable, destination, question))
+
+
+def _checked(body: QaCreate, limits: Limits) -> QaPair:
+    source_fields.refuse_webhook(body.webhook)
+    alternates = [
+        source_fields.check_question(text, limits, f"alternate_questions.{place}")
+        for place, text in enumerate(body.alternate_questions)
+    ]
+    return QaPair(
+        question=source_fields.check_question(body.question, limits),
+        answer=source_fields.check_answer(body.answer),
+        alternate_questions=tuple(dict.fromkeys(alternates)),
+        tags=source_fields.check_tags(body.tags, limits),
+        metadata=source_fields.check_metadata(body.metadata, limits),
+        mapping=source_fields.check_mapping(body.mapping, limits),
+        replaces=body.replaces,
+    )
+
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", BUCKET + "/qa", create, "Add a question and its answer",
+             {201: SourceAnswer, 200: SourceAnswer | DryRun},
+             body=QaCreate, query=DRY, repeatable=True, errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES)),
+)
+# fmt: on

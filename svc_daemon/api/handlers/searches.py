@@ -1,0 +1,141 @@
+"""Handlers of search."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import parse_model
+from svc_daemon.api.endpoints import SEARCH, Endpoint
+from svc_daemon.api.handlers.sources import view_location
+from svc_daemon.api.presenting import answer, body_of, caller, context_of, decimal_number, flag, whole_number
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal, refusals
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations.searches import SearchResults, search
+from svc_daemon.provider.contract import Hit
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.wire import searches as wire
+from svc_daemon.wire.codes import ErrorCode
+
+#: What the query string calls the body's `query`.
+QUERY = "q"
+#: Parameters that may be repeated, each a part of a list.
+LISTS = ("buckets", "source_ids", "tags")
+#: How the text of every other parameter is read.
+SINGLES: dict[str, Callable[[str], Any]] = {
+    QUERY: str,
+    "agent": str,
+    "mode": str,
+    "max_num_results": whole_number,
+    "score_threshold": decimal_number,
+    "explain": lambda text: flag("explain", text),
+}
+
+
+async def post(request: Request) -> Response:
+    key = caller(request, api_keys.SEARCH)
+    return await _answer(request, key, await body_of(request, wire.SearchRequest))
+
+
+async def get(request: Request) -> Response:
+    key = caller(request, api_keys.SEARCH)
+    fields = _fields(request)
+    try:
+        return await _answer(request, key, parse_model(fields, wire.SearchRequest))
+    except ServiceError as error:
+        if error.code is not ErrorCode.INVALID_REQUEST:
+            raise
+        # About the parameter that the caller wrote instead of the body's field.
+        errors = [(each["path"], each["message"]) for each in error.details["errors"]]
+        raise refusals([(QUERY if path == "query" else path, message) for path, message in errors]) from error
+
+
+async def _answer(request: Request, key: KeyRow, asked: wire.SearchRequest) -> Response:
+    results = await search(context_of(request), key, asked)
+    page = {
+        "query": asked.query,
+        "agent": asked.agent,
+        "data": [_result(found, explain=asked.explain) for found in results.found],
+        "has_more": results.has_more,
+        "warnings": list(results.warnings),
+    }
+    return answer(request, wire.SearchPage, page)
+
+
+def _fields(request: Request) -> dict[str, Any]:
+    """The query string as the body of a POST; raises `invalid_request` for what it can't contain."""
+    sent = request.query_params
+    meant = {name: wire.SearchRequest.field_meant_by(name) for name in sent}
+    # Each scope under its own name.
+    named = {name: field if field in (*SINGLES, *LISTS) else name for name, field in meant.items()}
+    for name, field in named.items():
+        if name != field and list(named.values()).count(field) > 1:
+            raise refusal(name, f"means the same as {field}; send one of the two.")
+    query = QueryParams([(named[name], value) for name, value in sent.multi_items()])
+    if QUERY not in query:
+        raise refusal(QUERY, "must be sent: what to find.")
+    for name in query:
+        if name not in SINGLES and name not in LISTS:
+            known = ", ".join([*SINGLES, *LISTS])
+            raise refusal(name, f"can't be asked for in a query string, which takes {known}; send POST /v1/search.")
+        if name in SINGLES and len(query.getlist(name)) > 1:
+            raise refusal(name, "must be sent once.")
+    lists: dict[str, Any] = {name: query.getlist(name) for name in LISTS if name in query}
+    singles = {name: read(query[name]) for name, read in SINGLES.items() if name in query}
+    return {"query": singles.pop(QUERY), **lists, **singles}
+
+
+def _result(found: SearchResults, *, explain: bool) -> wire.SearchResult:
+    hit, source = found.hit, found.source
+    return wire.SearchResult(
+        source_id=source.id,
+        chunk_id=hit.chunk_id,
+        bucket_ids=list(found.bucket_ids),
+        filename=source.filename,
+        title=source.title,
+        source_url=source.source_url,
+        score=hit.score,
+        tags=list(source.tags),
+        metadata=source.metadata,
+        text=hit.chunk.text,
+        location=view_location(hit.chunk),
+        explain=_explanation(hit) if explain else None,
+    )
+
+
+def _explanation(hit: Hit) -> wire.Explanation:
+    words, meaning = hit.keyword, hit.semantic
+    return wire.Explanation(
+        rank=hit.rank,
+        fused=hit.fused,
+        coverage=hit.coverage,
+        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
+        keyword=wire.ExplainedKeyword(rank=words.rank, bm25=words.bm25, feedback=words.feedback) if words else None,
+        semantic=wire.ExplainedMeaning(rank=meaning.rank, cosine=meaning.cosine, model=meaning.model)
+        if meaning
+        else None,
+    )
+
+
+_PARAMETERS = {
+    QUERY: "The query.",
+    "agent": "A model id, such as svc-agent.",
+    "buckets": "An id or slug; may be repeated.",
+    "source_ids": "Only this source; may be repeated.",
+    "tags": "Only sources that carry this tag; may be repeated.",
+    "score_threshold": "0 to 1: leave out what scores less.",
+    "max_num_results": "1 to {search_results}.",
+    "mode": "hybrid, keyword or semantic.",
+    "explain": "true: show for each result how it was found and scored.",
+}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", "/v1/search", post, "Search buckets", {200: wire.SearchPage},
+             body=wire.SearchRequest, reads=True, errors=SEARCH),
+    Endpoint("GET", "/v1/search", get, "Search buckets", {200: wire.SearchPage}, query=_PARAMETERS, errors=SEARCH),
+)
+# fmt: on

@@ -1,0 +1,108 @@
+"""Handlers of the service about itself: health, version, limits, the OpenAPI document."""
+
+import asyncio
+from dataclasses import fields
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.presenting import answer, caller, context_of, respond
+from svc_daemon.core.problems import lost_files
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.text.media_types import FORMATS
+from svc_daemon.operations.usage import used_answers
+from svc_daemon.operations.views import view_shortage
+from svc_daemon.process.contexts import EmbedderInUse
+from svc_daemon.settings import Limits
+from svc_daemon.store.agents import count_named_agents
+from svc_daemon.store.tasks import count_open
+from svc_daemon.wire import services as wire
+from svc_daemon.wire.proofs import NONCE_CHARACTERS, prove
+from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
+
+
+async def health(request: Request) -> Response:
+    context = context_of(request)
+    state = request.app.state
+    open_tasks, aside = context.read(count_open), context.asides.tally
+    nonce, proof = request.query_params.get("nonce"), None
+    if nonce is not None:
+        if len(nonce) not in NONCE_CHARACTERS:
+            raise refusal("nonce", f"must have {NONCE_CHARACTERS[0]} to {NONCE_CHARACTERS[-1]} characters.")
+        proof = prove(context.secret, state.installation_id, request.scope["server"][1], nonce)
+    body = wire.Health(
+        status="read_only" if context.database.is_broken else "ok",
+        installation_id=state.installation_id,
+        version=VERSION,
+        api=API_RANGE,
+        uptime_seconds=round(context.clock.monotonic() - state.started_s, 3),
+        writer=wire.WriterCounters(operations=context.database.operations, commits=context.database.commits),
+        queue=wire.QueueCounters(**open_tasks),
+        embedding=view_embedding(context.embedding),
+        set_aside=wire.SetAside(files=aside.files, known=aside.known, message=lost_files(aside.files, aside.known)),
+        shortage=view_shortage(context.shortages.now),
+        proof=proof,
+        request_id=request_id_of(request.scope),
+    )
+    return respond(request, body)
+
+
+def view_embedding(embedding: EmbedderInUse) -> wire.Embedding:
+    """The state of the embedding model, as the API shows it."""
+    model = embedding.embedder.model if embedding.embedder else None
+    return wire.Embedding(state=embedding.state.value, model=model, message=embedding.message)
+
+
+async def version(request: Request) -> Response:
+    caller(request)
+    verify = request.query_params.get("verify")
+    if verify not in (None, "writing"):
+        raise refusal("verify", "must be writing.")
+    body: dict[str, object] = {"version": VERSION, "api_oldest": API_OLDEST, "api_newest": API_NEWEST}
+    llm = context_of(request).llm
+    if verify is not None and llm is None:
+        body["writing"] = wire.Writing(state="off")
+    elif verify is not None and llm is not None:
+        message = await llm.look()
+        body["writing"] = wire.Writing(state="failing" if message else "ready", model=llm.model, message=message)
+    return answer(request, wire.Version, body)
+
+
+async def limits(request: Request) -> Response:
+    key = caller(request)
+    context = context_of(request)
+    shown = {
+        limit.name: wire.Limit(value=getattr(context.limits, limit.name), unit=limit.metadata["unit"])
+        for limit in fields(Limits)
+    }
+    shown["bytes_per_minute"].used = context.gates.used_bytes(key.team_id)
+    shown["answers_per_month"].used = used_answers(context, key.team_id)
+    shown["agents"].used = context.look(lambda connection: count_named_agents(connection, key.team_id))
+    formats = [
+        wire.ReadFormat(
+            name=kind.name,
+            extensions=[f".{extension}" for extension in kind.types],
+            content_types=sorted(set(kind.types.values())),
+            extra=kind.extra,
+        )
+        for kind in FORMATS
+    ]
+    return answer(request, wire.LimitsAnswer, {"limits": shown, "formats": formats})
+
+
+async def openapi(request: Request) -> Response:
+    return JSONResponse(await asyncio.to_thread(request.app.state.openapi))
+
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("GET", "/healthz", health, "Is the service alive?", {200: wire.Health}, keyed=False,
+             query={"nonce": "16 to 128 characters that `proof` answers under the installation's secret."}),
+    Endpoint("GET", "/openapi.json", openapi, "This document", {200: None}, keyed=False),
+    Endpoint("GET", "/v1/version", version, "Release and API versions", {200: wire.Version},
+             query={"verify": "`writing`: ask the server of the model that writes the answers if it is there."}),
+    Endpoint("GET", "/v1/limits", limits, "Every limit, and the formats read", {200: wire.LimitsAnswer}),
+)
+# fmt: on

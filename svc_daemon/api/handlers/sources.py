@@ -1,0 +1,309 @@
+"""Handlers of sources, of the memberships of one bucket, and of the tasks that index or delete."""
+
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, INDEX, NO_BUCKET, NO_SOURCE, PAGE, SIZES, Endpoint
+from svc_daemon.api.layers.response_headers import request_id_of
+from svc_daemon.api.presenting import (
+    answer,
+    body_of,
+    caller,
+    context_of,
+    flag,
+    is_dry_run,
+    one_of,
+    optional_body_of,
+    page_limit,
+    respond_aside,
+    would_create,
+)
+from svc_daemon.core import readiness
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.requests import refusal
+from svc_daemon.core.text.chunking import Chunk
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.errors import NotFound, stored_error
+from svc_daemon.operations import deletion
+from svc_daemon.operations import sources as verbs
+from svc_daemon.operations.documents import read_again
+from svc_daemon.operations.keys import get_reachable_task
+from svc_daemon.operations.refreshing import refresh_source
+from svc_daemon.operations.views import view_member, view_shortage, view_source, view_task
+from svc_daemon.provider.contract import chunk_id
+from svc_daemon.store.cascades import find_cascade
+from svc_daemon.store.sources import SourceFilter, SourceRow
+from svc_daemon.wire import sources as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.imports import Refresh
+from svc_daemon.wire.tasks import TaskAnswer
+
+#: What `status` of a listing may be; without it, active members only (specification, Bucket).
+STATUSES = ("all", "queued", "indexing", "active", "failed")
+TYPES = ("file", "page", "qa")
+
+
+async def list_members(request: Request) -> Response:
+    key = caller(request)
+    limit, query = page_limit(request), request.query_params
+    asked = SourceFilter(
+        status=one_of("status", query.get("status"), STATUSES) or "ready",
+        type=one_of("type", query.get("type"), TYPES),
+        tag=query.get("tag"),
+        q=query.get("q"),
+        title=query.get("title"),
+        sha256=query.get("sha256"),
+        mapping=query.get("mapping"),
+        after=query.get("after", ""),
+        # One more than asked for shows whether there is more.
+        limit=-1 if limit is None else limit + 1,
+    )
+    bucket, found = await verbs.list_members(context_of(request), key, request.path_params["bucket"], asked)
+    page = found if limit is None else found[:limit]
+    return await respond_aside(
+        request,
+        lambda: wire.BucketSources(
+            bucket_id=bucket.id,
+            revision=bucket.revision,
+            sources=[view_member(source, key, bucket.id) for source in page],
+            has_more=len(page) < len(found),
+            last_id=page[-1].id if page else None,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def attach(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await body_of(request, wire.SourceAttach)
+    context, bucket = context_of(request), request.path_params["bucket"]
+    if is_dry_run(request, body.dry_run):
+        found, source = context.read(lambda connection: verbs.check_attach(connection, key, bucket, body.source_id))
+        wanted = {"object": "membership", "bucket_id": found.id, "source_id": source.id}
+        return would_create(request, None if found.id in source.places else wanted)
+    source = await verbs.attach_source(context, key, bucket, body.source_id)
+    return answer(request, wire.SourceAnswer, view_source(source, key))
+
+
+async def detach(request: Request) -> Response:
+    key = caller(request, api_keys.SOURCE_DELETE)
+    source_id = request.path_params["source_id"]
+    bucket_id, left = await deletion.detach_source(context_of(request), key, request.path_params["bucket"], source_id)
+    return answer(request, wire.Detached, {"id": source_id, "bucket_id": bucket_id, "bucket_ids": key.reachable(left)})
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    is_settled = source.ready or source.status == readiness.FAILED
+    shortage = None if is_settled else view_shortage(context_of(request).shortages.now)
+    if not _verify(request, "provider"):
+        return answer(request, wire.SourceAnswer, view_source(source, key), waits_for=shortage)
+    provider = await verbs.verify_source(context_of(request), source)
+    return answer(request, wire.SourceVerified, view_source(source, key), provider=provider, waits_for=shortage)
+
+
+async def update(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await body_of(request, wire.SourceUpdate)
+    limits = context_of(request).limits
+    # The fields that were sent, each checked as at a create.
+    change: dict[str, Any] = {}
+    if body.title is not None:
+        change["title"] = source_fields.check_title(body.title, limits)
+    if body.filename is not None:
+        change["filename"] = clean_file_name(body.filename)
+    if body.tags is not None:
+        change["tags"] = source_fields.check_tags(body.tags, limits)
+    if body.metadata is not None:
+        change["metadata"] = source_fields.check_metadata(body.metadata, limits)
+    source = await verbs.describe_source(context_of(request), key, request.path_params["source_id"], change)
+    return answer(request, wire.SourceAnswer, view_source(source, key))
+
+
+async def delete(request: Request) -> Response:
+    key = caller(request, api_keys.SOURCE_DELETE)
+    source_id = request.path_params["source_id"]
+    force = flag("force", request.query_params.get("force"))
+    await deletion.delete_everywhere(context_of(request), key, source_id, force=force)
+    return answer(request, wire.Deleted, {"id": source_id})
+
+
+async def retry(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    source = await verbs.retry_source(context_of(request), key, request.path_params["source_id"])
+    return answer(request, wire.SourceAnswer, view_source(source, key))
+
+
+async def refresh(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await optional_body_of(request, Refresh)
+    source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
+    response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
+    # Accepted, and searches don't find its new content yet.
+    response.status_code = 202 if changed else 200
+    return response
+
+
+async def content(request: Request) -> Response:
+    key = caller(request, api_keys.READ)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    path = context_of(request).blobs.find(source.blob_name)
+    try:
+        stat = path.stat() if path is not None else None
+    except FileNotFoundError:
+        stat = None
+    if path is None or stat is None:
+        # A delete has removed the blob since the source was read.
+        raise NotFound(E.SOURCE_NOT_FOUND, f"There is no source {source.id!r}.")
+    return StoredBytes(
+        path,
+        media_type=source.content_type,
+        filename=source.filename,
+        stat_result=stat,
+        # A stored page must never run as a page of this origin.
+        headers={"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox", "Accept-Ranges": "none"},
+    )
+
+
+async def text(request: Request) -> Response:
+    key = caller(request, api_keys.READ)
+    source = verbs.show_source(context_of(request), key, request.path_params["source_id"])
+    if _verify(request, "content"):
+        return await _reread(request, source)
+    stored = await verbs.read_text(context_of(request), source)
+    return await respond_aside(
+        request,
+        lambda: wire.SourceText(
+            id=source.id,
+            text=stored.text,
+            chunks=[_chunk(piece.chunk_id, piece.chunk) for piece in stored.chunks],
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+async def _reread(request: Request, source: SourceRow) -> Response:
+    rereading = await read_again(context_of(request), request.app.state.extractor, source)
+    failure = rereading.failure
+    content = wire.StoredContent(
+        sha256=rereading.sha256,
+        unchanged=rereading.sha256 == source.sha256,
+        error=wire.SourceError(**stored_error(failure.code, failure.message, retryable=failure.retryable))
+        if failure
+        else None,
+    )
+    extraction = rereading.extraction
+    text, chunks = (extraction.text, extraction.chunks) if extraction else ("", ())
+    return await respond_aside(
+        request,
+        lambda: wire.SourceReread(
+            id=source.id,
+            text=text,
+            chunks=[_chunk(chunk_id(source.id, source.generation, chunk.ordinal), chunk) for chunk in chunks],
+            content=content,
+            request_id=request_id_of(request.scope),
+        ),
+    )
+
+
+class StoredBytes(FileResponse):
+    """The whole file, whatever range was asked for: starlette refuses a range that it can't serve in plain text."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [header for header in scope["headers"] if header[0] != b"range"]
+        await super().__call__({**scope, "headers": headers}, receive, send)
+
+
+def view_location(chunk: Chunk) -> wire.Location:
+    return wire.Location(
+        page=chunk.page,
+        line_start=chunk.line_start,
+        line_end=chunk.line_end,
+        char_start=chunk.char_start,
+        char_end=chunk.char_end,
+        headings=list(chunk.headings),
+    )
+
+
+def _chunk(chunk_id: str, chunk: Chunk) -> wire.TextChunk:
+    return wire.TextChunk(chunk_id=chunk_id, text=chunk.text, location=view_location(chunk))
+
+
+def _verify(request: Request, by: str) -> bool:
+    """Whether the answer is to be verified by this; raises `invalid_request` for anything else."""
+    verify = request.query_params.get("verify")
+    if verify not in (None, by):
+        raise refusal("verify", f"must be {by}, not {verify!r}.")
+    return verify is not None
+
+
+async def show_task(request: Request) -> Response:
+    key = caller(request)
+    context, task_id = context_of(request), request.path_params["task_id"]
+    task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
+    # After the task, so that one that has ended never comes with counts of a moment before.
+    cascade = context.read(partial(find_cascade, task_id=task_id))
+    shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
+    return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)
+
+
+_SOURCE = "/v1/sources/{source_id}"
+_ONE = {200: wire.SourceAnswer}
+_MEMBERS = PAGE | {
+    "status": "all, queued, indexing, active or failed; without it, active members.",
+    "type": "file, page or qa.",
+    "tag": "Only sources with this tag.",
+    "q": "Only sources with this text in their title or file name.",
+    "title": "Only sources with exactly this title.",
+    "sha256": "Only sources with these bytes.",
+    "mapping": "Only sources of this sync mapping.",
+}
+_REREAD = {"verify": "content: read the stored bytes again, whatever the index holds."}
+_VERIFY = {"verify": "provider: ask the index itself too."}
+_REFETCH = (
+    *SIZES,
+    E.QUOTA_EXCEEDED,
+    E.STORAGE_FULL,
+    E.REQUEST_IN_PROGRESS,
+    E.URL_FETCH_BLOCKED,
+    E.URL_FETCH_FAILED,
+    E.URL_IS_WEB_PAGE,
+    E.URL_IS_FILE,
+    E.WEBSITE_ANALYSIS_FAILED,
+)
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("GET", BUCKET + "/sources", list_members, "List a bucket's members", {200: wire.BucketSources},
+             query=_MEMBERS, errors=NO_BUCKET),
+    Endpoint("POST", BUCKET + "/sources", attach, "Put a source into one more bucket",
+             {200: wire.SourceAnswer | wire.DryRun}, body=wire.SourceAttach, query=DRY,
+             errors=(*NO_BUCKET, *NO_SOURCE)),
+    Endpoint("DELETE", BUCKET + "/sources/{source_id}", detach, "Take a source out of this bucket only",
+             {200: wire.Detached}, errors=(*NO_BUCKET, *NO_SOURCE)),
+    Endpoint("GET", _SOURCE, show, "Show a source: is it ready?", {200: wire.SourceVerified},
+             query=_VERIFY, errors=(*NO_SOURCE, *INDEX)),
+    Endpoint("PATCH", _SOURCE, update, "Describe a source", _ONE,
+             body=wire.SourceUpdate, errors=(*NO_SOURCE, *FIELDS, *INDEX)),
+    Endpoint("DELETE", _SOURCE, delete, "Delete a source everywhere", {200: wire.Deleted},
+             errors=(*NO_SOURCE, E.DELETE_BLOCKED), query={"force": "true: even if other things depend on it."}),
+    Endpoint("POST", _SOURCE + "/retry", retry, "Index a failed source again", _ONE, errors=NO_SOURCE),
+    Endpoint("POST", _SOURCE + "/refresh", refresh, "Fetch a source's URL again",
+             {200: wire.SourceRefreshed, 202: wire.SourceRefreshed}, body=Refresh, optional=True,
+             errors=(*NO_SOURCE, *_REFETCH)),
+    Endpoint("GET", _SOURCE + "/content", content, "The stored bytes", {200: None}, errors=NO_SOURCE),
+    Endpoint("GET", _SOURCE + "/text", text, "The extracted text and its chunks",
+             {200: wire.SourceText | wire.SourceReread}, query=_REREAD,
+             errors=(*NO_SOURCE, E.BUCKET_STORE_INDEXING_PENDING, *INDEX)),
+    Endpoint("GET", "/v1/knowledge/files/{source_id}", show, "Show a source (alias)", {200: wire.SourceVerified},
+             query=_VERIFY, errors=(*NO_SOURCE, *INDEX)),
+    Endpoint("GET", "/v1/knowledge/tasks/{task_id}", show_task, "Show a task", {200: TaskAnswer},
+             errors=(E.TASK_NOT_FOUND,)),
+)
+# fmt: on

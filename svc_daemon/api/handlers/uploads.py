@@ -1,0 +1,255 @@
+"""Handlers of upload sessions, and of the storage door: raw bytes of a session, by Google's resumable protocol.
+
+The token in the URL is the authority at the storage door. Pages of any origin may send there (`response_headers`),
+since a browser uploads directly; nowhere else.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.bodies import content_length, refuse_encoding
+from svc_daemon.api.endpoints import BUCKET, DRY, FIELDS, GATES, NO_BUCKET, NO_SOURCE, SIZES, Endpoint
+from svc_daemon.api.layers.response_headers import STORAGE_PREFIX, request_id_of
+from svc_daemon.api.presenting import (
+    Creating,
+    answer,
+    body_of,
+    caller,
+    context_of,
+    header_of,
+    idempotency_key,
+    is_dry_run,
+    mark_replayed,
+    optional_body_of,
+    path_destination,
+    respond,
+    view_destinations,
+    would_create,
+)
+from svc_daemon.core import ids
+from svc_daemon.core.access import api_keys
+from svc_daemon.core.uploads import sessions as rules
+from svc_daemon.core.uploads import source_fields
+from svc_daemon.core.uploads.idempotency import fingerprint
+from svc_daemon.core.uploads.source_fields import clean_file_name
+from svc_daemon.errors import ServiceError
+from svc_daemon.operations import uploads as verbs
+from svc_daemon.operations.destinations import Destination
+from svc_daemon.operations.finalizing import finalize_upload, judge_finalize
+from svc_daemon.operations.ingest import check_replaces
+from svc_daemon.operations.keys import refuse_out_of_reach
+from svc_daemon.operations.replays import find_outcome
+from svc_daemon.operations.views import view_source
+from svc_daemon.process.contexts import Context
+from svc_daemon.store.keys import KeyRow
+from svc_daemon.store.uploads import UploadRow
+from svc_daemon.wire import uploads as wire
+from svc_daemon.wire.codes import ErrorCode as E
+from svc_daemon.wire.sources import DryRun, SourceAnswer
+
+ROUTE = "POST /v1/buckets/{bucket}/uploads"
+
+
+async def create(request: Request) -> Response:
+    creating = Creating(caller(request, api_keys.FILE_CREATE), idempotency_key(request), ROUTE)
+    destination = path_destination(request, creating.key)
+    return await open_session(request, creating, destination, await body_of(request, wire.UploadCreate))
+
+
+async def open_session(
+    request: Request, creating: Creating, destination: Destination, body: wire.UploadCreate
+) -> Response:
+    """The session that the body asks for, into the buckets that the door has found."""
+    context = context_of(request)
+    wanted = new_upload(context, creating.key, destination, body)
+    meaning = body.model_dump(include=set(wire.UploadCreate.model_fields)) | {"dry_run": False}
+    repeatable = creating.claiming(fingerprint(destination.identity, meaning))
+    if is_dry_run(request, body.dry_run):
+        if find_outcome(context, repeatable) is not None:
+            return would_create(request, None)
+        context.read(lambda connection: check_replaces(connection, creating.key, destination.ids, wanted.replaces))
+        fields = {
+            "object": "upload_session",
+            **view_destinations(destination),
+            "filename": wanted.filename,
+            "title": wanted.title,
+            "size_bytes": wanted.size_bytes,
+        }
+        return would_create(request, fields)
+    upload, outcome = await verbs.create_upload(context, repeatable, destination, wanted)
+    url = url_of(request, upload)
+    opened = wire.Upload(
+        session_id=upload.id,
+        upload_url=url,
+        status=verbs.progress_of(context, upload).state,
+        bucket_ids=list(upload.bucket_ids),
+        expires_at=upload.expires_at,
+        request_id=request_id_of(request.scope),
+    )
+    response = respond(request, opened, 200 if outcome.replayed else 201)
+    # Google's resumable clients take the address from here.
+    response.headers["Location"] = url
+    response.headers["Cache-Control"] = "no-store"
+    return mark_replayed(response) if outcome.replayed else response
+
+
+async def show(request: Request) -> Response:
+    key = caller(request)
+    return _status(request, key, verbs.progress_of(context_of(request), _find(request, key)))
+
+
+async def cancel(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    upload = _find_to_end(request, key)
+    return _status(request, key, await verbs.cancel_upload(context_of(request), upload))
+
+
+async def finalize(request: Request) -> Response:
+    key = caller(request, api_keys.FILE_CREATE)
+    body = await optional_body_of(request, wire.UploadFinalize)
+    upload = _find_to_end(request, key, to_finalize=True)
+    if is_dry_run(request, body.dry_run):
+        judged = await judge_finalize(context_of(request), upload)
+        if judged.error is not None:
+            raise judged.error
+        # As far as it is known before.
+        known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
+        source = judged.source
+        return would_create(request, view_source(source, key).model_dump(include=known) if source else None)
+    outcome = await finalize_upload(context_of(request), upload)
+    if outcome.source is None:
+        raise ServiceError(E.INTERNAL_ERROR)
+    response = answer(request, SourceAnswer, view_source(outcome.source, key))
+    if outcome.replayed:
+        return mark_replayed(response)
+    response.status_code = 201
+    return response
+
+
+def _find(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
+    """The session that the path names; one of another bucket is `session_not_found`."""
+    bucket, session_id = request.path_params["bucket"], request.path_params["session_id"]
+    return verbs.find_upload(context_of(request), key, bucket, session_id, to_finalize=to_finalize)
+
+
+def _find_to_end(request: Request, key: KeyRow, *, to_finalize: bool = False) -> UploadRow:
+    """As _find, where the key reaches all of its buckets; raises `forbidden_project_key`."""
+    upload = _find(request, key, to_finalize=to_finalize)
+    refuse_out_of_reach(key, upload.bucket_ids, "upload session", api_keys.FILE_CREATE)
+    return upload
+
+
+def new_upload(context: Context, key: KeyRow, destination: Destination, body: wire.UploadCreate) -> UploadRow:
+    """The session that the body asks for, every field checked; raises what a one-call upload raises."""
+    source_fields.refuse_webhook(body.webhook)
+    filename = clean_file_name(body.filename)
+    # Refused before any byte is sent.
+    if body.size_bytes == 0:
+        raise ServiceError(E.EMPTY_FILE, f"{filename} has no bytes.")
+    if body.size_bytes > (most := context.limits.file_bytes):
+        message = f"{filename} has {body.size_bytes} bytes; the limit is {most}."
+        raise ServiceError(E.FILE_TOO_LARGE, message, max_bytes=most, size_bytes=body.size_bytes)
+    expires_at, ends_at = verbs.lifetime(context)
+    return UploadRow(
+        id=context.ids.make(ids.UPLOAD),
+        team_id=key.team_id,
+        bucket_ids=destination.ids,
+        filename=filename,
+        content_type=body.content_type or "",
+        size_bytes=body.size_bytes,
+        title=source_fields.check_title(filename if body.title is None else body.title, context.limits),
+        tags=source_fields.check_tags(body.tags, context.limits),
+        metadata=source_fields.check_metadata(body.metadata, context.limits),
+        mapping=source_fields.check_mapping(body.mapping, context.limits),
+        replaces=body.replaces,
+        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        expires_at=expires_at,
+        ends_at=ends_at,
+        created_at=context.clock.timestamp(),
+    )
+
+
+def url_of(request: Request, upload: UploadRow) -> str:
+    """The storage address with its capability; made for each answer, never stored."""
+    token = verbs.upload_token(context_of(request), upload)
+    return str(request.url_for("storage", session_id=upload.id, token=token))
+
+
+def _status(request: Request, key: KeyRow, progress: verbs.UploadProgress) -> Response:
+    upload = progress.upload
+    fields = {
+        "session_id": upload.id,
+        "status": progress.state,
+        "filename": upload.filename,
+        "size_bytes": upload.size_bytes,
+        "received_bytes": progress.received_bytes,
+        "bucket_ids": key.reachable(upload.bucket_ids),
+        "source_id": upload.source_id,
+        "expires_at": upload.expires_at,
+        "created_at": upload.created_at,
+    }
+    return answer(request, wire.UploadStatus, fields)
+
+
+async def preflight(_request: Request) -> Response:
+    headers = {
+        "Access-Control-Allow-Methods": "PUT, OPTIONS",
+        "Access-Control-Allow-Headers": "Content-Type, Content-Range, X-Guploader-No-308",
+        "Access-Control-Max-Age": "3600",
+        # A public page may send to a service on a private address or on the reader's own machine.
+        "Access-Control-Allow-Private-Network": "true",
+    }
+    return Response(status_code=204, headers=headers)
+
+
+async def put(request: Request) -> Response:
+    context = context_of(request)
+    refuse_encoding(request)
+    upload = verbs.authorize(context, request.path_params["session_id"], request.path_params["token"])
+    asked = rules.parse_range(header_of(request, "Content-Range"))
+    sending = verbs.ChunkBody(asked, content_length(request), request.stream())
+    progress = await verbs.put_bytes(context, upload.id, sending)
+    if progress.sha256 is None:
+        return _more_is_missing(request, progress.received_bytes)
+    fields = {"session_id": progress.upload.id, "status": progress.state}
+    return answer(
+        request,
+        wire.StorageAnswer,
+        {**fields, "received_bytes": progress.received_bytes, "sha256": progress.sha256},
+    )
+
+
+def _more_is_missing(request: Request, received_bytes: int) -> Response:
+    """308 with what is stored; browsers' fetch can't read one, and a header of the request says so."""
+    stored = rules.stored_range(received_bytes)
+    headers = {} if stored is None else {"Range": stored}
+    if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
+        return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
+    return Response(status_code=308, headers=headers)
+
+
+_SESSION, _STORAGE = BUCKET + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"
+_NO_SESSION, _ENDED = (E.SESSION_NOT_FOUND,), (E.SESSION_EXPIRED, E.SESSION_CANCELED, E.REQUEST_IN_PROGRESS)
+_MISPLACED = (E.OFFSET_MISMATCH, E.SIZE_MISMATCH, E.CHECKSUM_MISMATCH, E.UNSUPPORTED_MEDIA_TYPE)
+_PART = {
+    "Content-Range": "bytes FIRST-LAST/TOTAL of the chunk, or bytes */TOTAL to ask; without it, the whole file.",
+    "X-Guploader-No-308": "yes: answer a part with 200, no body, and X-Http-Status-Code-Override: 308.",
+}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("POST", BUCKET + "/uploads", create, "Open an upload session",
+             {201: wire.Upload, 200: wire.Upload | DryRun}, body=wire.UploadCreate, query=DRY, repeatable=True,
+             errors=(*NO_BUCKET, *NO_SOURCE, *FIELDS, *GATES, *SIZES)),
+    Endpoint("GET", _SESSION, show, "Show an upload session", {200: wire.UploadStatus},
+             errors=(*_NO_SESSION, *NO_BUCKET)),
+    Endpoint("DELETE", _SESSION, cancel, "Cancel an upload session", {200: wire.UploadStatus},
+             errors=(*_NO_SESSION, *NO_BUCKET, E.REQUEST_IN_PROGRESS)),
+    Endpoint("POST", _SESSION + "/finalize", finalize, "Make a source of an uploaded file",
+             {201: SourceAnswer, 200: SourceAnswer | DryRun}, body=wire.UploadFinalize, optional=True, query=DRY,
+             errors=(*_NO_SESSION, *NO_BUCKET, *NO_SOURCE, *_ENDED, E.BLOB_NOT_UPLOADED, E.CHECKSUM_MISMATCH)),
+    Endpoint("PUT", _STORAGE, put, "Send bytes of a session", {200: wire.StorageAnswer, 308: None},
+             raw=True, headers=_PART, errors=(*_NO_SESSION, *_ENDED, *_MISPLACED), keyed=False, name="storage"),
+    Endpoint("OPTIONS", _STORAGE, preflight, "May a page send here?", {204: None}, keyed=False),
+)
+# fmt: on

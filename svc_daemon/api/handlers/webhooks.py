@@ -1,0 +1,100 @@
+"""Handlers of webhooks: the log of deliveries, sending one again, the secret."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from svc_daemon.api.endpoints import PAGE, Endpoint
+from svc_daemon.api.presenting import answer, caller, context_of, one_of, page_limit
+from svc_daemon.core import webhooks
+from svc_daemon.core.access import api_keys
+from svc_daemon.operations import webhooks as verbs
+from svc_daemon.operations.webhooks import Logged, Secrets
+from svc_daemon.store.deliveries import DeliveryFilter
+from svc_daemon.wire import webhooks as wire
+
+STATUSES = (webhooks.PENDING, webhooks.DELIVERED, webhooks.GIVEN_UP)
+
+
+async def list_deliveries(request: Request) -> Response:
+    key = caller(request, api_keys.WEBHOOK_MANAGE)
+    limit, query = page_limit(request), request.query_params
+    asked = DeliveryFilter(
+        status=one_of("status", query.get("status"), STATUSES),
+        source_id=query.get("source_id"),
+        after=query.get("after", ""),
+        # One more than asked for shows whether there is more.
+        limit=-1 if limit is None else limit + 1,
+    )
+    found = await verbs.list_deliveries(context_of(request), key, asked)
+    page = found if limit is None else found[:limit]
+    body = {
+        "deliveries": [_view(logged) for logged in page],
+        "has_more": len(page) < len(found),
+        "last_id": page[-1].delivery.id if page else None,
+    }
+    return answer(request, wire.DeliveryList, body)
+
+
+async def resend(request: Request) -> Response:
+    key = caller(request, api_keys.WEBHOOK_MANAGE)
+    logged = await verbs.resend(context_of(request), key, request.path_params["delivery_id"])
+    return answer(request, wire.DeliveryAnswer, _view(logged))
+
+
+async def show_secret(request: Request) -> Response:
+    key = caller(request, api_keys.WEBHOOK_MANAGE)
+    return _secret(request, verbs.show_secrets(context_of(request), key))
+
+
+async def rotate_secret(request: Request) -> Response:
+    key = caller(request, api_keys.WEBHOOK_MANAGE)
+    return _secret(request, await verbs.rotate(context_of(request), key))
+
+
+def _view(logged: Logged) -> wire.Delivery:
+    delivery = logged.delivery
+    return wire.Delivery(
+        id=delivery.id,
+        event=delivery.event,
+        source_id=delivery.source_id,
+        url=delivery.url,
+        status=delivery.status,
+        attempts=[
+            wire.DeliveryAttempt(
+                attempt=attempt.attempt,
+                started_at=attempt.started_at,
+                duration_ms=attempt.duration_ms,
+                http_status=attempt.http_status,
+                error=wire.CallError(**attempt.error) if attempt.error else None,
+            )
+            for attempt in logged.attempts
+        ],
+        next_attempt_at=delivery.due_at,
+        created_at=delivery.created_at,
+    )
+
+
+def _secret(request: Request, secrets: Secrets) -> Response:
+    body = {
+        "secret": secrets.current,
+        "previous_secret": secrets.previous,
+        "previous_expires_at": secrets.previous_expires_at,
+        "rotated_at": secrets.rotated_at,
+    }
+    response = answer(request, wire.WebhookSecret, body)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+_CALLS = PAGE | {"status": "pending, delivered or failed.", "source_id": "Only calls about this source."}
+
+# fmt: off
+ENDPOINTS = (
+    Endpoint("GET", "/v1/webhooks/deliveries", list_deliveries, "List the calls of webhooks", {200: wire.DeliveryList},
+             query=_CALLS),
+    Endpoint("POST", "/v1/webhooks/deliveries/{delivery_id}/resend", resend, "Call a webhook again",
+             {200: wire.DeliveryAnswer}),
+    Endpoint("GET", "/v1/webhooks/secret", show_secret, "Show the secret that signs calls", {200: wire.WebhookSecret}),
+    Endpoint("POST", "/v1/webhooks/secret/rotate", rotate_secret, "Make a new secret", {200: wire.WebhookSecret}),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""The layers around the routes: what every request passes through, in the order that `hardening` gives."""

@@ -1,0 +1,48 @@
+"""The access log: one line per request, with the route's template instead of the path: it holds no token, no query."""
+
+import logging
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+#: The route of a request that matched none: its path is the client's text and may hold anything.
+NO_ROUTE = "-"
+
+
+class AccessLogs:
+    """Outside of Faults, so that refused and failed requests have their line too."""
+
+    def __init__(self, app: ASGIApp, clock: Callable[[], float]) -> None:
+        self.app = app
+        #: Seconds that never go back.
+        self.clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not logger.isEnabledFor(logging.INFO):
+            await self.app(scope, receive, send)
+            return
+        began = self.clock()
+        status, sent_bytes = None, 0
+
+        async def send_counted(message: Message) -> None:
+            nonlocal status, sent_bytes
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent_bytes += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_counted)
+        finally:
+            fields = {
+                "method": scope["method"],
+                "route": getattr(scope.get("route"), "path", NO_ROUTE),
+                # None where the client went away before it was answered.
+                "status": status,
+                "duration_ms": round((self.clock() - began) * 1000, 1),
+                "sent_bytes": sent_bytes,
+            }
+            logger.info("answered", extra={"fields": fields})

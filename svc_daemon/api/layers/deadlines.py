@@ -1,0 +1,84 @@
+"""Deadlines: how long a client may take, and how much of it is waited for.
+
+Only time in which we wait for the client counts against it; a handler may take as long as it needs between two chunks.
+`Deadlines` times bodies; heads, idle connections and responses that are not read are timed by `connections.protocols`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from svc_daemon.errors import ServiceError
+from svc_daemon.settings import Limits
+from svc_daemon.wire.codes import ErrorCode
+
+#: Headers that announce a body.
+_FRAMING = (b"content-length", b"transfer-encoding")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """How long and how much one connection may make us wait."""
+
+    #: From the first byte of a request (or the opening of the connection) to the end of its headers.
+    head_s: float = Limits.header_seconds
+    #: How long a body may stay below its pace in all.
+    body_grace_s: float = 10
+    #: The pace that a body must keep beyond the grace.
+    body_bytes_per_s: float = Limits.body_bytes_per_second
+    #: How long a body may be waited for in all, whatever its pace.
+    body_total_s: float = Limits.body_seconds
+    #: How long an idle connection is kept for a next request.
+    keep_alive_s: int = 15
+    #: How long a client may leave a response unread once its buffers are full.
+    unread_answer_s: float = 60
+    #: How long, and for how many bytes, a client that is answered early may go on sending before the connection is cut.
+    linger_s: float = 5
+    linger_bytes: int = 64 * 1024 * 1024
+    #: Open connections in all.
+    max_connections: int = 800
+
+
+class Deadlines:
+    """Raises ServiceError `request_timeout` from `receive` when a body is too slow, so it is inside of Faults."""
+
+    def __init__(self, app: ASGIApp, limits: ClientLimits, clock: Callable[[], float]) -> None:
+        self.app = app
+        self.limits = limits
+        #: Seconds that never go back.
+        self.clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and any(name in _FRAMING for name, _ in scope["headers"]):
+            receive = _PacedBody(receive, self.limits, self.clock).receive
+        await self.app(scope, receive, send)
+
+
+class _PacedBody:
+    """A body that must keep its pace."""
+
+    def __init__(self, receive: Receive, limits: ClientLimits, clock: Callable[[], float]) -> None:
+        self._receive = receive
+        self._limits = limits
+        self._clock = clock
+        self._received_bytes = 0
+        self._waited_s = 0.0
+        self._more = True
+
+    async def receive(self) -> Message:
+        if not self._more:
+            # What comes after the body is the client's going away, which may take any time.
+            return await self._receive()
+        began, limits = self._clock(), self._limits
+        pace_s = limits.body_grace_s + self._received_bytes / limits.body_bytes_per_s
+        try:
+            async with asyncio.timeout(max(0, min(limits.body_total_s, pace_s) - self._waited_s)):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise ServiceError(ErrorCode.REQUEST_TIMEOUT, "The body did not arrive in time.") from error
+        self._waited_s += self._clock() - began
+        self._received_bytes += len(message.get("body", b""))
+        self._more = message.get("more_body", False)
+        return message

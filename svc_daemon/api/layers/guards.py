@@ -1,0 +1,112 @@
+"""Guards before routing: requests that no handler should ever see are refused here.
+
+A browser can be made to send requests to a local daemon, by a foreign page or by a name that was pointed at loopback;
+Host, Origin and Sec-Fetch-Site give it away. A body with two framings may be read by a proxy in another way than we
+do.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from itertools import chain
+from urllib.parse import parse_qsl
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from svc_daemon.api.layers.response_headers import Header
+from svc_daemon.core.requests import refusal
+from svc_daemon.errors import ServiceError
+from svc_daemon.wire.codes import ErrorCode
+
+#: Headers that are judged; a second line of one counts too.
+_WATCHED = frozenset({b"host", b"origin", b"sec-fetch-site", b"transfer-encoding", b"content-length"})
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+class FramingFault(ServiceError):
+    """It is not certain where this request ends, so nothing more may be read from its connection."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
+
+
+def no_path(_path: str) -> bool:
+    """The predicate that exempts nothing."""
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRules:
+    """Who may speak to this daemon, and how large the head of a request may be."""
+
+    #: Host names taken besides the loopback ones, on any port; an IPv6 address is in brackets.
+    hosts: Collection[str] = ()
+    #: Origins of web pages that may drive this daemon, such as `https://docs.example.org`.
+    origins: Collection[str] = ()
+    #: Largest request line and headers together, in bytes; h11's own bound covers only incomplete ones.
+    max_head_bytes: int = 16 * 1024
+    #: Paths (as decoded by the server) on which Origin isn't checked: the token in them is the authority.
+    exempt: Callable[[str], bool] = field(default=no_path)
+
+
+class Guards:
+    """Refuses by raising ServiceError, so it is inside of Faults."""
+
+    def __init__(self, app: ASGIApp, rules: GuardRules) -> None:
+        self.app = app
+        self.rules = rules
+        self.origins = frozenset(origin.lower().encode() for origin in rules.origins)
+        names = "|".join(re.escape(host) for host in (*LOOPBACK_HOSTS, *rules.hosts))
+        self.is_our_host = re.compile(rf"(?:{names})(?::\d{{1,5}})?".encode(), re.IGNORECASE).fullmatch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            self._inspect(scope)
+        await self.app(scope, receive, send)
+
+    def _inspect(self, scope: Scope) -> None:
+        # About the size of request line and headers, with four bytes a header for colon, space and end of line.
+        target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        headers = scope["headers"]
+        head_bytes = target_bytes + 4 * len(headers) + sum(map(len, chain.from_iterable(headers)))
+        if head_bytes > self.rules.max_head_bytes:
+            raise ServiceError(ErrorCode.HEADERS_TOO_LARGE, max_bytes=self.rules.max_head_bytes)
+        watched = [header for header in headers if header[0] in _WATCHED]
+        hosts = [value for name, value in watched if name == b"host"]
+        # A target in absolute form names the host once more.
+        named = [*hosts, scope["authority"]] if "authority" in scope else hosts
+        if len(hosts) != 1 or not all(map(self.is_our_host, named)):
+            raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
+        # Most requests are plain: nothing but a Host is watched in them.
+        if len(watched) > 1:
+            _refuse_odd_framing({name for name, _ in watched}, scope)
+            self._refuse_foreign_pages(watched, scope)
+        if scope["query_string"]:
+            _refuse_query(scope["query_string"])
+
+    def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
+        origins = [value.lower() for name, value in watched if name == b"origin"]
+        sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
+        # A page of a configured origin is cross-site too; its browser names the origin with all that changes something.
+        is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
+        if is_foreign and not self.rules.exempt(scope["path"]):
+            raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
+
+
+def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
+    """RFC 9112, section 6.1: both framings, or chunks in HTTP/1.0, are how requests are smuggled."""
+    if b"transfer-encoding" not in names:
+        return
+    if b"content-length" in names:
+        raise FramingFault("A request has either Transfer-Encoding or Content-Length, not both.")
+    if scope["http_version"] == "1.0":
+        raise FramingFault("HTTP/1.0 has no Transfer-Encoding.")
+
+
+def _refuse_query(query_string: bytes) -> None:
+    """Names that no route takes, and NUL, behind which SQLite and other readers in C see nothing any more."""
+    if b"%00" in query_string or b"\0" in query_string:
+        raise refusal("", "The query string has NUL in it.")
+    if any(name == "team_id" for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)):
+        raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")

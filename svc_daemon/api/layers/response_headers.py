@@ -1,0 +1,97 @@
+"""Response headers: what every response carries, whatever the routes answered.
+
+    X-Request-Id, Svc-Version, Svc-Api   on every response
+    Access-Control-*                     on those of the storage door, which pages of any origin may read
+    Deprecation, Link                    on those of an alias; the link names the route that has succeeded it
+
+This is the outermost layer, so refusals carry them too.
+"""
+
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from svc_daemon.logs import REQUEST_ID as LOGGED_REQUEST_ID
+from svc_daemon.wire.headers import DEPRECATION, LINK, REQUEST_ID, SVC_API, SVC_VERSION
+from svc_daemon.wire.versions import API_RANGE, VERSION
+
+#: A header as ASGI has it: the name in lower case, and the value.
+Header = tuple[bytes, bytes]
+
+#: On paths below this the token in the path is the authority.
+STORAGE_PREFIX = "/v1/storage/"
+
+_REQUEST_ID = REQUEST_ID.lower().encode()
+_RELEASE: tuple[Header, ...] = (
+    (SVC_VERSION.lower().encode(), VERSION.encode()),
+    (SVC_API.lower().encode(), API_RANGE.encode()),
+)
+_CROSS_ORIGIN = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "Range, Retry-After, X-Http-Status-Code-Override, X-Request-Id",
+    "Cache-Control": "no-store",
+}
+_BUCKET = "{bucket}"
+
+
+def identity_headers(request_id: str) -> list[Header]:
+    """What every response carries: `X-Request-Id`, `Svc-Version`, `Svc-Api`."""
+    return [(_REQUEST_ID, request_id.encode()), *_RELEASE]
+
+
+def request_id_of(scope: Scope) -> str:
+    """The id of this request; empty where ResponseHeaders has not seen it."""
+    return str(scope.get("state", {}).get("request_id", ""))
+
+
+def is_storage_path(path: str) -> bool:
+    return path.startswith(STORAGE_PREFIX)
+
+
+def name_bucket(request: Request, slug: str) -> None:
+    """Put this bucket into the response's link to the successor, where the successor's path has one."""
+    request.state.successor_bucket = slug
+
+
+class ResponseHeaders:
+    """Gives the request its id, in `scope["state"]["request_id"]` and in the logs, and adds the headers."""
+
+    def __init__(self, app: ASGIApp, new_id: Callable[[], str], successors: Mapping[str, str]) -> None:
+        self.app = app
+        #: Makes whole ids, such as `req_01k2…`.
+        self.new_id = new_id
+        #: The path that a client should use, by the alias's own; both are templates.
+        self.successors = successors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request_id = self.new_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+        LOGGED_REQUEST_ID.set(request_id)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *identity_headers(request_id)]
+                if is_storage_path(scope["path"]):
+                    MutableHeaders(scope=message).update(_CROSS_ORIGIN)
+                if successor := self._successor(scope):
+                    link = f'<{successor}>; rel="successor-version"'
+                    MutableHeaders(scope=message).update({DEPRECATION: "true", LINK: link})
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+    def _successor(self, scope: Scope) -> str | None:
+        """The path that has succeeded the route, which the router has put into the scope by now; None for no alias."""
+        route = scope.get("route")
+        if not isinstance(route, Route) or scope["method"] not in (route.methods or ()):
+            return None
+        # Braces are not allowed in an address: an unknown bucket is %7Bbucket%7D.
+        bucket = scope["state"].get("successor_bucket", quote(_BUCKET))
+        return self.successors.get(route.path, "").replace(_BUCKET, bucket)
