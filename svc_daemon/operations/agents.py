@@ -21,9 +21,9 @@ from svc_daemon.core.search.agents import (
     EVERYTHING,
     NOTHING,
     SOURCES,
-    Agent,
     Fault,
-    Policy,
+    RetrievalPolicy,
+    TeamAgent,
     change_policy,
     find_faults,
     invalid_profile,
@@ -40,14 +40,14 @@ from svc_daemon.wire import agents as wire
 from svc_daemon.wire.codes import ErrorCode
 
 
-def widest_policy(key: KeyRow) -> Policy:
+def widest_policy(key: KeyRow) -> RetrievalPolicy:
     """What the key retrieves without an agent: the policy of a new agent that is given none."""
     if key.models is not None:
         return NOTHING
-    return EVERYTHING if key.buckets is None else Policy(bucket_ids=key.buckets)
+    return EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
 
 
-def visible_policy(connection: Connection, key: KeyRow, policy: Policy) -> Policy:
+def visible_policy(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> RetrievalPolicy:
     """The policy without the buckets and sources that the key can't reach."""
     if key.buckets is None:
         return policy
@@ -56,14 +56,14 @@ def visible_policy(connection: Connection, key: KeyRow, policy: Policy) -> Polic
     return replace(policy, bucket_ids=tuple(buckets), source_ids=tuple(sources))
 
 
-def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: Agent) -> None:
+def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
     """Raises `forbidden_project_key` where the agent retrieves, or may, what the key's buckets don't hold."""
     if key.buckets is None or (agent.policy_fault is None and _is_within_buckets(connection, key, agent.policy)):
         return
     raise _forbidden(f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.")
 
 
-def refuse_wider(connection: Connection, key: KeyRow, policy: Policy) -> None:
+def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
     """Raises `forbidden_project_key` where none of the key's agents retrieves all that the policy does."""
     if key.models is None:
         return
@@ -74,7 +74,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: Policy) -> None:
         )
 
 
-def _is_within_buckets(connection: Connection, key: KeyRow, policy: Policy) -> bool:
+def _is_within_buckets(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> bool:
     if policy.scope == BUCKETS:
         return set(policy.bucket_ids) <= set(key.buckets or ())
     return policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
@@ -90,7 +90,7 @@ def _forbidden(message: str) -> ServiceError:
     return ServiceError(ErrorCode.FORBIDDEN_PROJECT_KEY, message, required_capability=api_keys.AGENT_MANAGE)
 
 
-def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> Agent:
+def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
     """The agent that would be made; raises what making it would."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
@@ -103,7 +103,7 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
     now = context.clock.timestamp()
     # A key grants only what it has: without a policy, the agent searches what the key reaches.
     policy = widest_policy(key)
-    bare = Agent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
+    bare = TeamAgent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
     planned = _changed(connection, context, key, bare, sent)
     refuse_out_of_reach(connection, key, planned)
     refuse_wider(connection, key, planned.policy)
@@ -131,7 +131,7 @@ async def create_new_agent(context: Context, request: Repeatable, fields: wire.A
         return await context.write(work)
 
 
-async def list_visible_agents(context: Context, key: KeyRow) -> list[Agent]:
+async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
     """The team's agents that the key may use, by id; the default one among them."""
     found = await context.read_aside(lambda connection: store.list_agents(connection, key.team_id))
     return [agent for agent in found if is_allowed(key.models, agent.id)]
@@ -149,13 +149,13 @@ def show_agent_as_seen(context: Context, key: KeyRow, agent_id: str) -> wire.Age
     return context.read(lambda connection: _view_for(connection, key, agent))
 
 
-def show_agent(context: Context, key: KeyRow, agent_id: str) -> Agent:
+def show_agent(context: Context, key: KeyRow, agent_id: str) -> TeamAgent:
     """Raises `model_not_allowed` and NotFound."""
     require_model(key, agent_id)
     return context.look(lambda connection: store.get_agent(connection, key.team_id, agent_id))
 
 
-async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> Agent:
+async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wire.AgentFields) -> TeamAgent:
     """Write the fields that were sent; raises `no_updates`, `invalid_agent_profile`, `forbidden_project_key`."""
     sent = fields.model_dump(exclude_unset=True)
     if sent in ({}, {"policy": {}}):
@@ -163,7 +163,7 @@ async def change_agent(context: Context, key: KeyRow, agent_id: str, fields: wir
     require_model(key, agent_id)
     now = context.clock.timestamp()
 
-    def work(connection: Connection) -> Agent:
+    def work(connection: Connection) -> TeamAgent:
         agent = store.get_agent(connection, key.team_id, agent_id)
         refuse_out_of_reach(connection, key, agent)
         changed = replace(
@@ -197,7 +197,7 @@ async def delete_agent(context: Context, key: KeyRow, agent_id: str, *, force: b
     await context.write(work)
 
 
-def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[Agent]:
+def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list[TeamAgent]:
     """The team's agents whose policy names the source."""
     return [agent for agent in store.list_agents(connection, team_id) if source_id in agent.policy.source_ids]
 
@@ -210,7 +210,7 @@ def give_names(connection: Connection, team_id: str, source_id: str, successor_i
         store.put_agent(connection, replace(agent, policy=policy))
 
 
-def view_agent(agent: Agent) -> wire.Agent:
+def view_agent(agent: TeamAgent) -> wire.Agent:
     return wire.Agent(
         id=agent.id,
         agent_id=agent.id,
@@ -226,13 +226,15 @@ def view_agent(agent: Agent) -> wire.Agent:
     )
 
 
-def _view_for(connection: Connection, key: KeyRow, agent: Agent) -> wire.Agent:
+def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
     visible = visible_policy(connection, key, agent.policy)
     shown = view_agent(replace(agent, policy=visible))
     return shown.model_copy(update={"policy_withheld": visible != agent.policy})
 
 
-def _changed(connection: Connection, context: Context, key: KeyRow, agent: Agent, sent: dict[str, Any]) -> Agent:
+def _changed(
+    connection: Connection, context: Context, key: KeyRow, agent: TeamAgent, sent: dict[str, Any]
+) -> TeamAgent:
     """The agent with the fields that were sent; raises `invalid_agent_profile`."""
     policy, unknown = _with_ids(connection, key, agent.policy, sent.get("policy", {}))
     if faults := [*find_faults(sent, context.limits.search_results), *unknown]:
@@ -245,7 +247,7 @@ def _changed(connection: Connection, context: Context, key: KeyRow, agent: Agent
 
 
 def _with_ids(
-    connection: Connection, key: KeyRow, known: Policy, sent: dict[str, Any]
+    connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
     """What was sent of a policy, with ids for names, and what is not there. Ids that it holds already may be gone."""
     found, faults = dict(sent), []

@@ -16,9 +16,9 @@ from svc_daemon.core.answers.citations import WrittenAnswer
 from svc_daemon.core.answers.conversations import FollowUp, Turn, prompt, sharpen
 from svc_daemon.core.answers.evidence import trust_of, weigh_evidence
 from svc_daemon.core.answers.grounding import is_support
-from svc_daemon.core.answers.passages import Citation, Passage, Place, place_of, quote_of
+from svc_daemon.core.answers.passages import Citation, Passage, QuotePlace, place_of, quote_of
 from svc_daemon.core.answers.quoting import NOTHING_FOUND, quote_best
-from svc_daemon.core.search.agents import Agent
+from svc_daemon.core.search.agents import TeamAgent
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import parse_query
 from svc_daemon.errors import ServiceError
@@ -60,7 +60,7 @@ class Cited:
     citation: Citation
     found: SearchResults
     quote: str
-    place: Place
+    place: QuotePlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ def _cite(citation: Citation, passages: Sequence[Passage], found: Sequence[Searc
     return Cited(citation, found[citation.passage], quote, place)
 
 
-def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: Agent | None) -> Writing:
+def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: TeamAgent | None) -> Writing:
     if not any(sentences_of(passage.text) for passage in passages):
         return _say_nothing(ask)
     if context.llm is None:

@@ -7,7 +7,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from svc_daemon.core.uploads import idempotency
-from svc_daemon.core.uploads.idempotency import Claim, Verdict
+from svc_daemon.core.uploads.idempotency import Claim, ReplayVerdict
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
@@ -76,9 +76,9 @@ def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
     oldest = _oldest(context)
     stored = context.look(lambda connection: find_answer(connection, request.key.id, key, oldest))
     verdict = idempotency.judge(stored.claim if stored else None, request.claim)
-    if verdict is Verdict.CONFLICT:
+    if verdict is ReplayVerdict.CONFLICT:
         raise ServiceError(ErrorCode.IDEMPOTENCY_KEY_CONFLICT)
-    if stored is None or verdict is Verdict.NEW:
+    if stored is None or verdict is ReplayVerdict.NEW:
         return None
     return Outcome(body=stored.body, replayed=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from svc_daemon.core import readiness
 from svc_daemon.core.ids import DEFAULT_AGENT, agent_of
-from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, Agent, Policy
+from svc_daemon.core.search.agents import BUCKETS, EVERY_BUCKET, SOURCES, RetrievalPolicy, TeamAgent
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
@@ -55,7 +55,7 @@ class SearchScope:
         return tuple(self.revisions)
 
 
-def warn_of_agent(agent: Agent | None, scope: SearchScope) -> list[str]:
+def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
     """What keeps an agent from finding anything at all, as a sentence that names it, and nothing of its policy."""
     if agent is None:
         return []
@@ -69,11 +69,11 @@ def warn_of_agent(agent: Agent | None, scope: SearchScope) -> list[str]:
     return []
 
 
-def _mend(agent: Agent) -> str:
+def _mend(agent: TeamAgent) -> str:
     return f"`svc agent set {agent.id}` with --bucket, --source or --scope gives it a new one."
 
 
-def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> Agent | None:
+def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
     """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
     if request.agent is None and request.buckets is not None:
         _require_any_model(key)
@@ -89,7 +89,7 @@ def _require_any_model(key: KeyRow) -> None:
         raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
 
 
-def narrow(context: Context, request: SearchRequest, policy: Policy) -> SearchRequest:
+def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
     """The request with what the policy adds to it; raises `metadata_filter_too_large`."""
     changed: dict[str, Any] = {}
     if policy.scope == SOURCES:
@@ -116,7 +116,7 @@ def _common(context: Context, source_ids: Sequence[str], named: list[str] | None
 
 
 def find_scope(
-    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: Policy
+    connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
 ) -> SearchScope:
     """What to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
     refuse_disabled(connection)

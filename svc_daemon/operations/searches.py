@@ -19,7 +19,7 @@ from sqlite3 import Connection
 
 from svc_daemon.core import readiness
 from svc_daemon.core.requests import refusal
-from svc_daemon.core.search.agents import EVERYTHING, Agent, Policy
+from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.core.search.filters import check_filter
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.errors import ServiceError
@@ -117,7 +117,7 @@ class Results:
     has_more: bool
     warnings: tuple[str, ...]
     #: Whose policy it went by; None where the request named buckets and no agent.
-    agent: Agent | None = None
+    agent: TeamAgent | None = None
     #: What every hit scores at least, by the request and by the policy; None where neither says.
     score_threshold: float | None = None
     #: How many chunks the team's index has, of any bucket.
@@ -174,11 +174,11 @@ def _check(context: Context, request: SearchRequest) -> None:
         check_filter(request.filters)
 
 
-def _policy_of(agent: Agent | None) -> Policy:
+def _policy_of(agent: TeamAgent | None) -> RetrievalPolicy:
     return EVERYTHING if agent is None else agent.policy
 
 
-async def _ask_until_settled(context: Context, key: KeyRow, request: SearchRequest, agent: Agent | None) -> Results:
+async def _ask_until_settled(context: Context, key: KeyRow, request: SearchRequest, agent: TeamAgent | None) -> Results:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
     asking = _Asking(context, key, request, agent, deadline_s)
     if not may_embed(context, request):
@@ -196,7 +196,7 @@ class _Asking:
     context: Context
     key: KeyRow
     request: SearchRequest
-    agent: Agent | None
+    agent: TeamAgent | None
     deadline_s: float
 
     def look(self) -> SearchScope:

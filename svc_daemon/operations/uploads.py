@@ -159,7 +159,7 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
         return progress_of(context, context.read(lambda connection: get_session(connection, upload.id)))
 
 
-async def _append(context: Context, upload: UploadRow, verdict: rules.Verdict, sending: ChunkBody) -> None:
+async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecision, sending: ChunkBody) -> None:
     """Store the body behind what is there."""
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
@@ -178,7 +178,7 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.Verdict, s
     rules.check_length(sending.asked, upload.size_bytes, sent_bytes)
 
 
-async def _fill(context: Context, writer: PartWriter, verdict: rules.Verdict, chunks: AsyncIterator[bytes]) -> int:
+async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
     """Append the part of the body that is new, and stop behind its range; the bytes that came."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0

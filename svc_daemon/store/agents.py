@@ -4,7 +4,7 @@ from sqlite3 import Connection, Row
 from typing import Any
 
 from svc_daemon.core.ids import DEFAULT_AGENT
-from svc_daemon.core.search.agents import NOTHING, Agent, PolicyFault, lost_default, policy_text, read_policy
+from svc_daemon.core.search.agents import NOTHING, PolicyFault, TeamAgent, lost_default, policy_text, read_policy
 from svc_daemon.errors import NotFound
 from svc_daemon.wire.codes import ErrorCode
 
@@ -15,19 +15,19 @@ _INSERT = (
 )
 
 
-def create_agent(connection: Connection, agent: Agent) -> bool:
+def create_agent(connection: Connection, agent: TeamAgent) -> bool:
     """True when it was made; False when the team has an agent of this id."""
     return connection.execute(f"{_INSERT} DO NOTHING", _values(agent)).rowcount == 1
 
 
-def find_agent(connection: Connection, team_id: str, agent_id: str) -> Agent | None:
+def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent | None:
     row = connection.execute(
         "SELECT * FROM agents WHERE team_id = :team_id AND id = :id", {"team_id": team_id, "id": agent_id}
     ).fetchone()
     return _from_row(row) if row else None
 
 
-def get_agent(connection: Connection, team_id: str, agent_id: str) -> Agent:
+def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
     """Raises NotFound; a default agent that was taken away is one that retrieves nothing."""
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
@@ -37,7 +37,7 @@ def get_agent(connection: Connection, team_id: str, agent_id: str) -> Agent:
     raise NotFound(ErrorCode.AGENT_NOT_FOUND, f"There is no agent {agent_id!r}.", agent_id=agent_id)
 
 
-def list_agents(connection: Connection, team_id: str) -> list[Agent]:
+def list_agents(connection: Connection, team_id: str) -> list[TeamAgent]:
     """The team's agents by id; the default one among them, whatever became of it."""
     rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
     found = [_from_row(row) for row in rows]
@@ -54,7 +54,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
     return int(row["named"])
 
 
-def put_agent(connection: Connection, agent: Agent) -> None:
+def put_agent(connection: Connection, agent: TeamAgent) -> None:
     """Write all that a change may move, of a default agent that was taken away too. A broken policy stays as it is."""
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
@@ -68,7 +68,7 @@ def delete_agent(connection: Connection, team_id: str, agent_id: str) -> None:
     connection.execute("DELETE FROM agents WHERE team_id = :team_id AND id = :id", {"team_id": team_id, "id": agent_id})
 
 
-def _values(agent: Agent) -> dict[str, Any]:
+def _values(agent: TeamAgent) -> dict[str, Any]:
     return {
         "team_id": agent.team_id,
         "id": agent.id,
@@ -82,11 +82,11 @@ def _values(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _from_row(row: Row) -> Agent:
+def _from_row(row: Row) -> TeamAgent:
     """The agent as stored; one whose policy is not whole retrieves nothing, and says why."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])
     except PolicyFault as fault:
         values |= {"policy": NOTHING, "policy_fault": str(fault)}
-    return Agent(**values)
+    return TeamAgent(**values)

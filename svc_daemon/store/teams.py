@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 
 from svc_daemon.core.ids import DEFAULT_AGENT
-from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, Agent
+from svc_daemon.core.search.agents import DEFAULT_NAME, EVERYTHING, TeamAgent
 from svc_daemon.store.agents import create_agent
 
 
@@ -24,7 +24,7 @@ def create_team(connection: Connection, team_id: str, name: str, created_at: str
         "INSERT INTO teams (id, name, created_at) VALUES (:id, :name, :created_at)",
         {"id": team_id, "name": name, "created_at": created_at},
     )
-    default = Agent(
+    default = TeamAgent(
         id=DEFAULT_AGENT,
         team_id=team_id,
         name=DEFAULT_NAME,

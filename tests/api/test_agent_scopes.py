@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.search.agents import EVERYTHING, Agent, Policy
+from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.core.uploads.source_fields import FILE_NAME as QUESTION
 from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.api.answers import body_of, details_of
@@ -45,8 +45,13 @@ def bucket_id(daemon: Daemon, slug: str) -> str:
 def add_agent(daemon: Daemon, agent_id: str, **policy: Any) -> str:
     """A named agent with this policy; its model id."""
     now = daemon.context.clock.timestamp()
-    agent = Agent(
-        id=agent_id, team_id=daemon.team_id, name=agent_id, policy=Policy(**policy), created_at=now, updated_at=now
+    agent = TeamAgent(
+        id=agent_id,
+        team_id=daemon.team_id,
+        name=agent_id,
+        policy=RetrievalPolicy(**policy),
+        created_at=now,
+        updated_at=now,
     )
     if not daemon.write(lambda connection: create_agent(connection, agent)):
         daemon.write(lambda connection: put_agent(connection, agent))
@@ -54,7 +59,7 @@ def add_agent(daemon: Daemon, agent_id: str, **policy: Any) -> str:
 
 
 @contextmanager
-def default_policy(daemon: Daemon, policy: Policy) -> Iterator[None]:
+def default_policy(daemon: Daemon, policy: RetrievalPolicy) -> Iterator[None]:
     """The default agent with another policy, for a while."""
     agent = daemon.read(lambda connection: find_agent(connection, daemon.team_id, "default"))
     assert agent is not None
@@ -95,7 +100,7 @@ def test_both_spellings_and_the_bare_one_go_by_the_policy(filled: Daemon) -> Non
 
 def test_without_agent_and_buckets_the_default_agent_decides(filled: Daemon) -> None:
     assert names(filled) == EVERYWHERE
-    with default_policy(filled, Policy(bucket_ids=(bucket_id(filled, "second"),))):
+    with default_policy(filled, RetrievalPolicy(bucket_ids=(bucket_id(filled, "second"),))):
         assert names(filled) == names(filled, agent="svc-rag-agent") == {"second.md", "both.md"}
         assert names(filled, buckets=["first"]) == {"first.md", "both.md"}
         assert names(filled, buckets=["first"], agent="svc-agent") == set()

@@ -5,17 +5,19 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.core.search.agents import EVERYTHING, NOTHING, Agent, Policy
+from svc_daemon.core.search.agents import EVERYTHING, NOTHING, RetrievalPolicy, TeamAgent
 from svc_daemon.store.agents import create_agent, find_agent, put_agent
 from tests.store.rows import LATER, NOW, OURS, THEIRS
 
-SALES = Agent(
+SALES = TeamAgent(
     id="sales",
     team_id=OURS,
     name="Sales",
     role="seller",
     instructions="Be brief.",
-    policy=Policy(scope="sources", source_ids=("src_a",), filters={"type": "eq", "key": "a", "value": 1}, top_k=2),
+    policy=RetrievalPolicy(
+        scope="sources", source_ids=("src_a",), filters={"type": "eq", "key": "a", "value": 1}, top_k=2
+    ),
     bound_surface="widget",
     created_at=NOW,
     updated_at=NOW,

@@ -21,7 +21,7 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.ids import agent_of, model_of
-from svc_daemon.core.search.agents import Agent, invalid_profile
+from svc_daemon.core.search.agents import TeamAgent, invalid_profile
 from svc_daemon.core.times import from_text
 from svc_daemon.core.uploads.idempotency import Claim
 from svc_daemon.errors import ServiceError
@@ -91,7 +91,7 @@ async def show_model(request: Request) -> Response:
     return answer(request, wire.ModelAnswer, _view_model(agent, model))
 
 
-def _view_model(agent: Agent, model: str) -> wire.Model:
+def _view_model(agent: TeamAgent, model: str) -> wire.Model:
     created = floor(from_text(agent.created_at).timestamp()) if agent.created_at else 0
     return wire.Model(id=model, created=created, owned_by=agent.team_id)
 

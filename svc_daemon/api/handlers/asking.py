@@ -10,7 +10,7 @@ from svc_daemon.api.event_streams import until_gone
 from svc_daemon.api.layers.faults import service_error
 from svc_daemon.api.presenting import context_of
 from svc_daemon.core.answers.conversations import ASSISTANT, USER, Turn, up_to_question
-from svc_daemon.core.answers.passages import Place
+from svc_daemon.core.answers.passages import QuotePlace
 from svc_daemon.core.requests import refusal
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.answers import AnswerOutcome, Ask, Cited, answer
@@ -87,7 +87,7 @@ def view_source(cited: Cited) -> AnswerSource:
     )
 
 
-def _view_place(place: Place) -> Location:
+def _view_place(place: QuotePlace) -> Location:
     return Location(
         page=place.page,
         line_start=place.line_start,

@@ -96,7 +96,7 @@ def numbers_of(text: str) -> list[Number]:
     return [Number(Decimal(each[2].replace(",", "")), each[1] or each[3]) for each in found]
 
 
-class Sentence(NamedTuple):
+class PassageSentence(NamedTuple):
     """One sentence of a passage."""
 
     span: Span
@@ -131,11 +131,11 @@ class Reference:
         return share_of_capitals(self.passage.text)
 
     @cached_property
-    def sentences(self) -> list[Sentence]:
+    def sentences(self) -> list[PassageSentence]:
         """Its sentences in order; one at least."""
         text = self.passage.text
         spans = sentences_of(text) or [Span(0, len(text))]
-        return [Sentence(span, said := text[span.start : span.end], stems_of(said)) for span in spans]
+        return [PassageSentence(span, said := text[span.start : span.end], stems_of(said)) for span in spans]
 
     def closest(self, stems: Collection[str]) -> Span:
         """The sentence that shares most stems; the first of those that share as many."""

@@ -42,7 +42,7 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class QuotePlace:
     """Where a quote stands in the original."""
 
     page: int | None
@@ -58,14 +58,14 @@ def quote_of(passage: Passage, span: Span) -> str:
     return passage.text[span.start : span.end]
 
 
-def place_of(passage: Passage, span: Span) -> Place:
+def place_of(passage: Passage, span: Span) -> QuotePlace:
     """The quote's own place; its own lines where the chunk's lines are those of the original, else the chunk's."""
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end
     if line_start is not None and line_end is not None and chunk.text.count("\n") == line_end - line_start:
         line_end = line_start + chunk.text.count("\n", 0, span.end)
         line_start += chunk.text.count("\n", 0, span.start)
-    return Place(
+    return QuotePlace(
         page=chunk.page,
         line_start=line_start,
         line_end=line_end,

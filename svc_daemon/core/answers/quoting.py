@@ -45,7 +45,7 @@ _SAYS_WHAT = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class ScoredSentence:
     """One sentence of a passage, and what it is worth."""
 
     passage: int
@@ -76,7 +76,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     return list(_numbered(chosen, passages))
 
 
-def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[Sentence]:
+def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
     weights, asked = _weights(question, searched, passages), stems_of(question)
     names = {word for word in words_of(question) if "_" in word}
     beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
@@ -95,10 +95,10 @@ def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Ite
                 - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
             worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
-            yield Sentence(place, span, " ".join(words), own & asked, worth)
+            yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
 
 
-def _weigh_looks(sentences: Iterable[Sentence], passages: Sequence[Passage]) -> Iterator[Sentence]:
+def _weigh_looks(sentences: Iterable[ScoredSentence], passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
     """The sentences, less what each loses by what it is, which is only looked at where one may still be chosen."""
     fences = [fences_of(passage.text) for passage in passages]
     best = 0.0
@@ -136,9 +136,9 @@ def _worth(own: frozenset[str], above: frozenset[str], weights: Mapping[str, flo
     return (shared + CONTEXT_SHARE * lent) / total
 
 
-def _choose(sentences: Iterable[Sentence]) -> list[Sentence]:
+def _choose(sentences: Iterable[ScoredSentence]) -> list[ScoredSentence]:
     """The best ones, in the order in which they are said: by passage, as the first of each was chosen."""
-    chosen: list[Sentence] = []
+    chosen: list[ScoredSentence] = []
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and _adds(sentence, chosen):
             chosen.append(sentence)
@@ -146,7 +146,7 @@ def _choose(sentences: Iterable[Sentence]) -> list[Sentence]:
     return sorted(chosen, key=lambda each: (order.index(each.passage), each.span))
 
 
-def _adds(sentence: Sentence, chosen: Sequence[Sentence]) -> bool:
+def _adds(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
     """Whether the answer is better for the sentence."""
     if not chosen:
         return True
@@ -160,7 +160,7 @@ def _adds(sentence: Sentence, chosen: Sequence[Sentence]) -> bool:
     return sentence.worth >= wanted * chosen[0].worth
 
 
-def _numbered(chosen: Sequence[Sentence], passages: Sequence[Passage]) -> Iterator[Quoted]:
+def _numbered(chosen: Sequence[ScoredSentence], passages: Sequence[Passage]) -> Iterator[Quoted]:
     size = 0
     for number, sentence in enumerate(chosen, 1):
         words = " ".join(quote_of(passages[sentence.passage], sentence.span).split())

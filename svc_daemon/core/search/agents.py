@@ -34,7 +34,7 @@ class PolicyFault(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class RetrievalPolicy:
     """What an agent retrieves."""
 
     #: `buckets`, `sources` or `team`.
@@ -64,13 +64,13 @@ class Policy:
         """Whether members of the bucket may be retrieved."""
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
-    def is_within(self, other: "Policy") -> bool:
+    def is_within(self, other: "RetrievalPolicy") -> bool:
         """Whether the other one retrieves all that this one does. In doubt it doesn't."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         return self._looks_within(other) and self._sifts_like(other)
 
-    def _looks_within(self, other: "Policy") -> bool:
+    def _looks_within(self, other: "RetrievalPolicy") -> bool:
         """Whether it looks nowhere else."""
         if other.scope == TEAM:
             return True
@@ -80,7 +80,7 @@ class Policy:
             return set(self.source_ids) <= set(other.source_ids)
         return all(other.covers(bucket_id) for bucket_id in self.bucket_ids)
 
-    def _sifts_like(self, other: "Policy") -> bool:
+    def _sifts_like(self, other: "RetrievalPolicy") -> bool:
         """Whether it lets nothing through that the other doesn't."""
         kept = (self.filters, *(self.filters["filters"] if self.filters and self.filters["type"] == "and" else ()))
         return (other.filters is None or other.filters in kept) and (self.score_threshold or 0) >= (
@@ -89,12 +89,12 @@ class Policy:
 
 
 #: Every active bucket: what no agent at all retrieves, and a new team's default one.
-EVERYTHING = Policy(bucket_ids=(EVERY_BUCKET,))
-NOTHING = Policy()
+EVERYTHING = RetrievalPolicy(bucket_ids=(EVERY_BUCKET,))
+NOTHING = RetrievalPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class TeamAgent:
     """One agent of a team."""
 
     #: What stands behind the colon of its model id; `default` for the default one.
@@ -105,7 +105,7 @@ class Agent:
     role: str = ""
     #: How it answers.
     instructions: str = ""
-    policy: Policy = NOTHING
+    policy: RetrievalPolicy = NOTHING
     #: Why the stored policy counts as one that retrieves nothing; None for a whole one.
     policy_fault: str | None = None
     #: Where people meet it, such as `widget`: in the way of its deletion.
@@ -114,25 +114,25 @@ class Agent:
     updated_at: str
 
 
-def lost_default(team_id: str) -> Agent:
+def lost_default(team_id: str) -> TeamAgent:
     """What stands for a default agent that somebody took away: it retrieves nothing."""
-    return Agent(
+    return TeamAgent(
         id=DEFAULT_AGENT, team_id=team_id, name=DEFAULT_NAME, policy_fault="is missing", created_at="", updated_at=""
     )
 
 
-def policy_text(policy: Policy) -> str:
+def policy_text(policy: RetrievalPolicy) -> str:
     """The policy as it is stored."""
     return json.dumps(asdict(policy))
 
 
-def read_policy(text: str) -> Policy:
+def read_policy(text: str) -> RetrievalPolicy:
     """The policy that is stored so; raises PolicyFault for what is no whole one."""
     try:
         stored = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
         raise PolicyFault("is no JSON") from error
-    names = {field.name for field in fields(Policy)}
+    names = {field.name for field in fields(RetrievalPolicy)}
     if not isinstance(stored, dict) or stored.keys() != names:
         raise PolicyFault(f"is no object with exactly {', '.join(sorted(names))}")
     if not isinstance(stored["scope"], str) or stored["scope"] not in SCOPES:
@@ -140,7 +140,9 @@ def read_policy(text: str) -> Policy:
     _check_names(stored)
     _check_numbers(stored)
     _check_filters(stored["filters"])
-    return Policy(**{**stored, "bucket_ids": tuple(stored["bucket_ids"]), "source_ids": tuple(stored["source_ids"])})
+    return RetrievalPolicy(
+        **{**stored, "bucket_ids": tuple(stored["bucket_ids"]), "source_ids": tuple(stored["source_ids"])}
+    )
 
 
 def _check_names(stored: dict[str, Any]) -> None:
@@ -205,7 +207,7 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
             yield from ((each["path"], each["message"]) for each in error.details["errors"])
 
 
-def change_policy(policy: Policy, sent: Mapping[str, Any]) -> Policy:
+def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
     """The policy with what was sent, its ids found; raises `invalid_agent_profile` where that contradicts itself."""
     scope = _scope(policy, sent)
     if faults := list(_misplaced(policy, scope, sent)):
@@ -218,7 +220,7 @@ def change_policy(policy: Policy, sent: Mapping[str, Any]) -> Policy:
     return replace(policy, scope=scope, **changed)
 
 
-def _scope(policy: Policy, sent: Mapping[str, Any]) -> str:
+def _scope(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> str:
     if "scope" in sent:
         return str(sent["scope"])
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)] or [
@@ -227,7 +229,7 @@ def _scope(policy: Policy, sent: Mapping[str, Any]) -> str:
     return chosen[0] if chosen else policy.scope
 
 
-def _misplaced(policy: Policy, scope: str, sent: Mapping[str, Any]) -> Iterator[Fault]:
+def _misplaced(policy: RetrievalPolicy, scope: str, sent: Mapping[str, Any]) -> Iterator[Fault]:
     for other, field in _LISTS.items():
         if other != scope and sent.get(field):
             yield f"policy.{field}", f"counts with the scope {other!r} only, and the scope is {scope!r}."

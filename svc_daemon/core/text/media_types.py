@@ -32,7 +32,7 @@ _COMPRESSED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class DocumentFormat:
     """One kind of document that can be read."""
 
     #: Short name; the extractor's too.
@@ -47,30 +47,32 @@ class Format:
 
 #: Every format that can be read, in the order in which they are listed to clients.
 FORMATS = (
-    Format(
+    DocumentFormat(
         key="text", name="Plain text", types=dict.fromkeys(("txt", "text", "log", "rst", "adoc", "org", "tex"), PLAIN)
     ),
-    Format(key="markdown", name="Markdown", types=dict.fromkeys(("md", "markdown", "mdx"), "text/markdown")),
-    Format(key="html", name="HTML", types={"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml"}),
-    Format(key="pdf", name="PDF", types={"pdf": "application/pdf"}),
-    Format(key="docx", name="Word", types={"docx": _DOCX}),
-    Format(key="pptx", name="PowerPoint", types={"pptx": _PPTX}),
-    Format(
+    DocumentFormat(key="markdown", name="Markdown", types=dict.fromkeys(("md", "markdown", "mdx"), "text/markdown")),
+    DocumentFormat(
+        key="html", name="HTML", types={"html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml"}
+    ),
+    DocumentFormat(key="pdf", name="PDF", types={"pdf": "application/pdf"}),
+    DocumentFormat(key="docx", name="Word", types={"docx": _DOCX}),
+    DocumentFormat(key="pptx", name="PowerPoint", types={"pptx": _PPTX}),
+    DocumentFormat(
         key="sheets",
         name="Spreadsheets",
         types={"xlsx": _XLSX, "ods": f"{_OPEN_DOCUMENT}.spreadsheet", "xls": "application/vnd.ms-excel"},
     ),
-    Format(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
-    Format(
+    DocumentFormat(key="csv", name="CSV", types={"csv": "text/csv", "tsv": "text/tab-separated-values"}),
+    DocumentFormat(
         key="json",
         name="JSON",
         types={"json": "application/json", "ndjson": "application/x-ndjson", "jsonl": "application/x-ndjson"},
     ),
-    Format(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
-    Format(key="mail", name="E-mail", types={"eml": "message/rfc822"}),
-    Format(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
-    Format(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
-    Format(
+    DocumentFormat(key="notebook", name="Jupyter notebook", types={"ipynb": "application/x-ipynb+json"}),
+    DocumentFormat(key="mail", name="E-mail", types={"eml": "message/rfc822"}),
+    DocumentFormat(key="epub", name="EPUB", types={"epub": "application/epub+zip"}),
+    DocumentFormat(key="gzip", name="Compressed text", types=dict.fromkeys(_COMPRESSED, GZIP)),
+    DocumentFormat(
         key="code",
         name="Source code",
         types={
@@ -136,7 +138,7 @@ FORMATS = (
             "patch": "text/x-diff",
         },
     ),
-    Format(
+    DocumentFormat(
         key="office",
         name="RTF, OpenDocument, Outlook and old office files",
         types={
@@ -242,7 +244,7 @@ def from_filename(filename: str) -> str | None:
     return _NAMES.get(name) or (_TYPES.get(extension) if "." in name else None)
 
 
-def find_format(content_type: str) -> Format | None:
+def find_format(content_type: str) -> DocumentFormat | None:
     """The format with this media type; None where it can't be read."""
     return _FORMATS.get(content_type)
 

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 
-class Verdict(Enum):
+class ReplayVerdict(Enum):
     NEW = "new"
     REPLAY = "replay"
     CONFLICT = "conflict"
@@ -44,13 +44,13 @@ def fingerprint(*parts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def judge(stored: Claim | None, claim: Claim) -> Verdict:
+def judge(stored: Claim | None, claim: Claim) -> ReplayVerdict:
     """What to do with `claim`, given the row its key has."""
     if stored is None:
-        return Verdict.NEW
+        return ReplayVerdict.NEW
     if stored.route != claim.route:
-        return Verdict.CONFLICT
+        return ReplayVerdict.CONFLICT
     known = {claim.fingerprint, claim.former_fingerprint or claim.fingerprint}
     if claim.fingerprint is None or stored.fingerprint in known:
-        return Verdict.REPLAY
-    return Verdict.CONFLICT
+        return ReplayVerdict.REPLAY
+    return ReplayVerdict.CONFLICT

@@ -56,7 +56,7 @@ class Step(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PutDecision:
     """The decision about one PUT."""
 
     step: Step
@@ -90,7 +90,7 @@ def state_of(stored_status: str, received_bytes: int, size_bytes: int, *, is_exp
     return UPLOADING if received_bytes else PENDING
 
 
-def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> Verdict:
+def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRange | None) -> PutDecision:
     """What a PUT with this range does to a session in this state.
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
@@ -104,9 +104,9 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
             sent_bytes=asked.total,
         )
     if state in (FINALIZED, UPLOADED):
-        return Verdict(Step.DONE)
+        return PutDecision(Step.DONE)
     if asked is not None and asked.first is None:
-        return Verdict(Step.TELL)
+        return PutDecision(Step.TELL)
     first, end = _span(asked, size_bytes)
     if first > received_bytes:
         raise ServiceError(
@@ -116,8 +116,8 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
             range=stored_range(received_bytes),
         )
     if end <= received_bytes:
-        return Verdict(Step.TELL)
-    return Verdict(Step.TAKE, skip_bytes=received_bytes - first, take_bytes=end - received_bytes)
+        return PutDecision(Step.TELL)
+    return PutDecision(Step.TAKE, skip_bytes=received_bytes - first, take_bytes=end - received_bytes)
 
 
 def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -> None:

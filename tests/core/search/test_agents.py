@@ -9,8 +9,8 @@ import pytest
 from svc_daemon.core.search.agents import (
     EVERYTHING,
     NOTHING,
-    Policy,
     PolicyFault,
+    RetrievalPolicy,
     change_policy,
     find_faults,
     policy_text,
@@ -18,7 +18,7 @@ from svc_daemon.core.search.agents import (
 )
 from svc_daemon.errors import ServiceError
 
-FULL = Policy(
+FULL = RetrievalPolicy(
     scope="sources",
     bucket_ids=("bkt_a",),
     source_ids=("src_a", "src_b"),
@@ -28,8 +28,8 @@ FULL = Policy(
 )
 
 
-@pytest.mark.parametrize("policy", [EVERYTHING, NOTHING, FULL, Policy(scope="team", score_threshold=1)])
-def test_a_policy_is_read_as_it_was_written(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [EVERYTHING, NOTHING, FULL, RetrievalPolicy(scope="team", score_threshold=1)])
+def test_a_policy_is_read_as_it_was_written(policy: RetrievalPolicy) -> None:
     assert read_policy(policy_text(policy)) == policy
 
 
@@ -38,34 +38,34 @@ def test_a_policy_is_read_as_it_was_written(policy: Policy) -> None:
     [
         (EVERYTHING, True),
         (NOTHING, False),
-        (Policy(bucket_ids=("bkt_a", "bkt_b")), True),
-        (Policy(bucket_ids=("bkt_b",)), False),
-        (Policy(scope="sources", bucket_ids=("bkt_b",)), True),
-        (Policy(scope="team"), True),
+        (RetrievalPolicy(bucket_ids=("bkt_a", "bkt_b")), True),
+        (RetrievalPolicy(bucket_ids=("bkt_b",)), False),
+        (RetrievalPolicy(scope="sources", bucket_ids=("bkt_b",)), True),
+        (RetrievalPolicy(scope="team"), True),
     ],
 )
-def test_a_policy_covers_its_buckets(policy: Policy, covered: bool) -> None:
+def test_a_policy_covers_its_buckets(policy: RetrievalPolicy, covered: bool) -> None:
     assert policy.covers("bkt_a") is covered
 
 
 YEAR, LANG = ({"type": "eq", "key": key, "value": 1} for key in ("year", "lang"))
-WITHIN: list[tuple[Policy, Policy, bool]] = [
+WITHIN: list[tuple[RetrievalPolicy, RetrievalPolicy, bool]] = [
     (EVERYTHING, EVERYTHING, True),
-    (EVERYTHING, Policy(scope="team"), True),
-    (Policy(scope="team"), EVERYTHING, False),
-    (Policy(bucket_ids=("bkt_a",)), EVERYTHING, True),
-    (EVERYTHING, Policy(bucket_ids=("bkt_a",)), False),
-    (Policy(bucket_ids=("bkt_a", "bkt_b")), Policy(bucket_ids=("bkt_a",)), False),
-    (Policy(bucket_ids=("bkt_b",)), Policy(bucket_ids=("bkt_a", "bkt_b")), True),
-    (Policy(scope="sources", source_ids=("src_a",)), EVERYTHING, False),
-    (Policy(scope="sources", source_ids=("src_a",)), FULL, False),
+    (EVERYTHING, RetrievalPolicy(scope="team"), True),
+    (RetrievalPolicy(scope="team"), EVERYTHING, False),
+    (RetrievalPolicy(bucket_ids=("bkt_a",)), EVERYTHING, True),
+    (EVERYTHING, RetrievalPolicy(bucket_ids=("bkt_a",)), False),
+    (RetrievalPolicy(bucket_ids=("bkt_a", "bkt_b")), RetrievalPolicy(bucket_ids=("bkt_a",)), False),
+    (RetrievalPolicy(bucket_ids=("bkt_b",)), RetrievalPolicy(bucket_ids=("bkt_a", "bkt_b")), True),
+    (RetrievalPolicy(scope="sources", source_ids=("src_a",)), EVERYTHING, False),
+    (RetrievalPolicy(scope="sources", source_ids=("src_a",)), FULL, False),
     (replace(FULL, source_ids=("src_a",)), FULL, True),
     (replace(FULL, source_ids=("src_a", "src_c")), FULL, False),
     (replace(FULL, score_threshold=0.6, top_k=50), FULL, True),
     (replace(FULL, score_threshold=None), FULL, False),
     (replace(FULL, filters=None), FULL, False),
     (NOTHING, FULL, True),
-    (Policy(bucket_ids=("bkt_a",)), NOTHING, False),
+    (RetrievalPolicy(bucket_ids=("bkt_a",)), NOTHING, False),
     (replace(EVERYTHING, filters=YEAR), EVERYTHING, True),
     (replace(EVERYTHING, filters=YEAR), replace(EVERYTHING, filters=LANG), False),
     (replace(EVERYTHING, filters={"type": "and", "filters": [YEAR, LANG]}), replace(EVERYTHING, filters=LANG), True),
@@ -74,7 +74,9 @@ WITHIN: list[tuple[Policy, Policy, bool]] = [
 
 
 @pytest.mark.parametrize(("policy", "other", "is_within"), WITHIN)
-def test_a_policy_is_within_one_that_retrieves_all_it_does(policy: Policy, other: Policy, is_within: bool) -> None:
+def test_a_policy_is_within_one_that_retrieves_all_it_does(
+    policy: RetrievalPolicy, other: RetrievalPolicy, is_within: bool
+) -> None:
     assert policy.is_within(other) is is_within
 
 
@@ -129,36 +131,48 @@ def test_a_missing_field_makes_the_policy_none(name: str) -> None:
 
 
 FILTERS = {"type": "eq", "key": "lang", "value": "en"}
-FULL_PROFILES = Policy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=3, score_threshold=0.5)
-PICKED = Policy(scope="sources", source_ids=("src_a",), top_k=3)
-TEAM = Policy(scope="team")
+FULL_PROFILES = RetrievalPolicy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=3, score_threshold=0.5)
+PICKED = RetrievalPolicy(scope="sources", source_ids=("src_a",), top_k=3)
+TEAM = RetrievalPolicy(scope="team")
 
 
 @pytest.mark.parametrize(
     ("policy", "sent", "changed"),
     [
         (FULL_PROFILES, {}, FULL_PROFILES),
-        (FULL_PROFILES, {"top_k": 9}, Policy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=9, score_threshold=0.5)),
-        (FULL_PROFILES, {"filters": {}}, Policy(bucket_ids=("bkt_a",), top_k=3, score_threshold=0.5)),
+        (
+            FULL_PROFILES,
+            {"top_k": 9},
+            RetrievalPolicy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=9, score_threshold=0.5),
+        ),
+        (FULL_PROFILES, {"filters": {}}, RetrievalPolicy(bucket_ids=("bkt_a",), top_k=3, score_threshold=0.5)),
         (
             FULL_PROFILES,
             {"score_threshold": 0.0},
-            Policy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=3, score_threshold=0.0),
+            RetrievalPolicy(bucket_ids=("bkt_a",), filters=FILTERS, top_k=3, score_threshold=0.0),
         ),
-        (FULL_PROFILES, {"top_k": None, "score_threshold": None}, Policy(bucket_ids=("bkt_a",), filters=FILTERS)),
-        (EVERYTHING, {"bucket_ids": ["bkt_b"]}, Policy(bucket_ids=("bkt_b",))),
-        (EVERYTHING, {"bucket_ids": []}, Policy()),
+        (
+            FULL_PROFILES,
+            {"top_k": None, "score_threshold": None},
+            RetrievalPolicy(bucket_ids=("bkt_a",), filters=FILTERS),
+        ),
+        (EVERYTHING, {"bucket_ids": ["bkt_b"]}, RetrievalPolicy(bucket_ids=("bkt_b",))),
+        (EVERYTHING, {"bucket_ids": []}, RetrievalPolicy()),
         (EVERYTHING, {"scope": "buckets"}, EVERYTHING),
-        (EVERYTHING, {"source_ids": ["src_a"]}, Policy(scope="sources", source_ids=("src_a",))),
-        (EVERYTHING, {"scope": "sources", "source_ids": [], "bucket_ids": []}, Policy(scope="sources")),
+        (EVERYTHING, {"source_ids": ["src_a"]}, RetrievalPolicy(scope="sources", source_ids=("src_a",))),
+        (EVERYTHING, {"scope": "sources", "source_ids": [], "bucket_ids": []}, RetrievalPolicy(scope="sources")),
         (EVERYTHING, {"scope": "team"}, TEAM),
-        (PICKED, {"bucket_ids": ["*"]}, Policy(bucket_ids=("*",), top_k=3)),
-        (PICKED, {"bucket_ids": [], "source_ids": ["src_b"]}, Policy(scope="sources", source_ids=("src_b",), top_k=3)),
+        (PICKED, {"bucket_ids": ["*"]}, RetrievalPolicy(bucket_ids=("*",), top_k=3)),
+        (
+            PICKED,
+            {"bucket_ids": [], "source_ids": ["src_b"]},
+            RetrievalPolicy(scope="sources", source_ids=("src_b",), top_k=3),
+        ),
         (PICKED, {"scope": "sources"}, PICKED),
-        (TEAM, {"top_k": 1}, Policy(scope="team", top_k=1)),
+        (TEAM, {"top_k": 1}, RetrievalPolicy(scope="team", top_k=1)),
     ],
 )
-def test_what_is_not_sent_stays(policy: Policy, sent: dict[str, Any], changed: Policy) -> None:
+def test_what_is_not_sent_stays(policy: RetrievalPolicy, sent: dict[str, Any], changed: RetrievalPolicy) -> None:
     assert change_policy(policy, sent) == changed
 
 
@@ -174,7 +188,9 @@ def test_what_is_not_sent_stays(policy: Policy, sent: dict[str, Any], changed: P
         (FULL_PROFILES, {"scope": "team", "source_ids": ["src_a"]}, ["policy.source_ids"]),
     ],
 )
-def test_a_policy_that_contradicts_itself_is_refused(policy: Policy, sent: dict[str, Any], paths: list[str]) -> None:
+def test_a_policy_that_contradicts_itself_is_refused(
+    policy: RetrievalPolicy, sent: dict[str, Any], paths: list[str]
+) -> None:
     with pytest.raises(ServiceError) as refused:
         change_policy(policy, sent)
     assert refused.value.code == "invalid_agent_profile"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.uploads.idempotency import Claim, Verdict, fingerprint, is_key, judge
+from svc_daemon.core.uploads.idempotency import Claim, ReplayVerdict, fingerprint, is_key, judge
 
 FILES, IMPORTS = "POST /v1/buckets/{bucket}/files", "POST /v1/buckets/{bucket}/files/import"
-NEW, REPLAY, CONFLICT = Verdict.NEW, Verdict.REPLAY, Verdict.CONFLICT
+NEW, REPLAY, CONFLICT = ReplayVerdict.NEW, ReplayVerdict.REPLAY, ReplayVerdict.CONFLICT
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -24,7 +24,7 @@ STORED: dict[str, Claim | None] = {
     "file b": Claim(route=FILES, fingerprint="b"),
     "import": Claim(route=IMPORTS, fingerprint=None),
 }
-VERDICTS: dict[tuple[str, str], Verdict] = {
+VERDICTS: dict[tuple[str, str], ReplayVerdict] = {
     ("nothing", "file a"): NEW,
     ("nothing", "file b"): NEW,
     ("nothing", "import"): NEW,

@@ -3,7 +3,7 @@
 import pytest
 
 from svc_daemon.core.uploads import sessions
-from svc_daemon.core.uploads.sessions import ContentRange, Step, Verdict
+from svc_daemon.core.uploads.sessions import ContentRange, PutDecision, Step
 from svc_daemon.errors import ServiceError
 
 SIZE = 1000
@@ -69,25 +69,25 @@ def test_the_state_follows_from_what_is_stored(stored: str, received: int, expir
 @pytest.mark.parametrize(
     ("state", "received", "asked", "verdict"),
     [
-        ("pending", 0, WHOLE, Verdict(Step.TAKE, 0, 1000)),
-        ("pending", 0, ASKING, Verdict(Step.TELL)),
-        ("pending", 0, ContentRange(None, None, None), Verdict(Step.TELL)),
-        ("pending", 0, ContentRange(0, 99, SIZE), Verdict(Step.TAKE, 0, 100)),
-        ("pending", 0, ContentRange(0, 999, None), Verdict(Step.TAKE, 0, 1000)),
-        ("uploading", 100, WHOLE, Verdict(Step.TAKE, 100, 900)),
-        ("uploading", 100, ASKING, Verdict(Step.TELL)),
-        ("uploading", 100, ContentRange(100, 199, SIZE), Verdict(Step.TAKE, 0, 100)),
-        ("uploading", 100, ContentRange(50, 199, SIZE), Verdict(Step.TAKE, 50, 100)),
-        ("uploading", 100, ContentRange(0, 99, SIZE), Verdict(Step.TELL)),
-        ("uploading", 100, ContentRange(0, 49, SIZE), Verdict(Step.TELL)),
-        ("uploaded", 1000, WHOLE, Verdict(Step.DONE)),
-        ("uploaded", 1000, ASKING, Verdict(Step.DONE)),
-        ("uploaded", 1000, ContentRange(0, 99, SIZE), Verdict(Step.DONE)),
-        ("finalized", 0, WHOLE, Verdict(Step.DONE)),
-        ("finalized", 0, ASKING, Verdict(Step.DONE)),
+        ("pending", 0, WHOLE, PutDecision(Step.TAKE, 0, 1000)),
+        ("pending", 0, ASKING, PutDecision(Step.TELL)),
+        ("pending", 0, ContentRange(None, None, None), PutDecision(Step.TELL)),
+        ("pending", 0, ContentRange(0, 99, SIZE), PutDecision(Step.TAKE, 0, 100)),
+        ("pending", 0, ContentRange(0, 999, None), PutDecision(Step.TAKE, 0, 1000)),
+        ("uploading", 100, WHOLE, PutDecision(Step.TAKE, 100, 900)),
+        ("uploading", 100, ASKING, PutDecision(Step.TELL)),
+        ("uploading", 100, ContentRange(100, 199, SIZE), PutDecision(Step.TAKE, 0, 100)),
+        ("uploading", 100, ContentRange(50, 199, SIZE), PutDecision(Step.TAKE, 50, 100)),
+        ("uploading", 100, ContentRange(0, 99, SIZE), PutDecision(Step.TELL)),
+        ("uploading", 100, ContentRange(0, 49, SIZE), PutDecision(Step.TELL)),
+        ("uploaded", 1000, WHOLE, PutDecision(Step.DONE)),
+        ("uploaded", 1000, ASKING, PutDecision(Step.DONE)),
+        ("uploaded", 1000, ContentRange(0, 99, SIZE), PutDecision(Step.DONE)),
+        ("finalized", 0, WHOLE, PutDecision(Step.DONE)),
+        ("finalized", 0, ASKING, PutDecision(Step.DONE)),
     ],
 )
-def test_a_put_is_judged(state: str, received: int, asked: ContentRange | None, verdict: Verdict) -> None:
+def test_a_put_is_judged(state: str, received: int, asked: ContentRange | None, verdict: PutDecision) -> None:
     assert sessions.judge_put(state, received, SIZE, asked) == verdict
 
 
