@@ -14,10 +14,10 @@ import httpx
 import psutil
 
 from svc_daemon.paths import DataFiles
+from tests.acceptance.forks import ROOT, Fork, can_fork
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).resolve().parents[2]
 #: A daemon answers within one second; a busy machine with two cores gets more.
 START_TIMEOUT_S = 20.0
 #: The daemon gives itself 10 s to stop.
@@ -79,14 +79,7 @@ class Installation:
         """Start one more daemon process on the same folders, without waiting for anything."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
-            return subprocess.Popen(
-                [*launcher, sys.executable, "-m", "svc_daemon", "serve"],
-                env=self.environ,
-                cwd=self.root,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+            return self._spawn("svc_daemon", "serve", launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
         """kill -9, as a crash or the kernel would."""
@@ -170,11 +163,14 @@ class Installation:
 
     def verify(self, *options: str) -> Finished:
         """`svc-daemon verify` on the data directory."""
-        command = [sys.executable, "-m", "svc_daemon", "verify", *options]
-        ended = subprocess.run(
-            command, env=self.environ, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
-        )
-        return Finished(ended.returncode, ended.stdout, ended.stderr)
+        return self.operate("verify", *options)
+
+    def operate(self, *arguments: str) -> Finished:
+        """Run `svc-daemon` to its end."""
+        pipe = subprocess.PIPE
+        with self._spawn("svc_daemon", *arguments, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
+            out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
+        return Finished(process.returncode, out, err)
 
     def hold_to_every_promise(self) -> None:
         """Stop the daemon, whoever started it; then nothing may be wrong with its data directory, to the last byte."""
@@ -190,16 +186,17 @@ class Installation:
         self, *arguments: str, cwd: Path | None = None, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[str]":
         """Start `svc` and return at once."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "svc_cli", *arguments],
-            env=self.environ,
-            cwd=cwd or self.root,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
+        pipe = subprocess.PIPE
+        return self._spawn(
+            "svc_cli", *arguments, cwd=cwd or self.root, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
         )
+
+    def _spawn(self, *words: str, launcher: Sequence[str] = (), **options: Any) -> "subprocess.Popen[Any]":
+        """Start the module that comes first with the other words: as a fork, where that is the same."""
+        options = {"env": self.environ, "cwd": self.root, "stdin": subprocess.DEVNULL, **options}
+        if launcher or not can_fork(self.environ):
+            return subprocess.Popen([*launcher, sys.executable, "-m", *words], **options)
+        return Fork(words, **options)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._process is None:

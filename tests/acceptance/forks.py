@@ -1,0 +1,175 @@
+"""`svc` and `svc-daemon` as forks of one process that has read their modules; a new interpreter reads them for a second.
+
+A fork is a process like any other: it has its own folder, environment, standard streams, signals and exit code, and runs
+`main` of its program as `python -m` would. What an interpreter does before that is the same for all, and is tested by
+those tests that start one. Each process of the test run has one server, which ends with it.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+#: What a request may need, with 500 environment variables.
+MESSAGE_BYTES = 128 * 1024
+#: Read by the server: the daemon with all that its commands load late, and the whole command line.
+DAEMON_MODULES = ("svc_daemon.command", "svc_daemon.server", "svc_daemon.offline", "svc_daemon.operators")
+#: What an interpreter reads from its environment when it starts, which a fork can't change any more.
+OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
+
+
+class Fork(subprocess.Popen[Any]):
+    """A process that the fork server made, with the interface of `Popen`; its arguments are a module and its words."""
+
+    def _execute_child(self, args: Sequence[str], *settings: Any) -> None:
+        _executable, _preexec, _close, _pass, cwd, env, _info, _flags, _shell, *pipes = settings
+        stdin, _, _, stdout, _, stderr = pipes[:6]
+        self._ended, theirs = os.pipe()
+        weakref.finalize(self, os.close, self._ended).atexit = False
+        try:
+            request = {"module": args[0], "arguments": list(args[1:]), "cwd": str(cwd), "env": dict(env)}
+            self.pid = fork_server().fork(request, (stdin, stdout, stderr, theirs))
+        finally:
+            os.close(theirs)
+            self._close_pipe_fds(*pipes[:6])  # type: ignore[attr-defined]
+        self._child_created = True
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        self._await_end(0)
+        return self.returncode
+
+    def _wait(self, timeout: float | None) -> int:
+        self._await_end(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return self.returncode
+
+    def _await_end(self, timeout_s: float | None) -> None:
+        """Read the exit code if it comes in this time; None waits for it."""
+        if self.returncode is None and select.select([self._ended], [], [], timeout_s)[0]:
+            with self._waitpid_lock:  # type: ignore[attr-defined]
+                if self.returncode is None:
+                    self.returncode = int(os.read(self._ended, 16))
+
+
+class ForkServer:
+    """The test's side of the server."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                # The names of the programs are for those who look for their processes.
+                [sys.executable, "-m", __name__, str(theirs.fileno()), "svc_cli", "svc_daemon"],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def fork(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> int:
+        """The process id of a fork that runs the requested module with the standard streams that come first."""
+        with self._lock:
+            socket.send_fds(self._control, [json.dumps(request).encode()], descriptors)
+            return int(self._control.recv(16))
+
+    def close(self) -> None:
+        """End the server; its forks go on."""
+        self._control.close()
+        self._process.communicate()
+
+
+@cache
+def fork_server() -> ForkServer:
+    """The server of this process, which starts with the first call."""
+    server = ForkServer()
+    atexit.register(server.close)
+    return server
+
+
+def can_fork(environ: Mapping[str, str]) -> bool:
+    """Whether a fork of the server is the same as a new interpreter in this environment."""
+    ours, theirs = (
+        {name: value for name, value in each.items() if name.startswith(OF_THE_INTERPRETER) and name != "PYTHONPATH"}
+        for each in (os.environ, environ)
+    )
+    return ours == theirs and environ.get("PYTHONPATH") == str(ROOT)
+
+
+def _serve(control: socket.socket) -> dict[str, Any]:
+    """Fork for each request and report how each fork ended; returns in the fork, with what it is to run."""
+    #: By pidfd, the process and where its exit code goes.
+    forks: dict[int, tuple[int, int]] = {}
+    events = select.poll()
+    events.register(control, select.POLLIN)
+    while True:
+        for descriptor, _ in events.poll():
+            if descriptor != control.fileno():
+                events.unregister(descriptor)
+                pid, report = forks.pop(descriptor)
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                os.write(report, str(code).encode())
+                os.close(report)
+                os.close(descriptor)
+                continue
+            message, streams, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 4)
+            if not message:
+                sys.exit()
+            pid = os.fork()
+            if not pid:
+                control.detach()
+                _become(streams[:3])
+                return dict(json.loads(message))
+            for stream in streams[:3]:
+                os.close(stream)
+            forks[(watched := os.pidfd_open(pid))] = pid, streams[3]
+            events.register(watched, select.POLLIN)
+            control.send(str(pid).encode())
+
+
+def _become(streams: Sequence[int]) -> None:
+    """Take these as standard streams, and leave everything else that is open to the server."""
+    for number, (stream, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"), strict=True)):
+        os.dup2(stream, number)
+        before = getattr(sys, name)
+        how = {"encoding": before.encoding, "errors": before.errors, "closefd": False}
+        fresh = os.fdopen(number, before.mode, 1 if name == "stderr" else -1, **how)
+        setattr(sys, name, fresh)
+        setattr(sys, f"__{name}__", fresh)
+    os.closerange(3, 1024)
+
+
+def _run(module: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str]) -> None:
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.path[0] = cwd
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    import svc_cli
+
+    names = [found.name for found in pkgutil.walk_packages(svc_cli.__path__, "svc_cli.")]
+    for name in (*DAEMON_MODULES, *names):
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
+    # What all forks have stays shared between them: the collector would copy it page by page.
+    gc.freeze()
+    _run(**_serve(socket.socket(fileno=int(sys.argv[1]))))
