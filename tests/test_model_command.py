@@ -10,7 +10,7 @@ import pytest
 from svc_daemon.embed.installing import install
 from svc_daemon.embed.models import ModelFolder
 from svc_daemon.embed.origins import DEFAULT
-from tests.acceptance.installations import ROOT
+from tests.acceptance.forks import ROOT
 from tests.embed.tiny_models import weights_sha256, write_model, write_wheel
 from tests.test_command import run
 

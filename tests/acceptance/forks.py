@@ -1,8 +1,9 @@
-"""`svc` and `svc-daemon` as forks of one process that has read their modules; a new interpreter reads them for a second.
+"""`svc` and `svc-daemon` as forks of one process that has loaded their modules, which takes an interpreter a second.
 
-A fork is a process like any other: it has its own folder, environment, standard streams, signals and exit code, and runs
-`main` of its program as `python -m` would. What an interpreter does before that is the same for all, and is tested by
-those tests that start one. Each process of the test run has one server, which ends with it.
+A fork is a process like any other: it has its own folder, environment, standard streams, signals and exit code, and
+runs its program as `python -m` does. What an interpreter does before that is proved by the tests that start one: the
+README's and the recipe's commands, `svc` that starts its daemon, and all that need another environment or launcher.
+Each process of a test run has one server, which ends with it.
 """
 
 import atexit
@@ -26,7 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 #: What a request may need, with 500 environment variables.
 MESSAGE_BYTES = 128 * 1024
-#: Read by the server: the daemon with all that its commands load late, and the whole command line.
+#: What the server loads beside the whole command line: the daemon, and what its commands load late.
 DAEMON_MODULES = ("svc_daemon.command", "svc_daemon.server", "svc_daemon.offline", "svc_daemon.operators")
 #: What an interpreter reads from its environment when it starts, which a fork can't change any more.
 OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")

@@ -3,7 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from tests.acceptance.installations import ROOT, Installation
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation
 from tests.acceptance.recipes import run_recipe
 from tests.acceptance.sync_folders import write
 from tests.rules.transcripts import shown_commands

@@ -6,12 +6,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from svc_daemon.exits import EXIT_LOCKED
 from tests.acceptance.calls import list_sources, make_bucket, upload
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-
-#: `svc` and the daemon end with it where something else is in the way of safety: here, another owner.
-SAFETY_STOP = 11
 
 
 def _daemons(installation: Installation) -> list[int]:
@@ -43,7 +41,7 @@ def test_sigterm_is_not_held_up_by_an_open_connection(installation: Installation
 def test_a_second_daemon_on_the_same_folder_stops_at_once(installation: Installation) -> None:
     announced = installation.announced
     with installation.spawn_daemon() as second:
-        assert second.wait(20) == SAFETY_STOP
+        assert second.wait(20) == EXIT_LOCKED
     assert installation.announced == announced
     assert installation.health() is not None
 

@@ -20,7 +20,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import ROOT, Installation, environment, process_tree, wait_until
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 from tests.tools import encoded, http_client, refusal_of, see_the_whole_job, told
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installations import ROOT, Installation, environment
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation, environment
 from tests.rules.transcripts import shown_commands
 
 #: The first command makes an environment and installs the project.
@@ -18,7 +19,8 @@ COMMAND_TIMEOUT_S = 300.0
 def reader(tmp_path: Path) -> Iterator[Installation]:
     """Somebody with a fresh copy of the tree and nothing else."""
     fresh = Installation(tmp_path)
-    fresh.environ = environment(tmp_path, {})
+    # Compiled when they are imported, which most modules of the libraries never are.
+    fresh.environ = environment(tmp_path, {"PIP_NO_COMPILE": "1"})
     for inherited in ("PYTHONPATH", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST"):
         fresh.environ.pop(inherited, None)
     yield fresh

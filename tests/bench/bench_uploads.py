@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.calls import make_bucket
-from tests.acceptance.installations import ROOT, Installation, wait_until
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation, wait_until
 from tests.bench.installations import running_daemon
 from tests.bench.loads import Load, run_load
 from tests.bench.machines import report

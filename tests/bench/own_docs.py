@@ -10,7 +10,7 @@ import argparse
 from collections import defaultdict
 from pathlib import Path
 
-from tests.acceptance.installations import ROOT
+from tests.acceptance.forks import ROOT
 from tests.bench.articles import Article, write_collection
 
 HERE = Path(__file__).parent

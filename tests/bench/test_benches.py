@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.installations import ROOT
+from tests.acceptance.forks import ROOT
 from tests.bench.loads import run_load
 from tests.bench.machines import spread_ms
 from tests.embed.tiny_models import write_model

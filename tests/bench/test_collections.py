@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.installations import ROOT
+from tests.acceptance.forks import ROOT
 from tests.bench.corpora import Collection
 
 DOCUMENTS = {"d1": "The cobalt rule grants ninety days.", "d2": "The umber plan costs five crowns.", "d3": "Ferries."}

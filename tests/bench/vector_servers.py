@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.acceptance.installations import ROOT
+from tests.acceptance.forks import ROOT
 
 #: As MiniLM makes them.
 DIMENSION = 384
