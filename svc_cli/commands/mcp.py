@@ -39,7 +39,9 @@ def mcp(
 
     folders = Folders(allow or [])
     if is_terminal(sys.stdin):
-        call.console.note("programs that speak MCP start this command; docs/how-to/mcp.md shows how. Ctrl-D ends it.")
+        call.console.note(
+            "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
+        )
     # Whoever waits for a line on standard input can't be interrupted; nothing is lost by an end at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))

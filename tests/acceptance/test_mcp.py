@@ -91,7 +91,7 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
 
 def words_of_the_docs(folder: Path) -> list[str]:
     """The arguments that the page on MCP gives to hosts, with a folder that is here."""
-    page = (ROOT / "docs" / "how-to" / "mcp.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
     fences = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     (server,) = [json.loads(fence)["mcpServers"]["svc"] for fence in fences if '"command"' in fence]
     assert (server["command"], server["args"][:2]) == ("svc", ["mcp", "--allow"])

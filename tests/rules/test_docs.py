@@ -72,7 +72,7 @@ def test_a_code_is_explained_once() -> None:
 
 
 def test_every_exit_code_is_in_the_docs() -> None:
-    assert [code for code in Exit if f"| {int(code)} |" not in _page("commands.md")] == []
+    assert [code for code in Exit if f"| {int(code)} |" not in _page("errors.md")] == []
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
