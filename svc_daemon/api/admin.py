@@ -68,7 +68,11 @@ def check_operator(request: Request) -> None:
 
     Pages of a configured origin may drive the API, but not this.
     """
-    if not _is_on_this_machine(request):
+    try:
+        address = ip_address(request.client.host if request.client else "")
+    except ValueError:
+        raise NotFound(ErrorCode.NOT_FOUND) from None
+    if not (getattr(address, "ipv4_mapped", None) or address).is_loopback:
         raise NotFound(ErrorCode.NOT_FOUND)
     if "origin" in request.headers or "sec-fetch-site" in request.headers:
         raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
@@ -76,16 +80,6 @@ def check_operator(request: Request) -> None:
     expected: str = request.app.state.operator_token
     if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode(), expected.encode()):
         raise ServiceError(ErrorCode.INVALID_PROJECT_KEY, "This needs the operator token of this run of the service.")
-
-
-def _is_on_this_machine(request: Request) -> bool:
-    if request.client is None:
-        return False
-    try:
-        address = ip_address(request.client.host)
-    except ValueError:
-        return False
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def _route(method: str, path: str, handler: Answering, *, has_body: bool = False) -> Route:
@@ -97,9 +91,9 @@ def _route(method: str, path: str, handler: Answering, *, has_body: bool = False
             refuse_dry_run_in_query(request)
             if not has_body:
                 await refuse_dry_run_in_body(request)
-        told = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
+        body = (await handler(request)).model_dump() | {"request_id": request_id_of(request.scope)}
         # It may hold a new key.
-        return JSONResponse(told, headers={"Cache-Control": "no-store"})
+        return JSONResponse(body, headers={"Cache-Control": "no-store"})
 
     return Route(path, guarded, methods=[method])
 

@@ -208,12 +208,23 @@ class _FormReader:
         name = _text("", raw_name)
         if self._headers.get(b"content-transfer-encoding", b"binary").lower() not in _PLAIN_ENCODINGS:
             raise refusal(name, "A part of the form has a Content-Transfer-Encoding; send its bytes as they are.")
-        if filename is not None:
-            self._begin_file(name, filename)
-        elif _EXTENDED_NAME.search(disposition):
-            raise refusal(name, "A part has only filename*, which forms don't use; send filename.")
-        else:
+        if filename is None:
+            if _EXTENDED_NAME.search(disposition):
+                raise refusal(name, "A part has only filename*, which forms don't use; send filename.")
             self._begin_field(name)
+            return
+        if name != FILE_FIELD:
+            raise refusal(name, "Only the part named 'file' may be a file.")
+        if self.filename is not None:
+            raise refusal(FILE_FIELD, "The form has two file parts; send one file a call.")
+        self.filename = clean_file_name(_text("filename", filename))
+        self._field = None
+        content_type = self._headers.get(b"content-type")
+        if content_type is None:
+            return
+        if len(content_type) > _MAX_MEDIA_TYPE_BYTES or not _MEDIA_TYPE.fullmatch(content_type.strip()):
+            raise refusal("content_type", "The Content-Type of the file part is not a media type.")
+        self.content_type = content_type.strip().decode("ascii")
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._field is not None:
@@ -233,15 +244,6 @@ class _FormReader:
 
     def on_end(self) -> None:
         self._ended = True
-
-    def _begin_file(self, name: str, filename: bytes) -> None:
-        if name != FILE_FIELD:
-            raise refusal(name, "Only the part named 'file' may be a file.")
-        if self.filename is not None:
-            raise refusal(FILE_FIELD, "The form has two file parts; send one file a call.")
-        self.filename = clean_file_name(_text("filename", filename))
-        self.content_type = _content_type(self._headers.get(b"content-type"))
-        self._field = None
 
     def _begin_field(self, name: str) -> None:
         if name == FILE_FIELD:
@@ -291,11 +293,3 @@ def _text(path: str, data: bytes) -> str:
     if "\0" in text:
         raise refusal(path, "The form has text with NUL in it.")
     return text
-
-
-def _content_type(value: bytes | None) -> str | None:
-    if value is None:
-        return None
-    if len(value) > _MAX_MEDIA_TYPE_BYTES or not _MEDIA_TYPE.fullmatch(value.strip()):
-        raise refusal("content_type", "The Content-Type of the file part is not a media type.")
-    return value.strip().decode("ascii")

@@ -92,8 +92,11 @@ class Door:
                     raise too_many_entries()
                 await message.append(chunk)
             server = servers.build_server(listed, partial(run_tool, Routes(scope)))
+            # With the headers that the library insists on, whatever the client has sent.
+            others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
+            plain = {**scope, "headers": [*others, *_INSISTED]}
             answering = servers.answer_message(
-                server, _plain(scope), _Body(message).receive, send, max_bytes=message_bytes(limits)
+                server, plain, _Body(message).receive, send, max_bytes=message_bytes(limits)
             )
             async with self._large if message.size_bytes > limits.json_bytes else nullcontext():
                 await until_gone(receive, answering)
@@ -126,12 +129,6 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
     except Exception as error:
         logger.exception("unexpected %s in %s", type(error).__name__, tool.name)
         raise routes.failure(service_error(error)) from error
-
-
-def _plain(scope: Scope) -> Scope:
-    """The request with the headers that the library insists on, whatever the client has sent."""
-    others = [header for header in scope["headers"] if header[0] not in dict(_INSISTED)]
-    return {**scope, "headers": [*others, *_INSISTED]}
 
 
 class _Bytes(Protocol):

@@ -42,19 +42,25 @@ _WITHOUT_BODY = (204, 308)
 
 
 def describe(endpoints: Sequence[Endpoint], limits: Limits) -> dict[str, Any]:
-    """An OpenAPI 3.1 document; every status that can happen on a path stands there with its codes.
+    """An OpenAPI 3.1 document; every status that can happen on a path is in it, with its codes.
 
     The meaning of a query parameter may name a limit, such as `{page_rows}`.
     """
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, limits)
+    models = {envelope_of(endpoint.path) for endpoint in endpoints}
+    for endpoint in endpoints:
+        for body in (*endpoint.answers.values(), endpoint.body):
+            models |= set(_models(body))
+    ordered = sorted(models, key=lambda model: model.__name__)
+    _, document = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
     return {
         "openapi": "3.1.0",
         "info": {"title": "svc", "version": VERSION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         "paths": paths,
         "components": {
-            "schemas": _schemas(endpoints),
+            "schemas": document["$defs"],
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A project API key."}},
         },
     }
@@ -74,11 +80,19 @@ def codes_of(endpoint: Endpoint) -> list[E]:
 
 
 def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for code in codes_of(endpoint):
+        by_status.setdefault(ERRORS[code].status, []).append(str(code))
+    error = {"application/json": {"schema": _reference(envelope_of(endpoint.path))}}
     operation: dict[str, Any] = {
         "operationId": f"{endpoint.method.lower()}{re.sub(r'[^a-z0-9]+', '_', endpoint.path)}",
         "summary": endpoint.summary,
         "parameters": list(_parameters(endpoint, limits)),
-        "responses": _answers(endpoint) | _refusals(codes_of(endpoint), envelope_of(endpoint.path)),
+        "responses": _answers(endpoint)
+        | {
+            str(status): {"description": ", ".join(names), "content": error}
+            for status, names in sorted(by_status.items())
+        },
     }
     if endpoint.successor is not None:
         operation["deprecated"] = True
@@ -88,7 +102,10 @@ def _operation(endpoint: Endpoint, limits: Limits) -> dict[str, Any]:
         content = {"application/json": {"schema": _reference(endpoint.body)}}
         operation["requestBody"] = {"required": not endpoint.optional, "content": content}
     if endpoint.form:
-        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _form(endpoint)}}}
+        fields: dict[str, Any] = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
+        fields |= {name: {"type": "string", "description": meaning} for name, meaning in endpoint.form.items()}
+        form = {"type": "object", "required": ["file"], "properties": fields}
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     if endpoint.raw:
         operation["requestBody"] = {"content": {"*/*": {"schema": {}}}}
     return operation
@@ -98,8 +115,12 @@ def _parameters(endpoint: Endpoint, limits: Limits) -> Iterable[dict[str, Any]]:
     for name in re.findall(r"{(\w+)}", endpoint.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
     for name, meaning in endpoint.query.items():
-        told = meaning.format_map(asdict(limits))
-        yield {"name": name, "in": "query", "description": told, "schema": {"type": "string"}}
+        yield {
+            "name": name,
+            "in": "query",
+            "description": meaning.format_map(asdict(limits)),
+            "schema": {"type": "string"},
+        }
     for name, meaning in endpoint.headers.items():
         yield {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
     if endpoint.repeatable:
@@ -108,27 +129,18 @@ def _parameters(endpoint: Endpoint, limits: Limits) -> Iterable[dict[str, Any]]:
         yield {"name": headers.IDEMPOTENCY_KEY, "in": "header", "schema": schema}
 
 
-def _form(endpoint: Endpoint) -> dict[str, Any]:
-    fields: dict[str, Any] = {"file": {"type": "string", "contentMediaType": "application/octet-stream"}}
-    fields |= {name: {"type": "string", "description": meaning} for name, meaning in endpoint.form.items()}
-    return {"type": "object", "required": ["file"], "properties": fields}
-
-
 def _answers(endpoint: Endpoint) -> dict[str, Any]:
-    answers = {str(status): _answer(status, model) for status, model in endpoint.answers.items()}
+    answers: dict[str, Any] = {}
+    for status, body in endpoint.answers.items():
+        references = [_reference(model) for model in _models(body)]
+        schema = {"anyOf": references} if len(references) > 1 else next(iter(references), {})
+        content = {"application/json" if references else "*/*": {"schema": schema}}
+        answers[str(status)] = {"description": "Success", "content": content}
+        if status in _WITHOUT_BODY:
+            answers[str(status)] = {"description": "Success, without a body"}
     if endpoint.streams:
         answers["200"]["content"][EVENTS] = {"schema": {"type": "string", "description": "Server-sent events."}}
     return answers
-
-
-def _answer(status: int, body: type[BaseModel] | UnionType | None) -> dict[str, Any]:
-    if status in _WITHOUT_BODY:
-        return {"description": "Success, without a body"}
-    references = [_reference(model) for model in _models(body)]
-    if not references:
-        return {"description": "Success", "content": {"*/*": {"schema": {}}}}
-    schema = {"anyOf": references} if len(references) > 1 else references[0]
-    return {"description": "Success", "content": {"application/json": {"schema": schema}}}
 
 
 def _models(body: type[BaseModel] | UnionType | None) -> tuple[type[BaseModel], ...]:
@@ -143,27 +155,5 @@ def envelope_of(path: str) -> type[BaseModel]:
     return OpenAIError if is_openai_path(path) else ErrorEnvelope
 
 
-def _refusals(codes: Iterable[E], envelope: type[BaseModel]) -> dict[str, Any]:
-    by_status: dict[int, list[str]] = {}
-    for code in codes:
-        by_status.setdefault(ERRORS[code].status, []).append(str(code))
-    content = {"application/json": {"schema": _reference(envelope)}}
-    return {
-        str(status): {"description": ", ".join(names), "content": content}
-        for status, names in sorted(by_status.items())
-    }
-
-
 def _reference(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": _REF.format(model=model.__name__)}
-
-
-def _schemas(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    models = {envelope_of(endpoint.path) for endpoint in endpoints}
-    for endpoint in endpoints:
-        for body in (*endpoint.answers.values(), endpoint.body):
-            models |= set(_models(body))
-    ordered = sorted(models, key=lambda model: model.__name__)
-    _, document = models_json_schema([(model, "validation") for model in ordered], ref_template=_REF)
-    schemas: dict[str, Any] = document["$defs"]
-    return schemas

@@ -88,7 +88,10 @@ class LoadedFile:
 
 async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> UploadedBatch:
     """Store the files; raises CallFailed with what the API refuses the whole batch for."""
-    items = [await _read(service, place, given) for place, given in enumerate(asked.files)]
+    items = [
+        LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
+        for place, given in enumerate(asked.files)
+    ]
     manifest = {"version": 1, "items": [item.manifest() for item in items], **asked.destination()}
     body = {"manifest": manifest, "files": [item.size() for item in items]}
     key = asked.idempotency_key
@@ -96,15 +99,19 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
         key = derived_key(asked.destination(), manifest["items"])
     opened = await service.call(Call(method="POST", path=BATCHES, body=body, idempotency_key=key))
     made = await _finish(service, opened, items)
-    told = [_outcome(item, made[item.id]) for item in items]
+    outcomes = [
+        FileOutcome(
+            filename=item.given.filename or item.file.name,
+            source_id=made[item.id].get("knowledge_id"),
+            replayed=made[item.id].get("replayed", False),
+            error=made[item.id].get("error"),
+        )
+        for item in items
+    ]
     if opened.is_replay and asked.idempotency_key is None:
-        told = [await _renewed(service, asked, item, outcome) for item, outcome in zip(items, told, strict=True)]
-    stored = sum(outcome.error is None for outcome in told)
-    return UploadedBatch(batch_id=opened.body["batch_id"], stored=stored, failed=len(told) - stored, files=told)
-
-
-async def _read(service: ToolService, place: int, given: BatchFileGiven) -> LoadedFile:
-    return LoadedFile(f"file-{place + 1}", given, await read(service, given, f"files.{place}."))
+        outcomes = [await _renewed(service, asked, item, each) for item, each in zip(items, outcomes, strict=True)]
+    stored = sum(outcome.error is None for outcome in outcomes)
+    return UploadedBatch(batch_id=opened.body["batch_id"], stored=stored, failed=len(outcomes) - stored, files=outcomes)
 
 
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
@@ -152,15 +159,6 @@ async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:
     made = {one["client_file_id"]: one for one in (*report["finalized"], *report["failed"])}
     made |= {one["client_file_id"]: {**one, "replayed": True} for one in report["replayed"]}
     return made | {one["client_file_id"]: _PENDING for one in report["pending"]}
-
-
-def _outcome(item: LoadedFile, made: Json) -> FileOutcome:
-    return FileOutcome(
-        filename=item.given.filename or item.file.name,
-        source_id=made.get("knowledge_id"),
-        replayed=made.get("replayed", False),
-        error=made.get("error"),
-    )
 
 
 async def _renewed(

@@ -1,6 +1,6 @@
 """`svc-list-buckets`: where files can go, and what can be searched."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -56,17 +56,15 @@ async def list_buckets(service: ToolService, asked: ListBuckets) -> BucketPage:
     query = {"members": "false", "limit": str(asked.limit), **({"after": asked.after} if asked.after else {})}
     page = (await service.call(Call(method="GET", path="/v1/buckets", query=query))).body
     return BucketPage(
-        buckets=[_facts(bucket) for bucket in page["buckets"]],
+        buckets=[
+            BucketFacts(
+                **bucket,
+                retrievable=bucket["counts"]["retrievable"],
+                total=bucket["counts"]["total"],
+                index_status=bucket["bucketStore"]["status"],
+            )
+            for bucket in page["buckets"]
+        ],
         has_more=bool(page.get("has_more")),
         last_id=page.get("last_id"),
-    )
-
-
-def _facts(bucket: dict[str, Any]) -> BucketFacts:
-    counts = bucket["counts"]
-    return BucketFacts(
-        **bucket,
-        retrievable=counts["retrievable"],
-        total=counts["total"],
-        index_status=bucket["bucketStore"]["status"],
     )

@@ -106,12 +106,9 @@ def cite(source: Json, location: Json) -> str:
     """Title, file and place, as a person cites them."""
     title, filename = source["title"], source["filename"]
     named = filename if title == filename else f"{title} ({filename})"
-    where = f"page {location['page']}" if location["page"] else _lines(location)
-    return f"{named}, {where}" if where else named
-
-
-def _lines(location: Json) -> str:
     first, last = location["line_start"], location["line_end"]
+    if location["page"]:
+        return f"{named}, page {location['page']}"
     if not first:
-        return ""
-    return f"line {first}" if last in (first, None) else f"lines {first}-{last}"
+        return named
+    return f"{named}, line {first}" if last in (first, None) else f"{named}, lines {first}-{last}"

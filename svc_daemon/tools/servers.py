@@ -35,7 +35,25 @@ Run = Callable[[Tool, dict[str, Any]], Awaitable[ToolResult]]
 
 def list_tools(*, takes_paths: bool) -> ListToolsResult:
     """The tools as clients list them."""
-    return ListToolsResult(tools=[_listed(tool, takes_paths=takes_paths) for tool in TOOLS])
+    return ListToolsResult(
+        tools=[
+            ListedTool(
+                name=tool.name,
+                title=tool.title,
+                description=tool.description,
+                input_schema=tool.input_schema(takes_paths=takes_paths),
+                output_schema=tool.output_schema(),
+                annotations=ToolAnnotations(
+                    title=tool.title,
+                    read_only_hint=tool.reads_only,
+                    destructive_hint=False,
+                    idempotent_hint=True,
+                    open_world_hint=False,
+                ),
+            )
+            for tool in TOOLS
+        ]
+    )
 
 
 def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
@@ -49,7 +67,12 @@ def build_server(listed: ListToolsResult, run: Run) -> Server[Any]:
     async def on_call(_context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         if params.name not in tools:
             raise MCPError(INVALID_PARAMS, shorten(f"There is no tool {params.name!r}."))
-        return await _answer(tools[params.name], params.arguments or {}, run)
+        try:
+            result = await run(tools[params.name], params.arguments or {})
+        except CallFailed as failure:
+            # As text only: some clients check structured content against the schema of a success.
+            return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
+        return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
 
     return Server(
         "svc",
@@ -75,31 +98,5 @@ async def serve_stdio(server: Server[Any]) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-async def _answer(tool: Tool, arguments: dict[str, Any], run: Run) -> CallToolResult:
-    try:
-        result = await run(tool, arguments)
-    except CallFailed as failure:
-        # As text alone: some clients hold what is structured against the schema of a success.
-        return CallToolResult(content=[_text(json.dumps(failure.envelope(), default=str))], is_error=True)
-    return CallToolResult(content=[_text(result.text())], structured_content=result.model_dump(mode="json"))
-
-
 def _text(text: str) -> TextContent:
     return TextContent(type="text", text=text)
-
-
-def _listed(tool: Tool, *, takes_paths: bool) -> ListedTool:
-    return ListedTool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=tool.input_schema(takes_paths=takes_paths),
-        output_schema=tool.output_schema(),
-        annotations=ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.reads_only,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=False,
-        ),
-    )

@@ -101,14 +101,10 @@ async def show_sources(service: ToolService, asked: SourceStatus) -> SourceState
 
 
 async def _look(service: ToolService, source_ids: list[str]) -> SourceStates:
-    sources = [await _show(service, source_id) for source_id in source_ids]
+    found = [await service.call(Call(method="GET", path=f"/v1/sources/{part(each)}")) for each in source_ids]
+    sources = [SourceState(**fields_of(answer.body)) for answer in found]
     return SourceStates(
         ready=all(source.ready for source in sources),
         settled=all(source.is_settled for source in sources),
         sources=sources,
     )
-
-
-async def _show(service: ToolService, source_id: str) -> SourceState:
-    found = await service.call(Call(method="GET", path=f"/v1/sources/{part(source_id)}"))
-    return SourceState(**fields_of(found.body))

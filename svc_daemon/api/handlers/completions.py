@@ -35,21 +35,17 @@ from svc_daemon.wire import completions as wire
 async def create(request: Request) -> Response:
     key = caller(request, api_keys.ANSWER_CREATE)
     body = await body_of(request, wire.CompletionCreate)
-    ask = _read(request, body)
-    draft = _CompletionDraft(request, body)
-    if body.stream:
-        return EventStream(_stream(request, key, ask, draft))
-    return respond(request, draft.end(await collect(request, key, ask)))
-
-
-def _read(request: Request, body: wire.CompletionCreate) -> Ask:
     messages = [(message.role, "\n".join(part.text for part in message.content)) for message in body.messages]
-    return Ask(
+    ask = Ask(
         model=body.model,
         turns=read_turns("messages", messages, context_of(request).limits),
         instructions=read_guidance(messages),
         buckets=None if body.buckets is None else tuple(body.buckets),
     )
+    draft = _CompletionDraft(request, body)
+    if body.stream:
+        return EventStream(_stream(request, key, ask, draft))
+    return respond(request, draft.end(await collect(request, key, ask)))
 
 
 async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_CompletionDraft") -> AsyncGenerator[bytes, None]:

@@ -23,7 +23,6 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.imports import WantedImport, check_import, create_from_url
 from svc_daemon.operations.replays import find_outcome
-from svc_daemon.settings import Limits
 from svc_daemon.wire import imports as wire
 from svc_daemon.wire.codes import ErrorCode as E
 from svc_daemon.wire.sources import DryRun, SourceAnswer
@@ -51,7 +50,22 @@ async def take_url(
 ) -> Response:
     """The source of the body's URL, in the buckets that the door has found."""
     context = context_of(request)
-    wanted = _checked(body, kind, context.limits)
+    limits, webhook = context.limits, None
+    if body.webhook is not None:
+        metadata = source_fields.check_metadata(body.webhook.metadata, limits)
+        webhook = {"url": str(parse_url(body.webhook.url)), "metadata": metadata}
+    wanted = WantedImport(
+        kind=kind,
+        url=parse_url(body.url),
+        title=source_fields.check_title(body.title, limits) if body.title is not None else None,
+        tags=source_fields.check_tags(body.tags, limits),
+        metadata=source_fields.check_metadata(body.metadata, limits),
+        mapping=source_fields.check_mapping(body.mapping, limits),
+        replaces=body.replaces,
+        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
+        force=body.force,
+        webhook=webhook,
+    )
     # URLs replay by their key alone (specification, UploadRow, rule 5).
     repeatable = creating.claiming(None)
     if is_dry_run(request, body.dry_run):
@@ -69,25 +83,6 @@ async def take_url(
         return would_create(request, fields)
     outcome = await create_from_url(context, repeatable, destination, wanted)
     return created(request, SourceAnswer, outcome)
-
-
-def _checked(body: wire.UrlImport, kind: str, limits: Limits) -> WantedImport:
-    webhook = None
-    if body.webhook is not None:
-        metadata = source_fields.check_metadata(body.webhook.metadata, limits)
-        webhook = {"url": str(parse_url(body.webhook.url)), "metadata": metadata}
-    return WantedImport(
-        kind=kind,
-        url=parse_url(body.url),
-        title=source_fields.check_title(body.title, limits) if body.title is not None else None,
-        tags=source_fields.check_tags(body.tags, limits),
-        metadata=source_fields.check_metadata(body.metadata, limits),
-        mapping=source_fields.check_mapping(body.mapping, limits),
-        replaces=body.replaces,
-        sha256=source_fields.check_sha256(body.sha256) if body.sha256 is not None else None,
-        force=body.force,
-        webhook=webhook,
-    )
 
 
 _ANSWERS = {201: SourceAnswer, 200: SourceAnswer | DryRun}

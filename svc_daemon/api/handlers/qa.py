@@ -20,7 +20,6 @@ from svc_daemon.core.uploads import source_fields
 from svc_daemon.operations.ingest import check_replaces
 from svc_daemon.operations.qa import QaPair, claim_of, create_question
 from svc_daemon.operations.replays import Repeatable, find_outcome
-from svc_daemon.settings import Limits
 from svc_daemon.wire.qa import QaCreate
 from svc_daemon.wire.sources import DryRun, SourceAnswer
 
@@ -31,7 +30,20 @@ async def create(request: Request) -> Response:
     repeat_key = idempotency_key(request)
     destination = path_destination(request, key)
     body = await body_of(request, QaCreate)
-    question = _checked(body, context.limits)
+    source_fields.refuse_webhook(body.webhook)
+    alternates = [
+        source_fields.check_question(text, context.limits, f"alternate_questions.{place}")
+        for place, text in enumerate(body.alternate_questions)
+    ]
+    question = QaPair(
+        question=source_fields.check_question(body.question, context.limits),
+        answer=source_fields.check_answer(body.answer),
+        alternate_questions=tuple(dict.fromkeys(alternates)),
+        tags=source_fields.check_tags(body.tags, context.limits),
+        metadata=source_fields.check_metadata(body.metadata, context.limits),
+        mapping=source_fields.check_mapping(body.mapping, context.limits),
+        replaces=body.replaces,
+    )
     repeatable = Repeatable(key, repeat_key, claim_of(destination, question))
     if is_dry_run(request, body.dry_run):
         if find_outcome(context, repeatable) is not None:
@@ -47,23 +59,6 @@ async def create(request: Request) -> Response:
         }
         return would_create(request, fields)
     return created(request, SourceAnswer, await create_question(context, repeatable, destination, question))
-
-
-def _checked(body: QaCreate, limits: Limits) -> QaPair:
-    source_fields.refuse_webhook(body.webhook)
-    alternates = [
-        source_fields.check_question(text, limits, f"alternate_questions.{place}")
-        for place, text in enumerate(body.alternate_questions)
-    ]
-    return QaPair(
-        question=source_fields.check_question(body.question, limits),
-        answer=source_fields.check_answer(body.answer),
-        alternate_questions=tuple(dict.fromkeys(alternates)),
-        tags=source_fields.check_tags(body.tags, limits),
-        metadata=source_fields.check_metadata(body.metadata, limits),
-        mapping=source_fields.check_mapping(body.mapping, limits),
-        replaces=body.replaces,
-    )
 
 
 # fmt: off

@@ -43,22 +43,17 @@ Status = Literal["in_progress", "completed", "incomplete", "failed"]
 async def create(request: Request) -> Response:
     key = caller(request, api_keys.ANSWER_CREATE)
     body = await body_of(request, wire.ResponseCreate)
-    ask = _read(request, body)
+    messages = [(message.role, "\n".join(part.text for part in message.content)) for message in body.input]
+    ask = Ask(
+        model=body.model,
+        turns=read_turns("input", messages, context_of(request).limits),
+        instructions=read_guidance([("system", body.instructions or ""), *messages]),
+        buckets=None if body.buckets is None else tuple(body.buckets),
+    )
     draft = _ResponseDraft(request, body)
     if body.stream:
         return EventStream(_stream(request, key, ask, draft))
     return respond(request, draft.end(await collect(request, key, ask)))
-
-
-def _read(request: Request, body: wire.ResponseCreate) -> Ask:
-    messages = [(message.role, "\n".join(part.text for part in message.content)) for message in body.input]
-    guidance = [("system", body.instructions or ""), *messages]
-    return Ask(
-        model=body.model,
-        turns=read_turns("input", messages, context_of(request).limits),
-        instructions=read_guidance(guidance),
-        buckets=None if body.buckets is None else tuple(body.buckets),
-    )
 
 
 async def _stream(request: Request, key: KeyRow, ask: Ask, draft: "_ResponseDraft") -> AsyncGenerator[bytes, None]:

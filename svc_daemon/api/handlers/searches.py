@@ -15,7 +15,6 @@ from svc_daemon.core.access import api_keys
 from svc_daemon.core.requests import refusal, refusals
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations.searches import SearchResults, search
-from svc_daemon.provider.contract import Hit
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.codes import ErrorCode
@@ -90,6 +89,17 @@ def _fields(request: Request) -> dict[str, Any]:
 
 def _result(found: SearchResults, *, explain: bool) -> wire.SearchResult:
     hit, source = found.hit, found.source
+    words, meaning = hit.keyword, hit.semantic
+    explanation = wire.Explanation(
+        rank=hit.rank,
+        fused=hit.fused,
+        coverage=hit.coverage,
+        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
+        keyword=wire.ExplainedKeyword(rank=words.rank, bm25=words.bm25, feedback=words.feedback) if words else None,
+        semantic=wire.ExplainedMeaning(rank=meaning.rank, cosine=meaning.cosine, model=meaning.model)
+        if meaning
+        else None,
+    )
     return wire.SearchResult(
         source_id=source.id,
         chunk_id=hit.chunk_id,
@@ -102,21 +112,7 @@ def _result(found: SearchResults, *, explain: bool) -> wire.SearchResult:
         metadata=source.metadata,
         text=hit.chunk.text,
         location=view_location(hit.chunk),
-        explain=_explanation(hit) if explain else None,
-    )
-
-
-def _explanation(hit: Hit) -> wire.Explanation:
-    words, meaning = hit.keyword, hit.semantic
-    return wire.Explanation(
-        rank=hit.rank,
-        fused=hit.fused,
-        coverage=hit.coverage,
-        terms=[wire.ExplainedTerm(term=each.term, idf=each.idf, parts=list(each.parts)) for each in hit.matches],
-        keyword=wire.ExplainedKeyword(rank=words.rank, bm25=words.bm25, feedback=words.feedback) if words else None,
-        semantic=wire.ExplainedMeaning(rank=meaning.rank, cosine=meaning.cosine, model=meaning.model)
-        if meaning
-        else None,
+        explain=explanation if explain else None,
     )
 
 

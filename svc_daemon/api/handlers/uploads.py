@@ -210,22 +210,18 @@ async def put(request: Request) -> Response:
     sending = verbs.ChunkBody(asked, content_length(request), request.stream())
     progress = await verbs.put_bytes(context, upload.id, sending)
     if progress.sha256 is None:
-        return _more_is_missing(request, progress.received_bytes)
+        stored = rules.stored_range(progress.received_bytes)
+        headers = {} if stored is None else {"Range": stored}
+        # Browsers' fetch can't read a 308, and says so with a header.
+        if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
+            return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
+        return Response(status_code=308, headers=headers)
     fields = {"session_id": progress.upload.id, "status": progress.state}
     return answer(
         request,
         wire.StorageAnswer,
         {**fields, "received_bytes": progress.received_bytes, "sha256": progress.sha256},
     )
-
-
-def _more_is_missing(request: Request, received_bytes: int) -> Response:
-    """308 with what is stored; browsers' fetch can't read one, and a header of the request says so."""
-    stored = rules.stored_range(received_bytes)
-    headers = {} if stored is None else {"Range": stored}
-    if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
-        return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
-    return Response(status_code=308, headers=headers)
 
 
 _SESSION, _STORAGE = BUCKET + "/uploads/{session_id}", STORAGE_PREFIX + "{session_id}/{token}"

@@ -7,7 +7,7 @@ do.
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import parse_qsl
 
@@ -31,11 +31,6 @@ class FramingFault(ServiceError):
         super().__init__(ErrorCode.INVALID_REQUEST, message, errors=[{"path": "", "message": message}])
 
 
-def no_path(_path: str) -> bool:
-    """The predicate that exempts nothing."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRules:
     """Who may speak to this daemon, and how large the head of a request may be."""
@@ -47,7 +42,7 @@ class GuardRules:
     #: Largest request line and headers together, in bytes; h11's own bound covers only incomplete ones.
     max_head_bytes: int = 16 * 1024
     #: Paths (as decoded by the server) on which Origin isn't checked: the token in them is the authority.
-    exempt: Callable[[str], bool] = field(default=no_path)
+    exempt: Callable[[str], bool] | None = None
 
 
 class Guards:
@@ -61,11 +56,9 @@ class Guards:
         self.is_our_host = re.compile(rf"(?:{names})(?::\d{{1,5}})?".encode(), re.IGNORECASE).fullmatch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self._inspect(scope)
-        await self.app(scope, receive, send)
-
-    def _inspect(self, scope: Scope) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
         # About the size of request line and headers, with four bytes a header for colon, space and end of line.
         target_bytes = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         headers = scope["headers"]
@@ -82,15 +75,21 @@ class Guards:
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
-        if scope["query_string"]:
-            _refuse_query(scope["query_string"])
+        query = scope["query_string"]
+        # SQLite and other readers in C see nothing behind a NUL.
+        if b"%00" in query or b"\0" in query:
+            raise refusal("", "The query string has NUL in it.")
+        if query and any(name == "team_id" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
+            raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
+        await self.app(scope, receive, send)
 
     def _refuse_foreign_pages(self, watched: list[Header], scope: Scope) -> None:
         origins = [value.lower() for name, value in watched if name == b"origin"]
         sites = [value.strip().lower() for name, value in watched if name == b"sec-fetch-site"]
         # A page of a configured origin is cross-site too; its browser names the origin with all that changes something.
         is_foreign = not self.origins.issuperset(origins) if origins else b"cross-site" in sites
-        if is_foreign and not self.rules.exempt(scope["path"]):
+        exempt = self.rules.exempt
+        if is_foreign and not (exempt and exempt(scope["path"])):
             raise ServiceError(ErrorCode.ORIGIN_NOT_ALLOWED)
 
 
@@ -102,11 +101,3 @@ def _refuse_odd_framing(names: set[bytes], scope: Scope) -> None:
         raise FramingFault("A request has either Transfer-Encoding or Content-Length, not both.")
     if scope["http_version"] == "1.0":
         raise FramingFault("HTTP/1.0 has no Transfer-Encoding.")
-
-
-def _refuse_query(query_string: bytes) -> None:
-    """Names that no route takes, and NUL, behind which SQLite and other readers in C see nothing any more."""
-    if b"%00" in query_string or b"\0" in query_string:
-        raise refusal("", "The query string has NUL in it.")
-    if any(name == "team_id" for name, _ in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True)):
-        raise refusal("team_id", "The team follows from the API key; team_id is not accepted.")
