@@ -1,4 +1,4 @@
-"""Connections that go to an address which was judged, and nowhere else."""
+"""Connections to permitted addresses only."""
 
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -51,21 +51,19 @@ class Connector:
     async def connection(self, url: Url) -> AsyncIterator[httpcore.AsyncHTTPConnection]:
         """A connection for one request to this URL, closed at the end; raises as `judged_addresses` does."""
         network = _JudgedNetwork(await self.judged_addresses(url), self._connect_s)
+        is_tls = url.scheme == "https"
+        if is_tls and self._tls is None:
+            # Made for the first https URL, because reading the certificates is slow. Named ones keep the library from
+            # looking into the environment for others.
+            self._tls = ssl.create_default_context(cafile=certifi.where())
         try:
             yield httpcore.AsyncHTTPConnection(
                 origin=remote(url).origin,
-                ssl_context=self._tls_context() if url.scheme == "https" else None,
+                ssl_context=self._tls if is_tls else None,
                 network_backend=network,
             )
         finally:
             await network.aclose()
-
-    def _tls_context(self) -> ssl.SSLContext:
-        """Made for the first https URL: reading the certificates takes longer than a start may."""
-        if self._tls is None:
-            # Named certificates keep the library from looking into the environment for others.
-            self._tls = ssl.create_default_context(cafile=certifi.where())
-        return self._tls
 
     async def _addresses(self, url: Url) -> Sequence[IpAddress]:
         if url.address is not None:

@@ -1,4 +1,4 @@
-"""What a fetch is given and what it gives back."""
+"""What a fetch takes and what it returns."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,7 +32,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What an earlier fetch said about its version, so that the host can answer that nothing changed."""
+    """The version of an earlier fetch, so that the host can answer that nothing changed."""
 
     #: The final URL of the earlier fetch. They are sent to no other: another page may use the same tag.
     url: str
@@ -49,9 +49,9 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A body that went into the sink whole, and what was said about it."""
+    """A body that is whole in the sink, and what its response's headers say about it."""
 
-    #: Canonical URL of the answer, behind all redirects.
+    #: Canonical URL of the response, after all redirects.
     final_url: str
     http_status: int
     #: `Content-Type` as it was sent, empty without one.
@@ -60,7 +60,7 @@ class Fetched:
     last_modified: str | None
     #: Bytes in the sink.
     size_bytes: int
-    #: A name for them: what the host says, else the URL's last part, else the host.
+    #: The name in `Content-Disposition`, or the URL's last part, or the host.
     file_name: str
 
 

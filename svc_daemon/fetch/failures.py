@@ -1,4 +1,4 @@
-"""Why a fetch failed: the leaf that operations catch, to answer with a code of their own where they have one."""
+"""Why a fetch failed: the error that operations catch, to return a code of their own where they have one."""
 
 import ssl
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class Reason(StrEnum):
     TLS = "tls"
     #: Not done within the time for all of it.
     TIMEOUT = "timeout"
-    #: An answer other than success; `details.http_status` tells it.
+    #: A response other than success; `details.http_status` has its status.
     STATUS = "http_status"
     REDIRECTS = "too_many_redirects"
     #: Broken off, or not HTTP.
@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 
 class FetchFailed(ServiceError):
-    """A 502 `url_fetch_failed`: the remote host, or the way to it, did not do its part."""
+    """A 502 `url_fetch_failed`: the remote host could not be reached, or did not answer properly."""
 
     def __init__(self, reason: Reason, message: str, **details: Any) -> None:
         super().__init__(ErrorCode.URL_FETCH_FAILED, message, reason=reason.value, **details)
@@ -42,23 +42,19 @@ class FetchFailed(ServiceError):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the library's errors into FetchFailed; their own words are about addresses and the other side's bytes."""
+    """Turn the library's errors into FetchFailed, without their text: it holds addresses and the other side's bytes."""
     try:
         yield
     except ssl.SSLError as error:
         raise _tls_failed() from error
     except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-        raise _not_connected(error) from error
+        # The library has one error for the connection and the handshake; only the cause distinguishes them.
+        cause = error.__cause__
+        if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
+            raise FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.") from error
+        raise _tls_failed() from error
     except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         raise FetchFailed(Reason.BROKEN, "The remote host broke off, or did not answer in HTTP.") from error
-
-
-def _not_connected(error: Exception) -> FetchFailed:
-    """The library has one error for the connection and the handshake; what it came from tells them apart."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
-        return FetchFailed(Reason.UNREACHABLE, "The remote host takes no connection.")
-    return _tls_failed()
 
 
 def _tls_failed() -> FetchFailed:

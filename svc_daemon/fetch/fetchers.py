@@ -1,4 +1,4 @@
-"""The fetcher: gets a URL into a sink, posts to a URL, or only judges one."""
+"""The fetcher: gets a URL into a sink, posts to a URL, or only checks one."""
 
 import asyncio
 import ssl
@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.access.urls import Url, file_name, join_url, parse_url
-from svc_daemon.fetch.answers import NOT_MODIFIED, REDIRECTS, SUCCESSES, Answer
-from svc_daemon.fetch.bodies import ACCEPTED_CODING, receive
 from svc_daemon.fetch.connections import Connector, remote
 from svc_daemon.fetch.downloads import Fetched, FetchLimits, NotModified, Sink, Validators
 from svc_daemon.fetch.failures import FetchFailed, Reason, translated
 from svc_daemon.fetch.resolvers import Resolver, SystemResolver
+from svc_daemon.fetch.responses import ACCEPTED_CODING, NOT_MODIFIED, REDIRECTS, SUCCESSES, FetchedResponse, receive
 from svc_daemon.wire.versions import VERSION
 
 USER_AGENT = f"svc/{VERSION}"
@@ -32,7 +31,7 @@ class Fetcher:
         self._connector = Connector(policy, resolver or SystemResolver(), self._limits.connect_s, tls)
 
     async def check(self, url: str) -> None:
-        """Judge a URL without a request to it, as at the create of a webhook.
+        """Check a URL without a request to it, as when a webhook is created.
 
         Raises `url_fetch_blocked`, and FetchFailed where the name has no address at the moment.
         """
@@ -42,7 +41,7 @@ class Fetcher:
     async def fetch(
         self, url: str, sink: Sink, validators: Validators | None = None, accept: str = "*/*"
     ) -> Fetched | NotModified:
-        """Get the URL's content into the sink, through redirects; with validators perhaps only that nothing changed.
+        """Get the URL's content into the sink, through redirects; with validators, perhaps only NotModified.
 
         Raises `url_fetch_blocked`, FetchFailed, `file_too_large` and what the sink raises. Whatever it raises, the sink
         has been discarded.
@@ -55,15 +54,15 @@ class Fetcher:
             raise
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send exactly these bytes and return the status of the answer, whatever it is.
+        """Send exactly these bytes and return the status of the response, whatever it is.
 
-        A redirect is not followed and the answer's body is not read. Raises `url_fetch_blocked` and FetchFailed.
+        A redirect is not followed and the response's body is not read. Raises `url_fetch_blocked` and FetchFailed.
         """
         async with (
             _deadline(self._limits.post_s),
-            self._exchange("POST", parse_url(url), {"Accept": "*/*", **headers}, body) as answer,
+            self._exchange("POST", parse_url(url), {"Accept": "*/*", **headers}, body) as response,
         ):
-            return answer.status
+            return response.status
 
     async def _follow(
         self, url: Url, sink: Sink, validators: Validators | None, headers: Mapping[str, str]
@@ -71,34 +70,38 @@ class Fetcher:
         """A redirect from https to http is followed, as browsers and curl do: no request carries anything secret."""
         for _ in range(self._limits.redirects + 1):
             conditions = validators.headers() if validators and validators.url == str(url) else {}
-            async with self._exchange("GET", url, {**headers, **conditions}) as answer:
-                location = answer.header("Location")
-                if answer.status not in REDIRECTS or not location:
-                    return await self._take(url, answer, sink, is_conditional=bool(conditions))
+            async with self._exchange("GET", url, {**headers, **conditions}) as response:
+                location = response.header("Location")
+                if response.status not in REDIRECTS or not location:
+                    return await self._take(url, response, sink, is_conditional=bool(conditions))
             url = join_url(url, location)
         raise FetchFailed(Reason.REDIRECTS, f"The URL redirects more than {self._limits.redirects} times.")
 
-    async def _take(self, url: Url, answer: Answer, sink: Sink, *, is_conditional: bool) -> Fetched | NotModified:
-        etag, last_modified = answer.validator("ETag"), answer.validator("Last-Modified")
-        if is_conditional and answer.status == NOT_MODIFIED:
+    async def _take(
+        self, url: Url, response: FetchedResponse, sink: Sink, *, is_conditional: bool
+    ) -> Fetched | NotModified:
+        etag, last_modified = response.validator("ETag"), response.validator("Last-Modified")
+        if is_conditional and response.status == NOT_MODIFIED:
             return NotModified(final_url=str(url), etag=etag, last_modified=last_modified)
-        if answer.status not in SUCCESSES:
-            raise FetchFailed(Reason.STATUS, f"The remote host answered {answer.status}.", http_status=answer.status)
+        if response.status not in SUCCESSES:
+            raise FetchFailed(
+                Reason.STATUS, f"The remote host answered {response.status}.", http_status=response.status
+            )
         return Fetched(
             final_url=str(url),
-            http_status=answer.status,
-            content_type=answer.header("Content-Type"),
+            http_status=response.status,
+            content_type=response.header("Content-Type"),
             etag=etag,
             last_modified=last_modified,
-            size_bytes=await receive(answer, sink, self._limits.file_bytes),
-            file_name=file_name(url, answer.header("Content-Disposition")),
+            size_bytes=await receive(response, sink, self._limits.file_bytes),
+            file_name=file_name(url, response.header("Content-Disposition")),
         )
 
     @asynccontextmanager
     async def _exchange(
         self, method: str, url: Url, headers: Mapping[str, str], body: bytes | None = None
-    ) -> AsyncIterator[Answer]:
-        """One request on a connection of its own; within it, the library's errors are ours."""
+    ) -> AsyncIterator[FetchedResponse]:
+        """One request on a connection of its own; the library's errors inside become FetchFailed."""
         sent = {
             "Host": url.authority,
             "User-Agent": USER_AGENT,
@@ -112,12 +115,12 @@ class Fetcher:
                     method, remote(url), headers=[*sent.items(), *headers.items()], content=body
                 ) as response,
             ):
-                yield Answer(response)
+                yield FetchedResponse(response)
 
 
 @asynccontextmanager
 async def _deadline(timeout_s: float) -> AsyncIterator[None]:
-    """Everything within has this long altogether; a byte now and then gains nobody more."""
+    """A time limit for everything inside together, however the bytes trickle in."""
     try:
         async with asyncio.timeout(timeout_s):
             yield

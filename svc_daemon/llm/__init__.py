@@ -1,6 +1,6 @@
-"""The model that writes answers, where the operator has set one: a client of any server that speaks OpenAI's chat.
+"""The model that writes answers, where the operator has set one: a client of any server with OpenAI's chat API.
 
-`contract` is what the rest of the house knows; `clients` speaks HTTP, and is imported only where a server is set;
-`streams` reads what comes back. The address is the operator's own, so the policy for users' URLs has no say in it;
-redirects are not followed, and no proxy of the environment is used, since the request carries documents and a key.
+The rest of the daemon imports `contract`; `clients` sends the requests, and is imported only where a server is set;
+`streams` reads the response. The address is the operator's own, so the policy for users' URLs does not apply to it.
+Redirects are not followed and no proxy is used, since the request carries documents and a key.
 """

@@ -1,11 +1,11 @@
-"""A client of a server that speaks OpenAI's chat completions, streamed.
+"""A client of a server with OpenAI's chat completions API, streamed.
 
-What the server may take is bounded four times: to connect, to say its first word, between two words, and in all. A
-comment that keeps the line alive is no word. An answer that fails is not tried again here: the caller is told, and may.
+Four times are limited: to connect, until the first word, between two words, and in all. A comment that keeps the
+connection alive is no word. A failed answer is not retried here: the caller gets the error and may retry.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 STOPPING = "The service is stopping; ask again."
 NOBODY = "Nobody answers at the model's server: start it, or look at SVC_LLM_BASE_URL."
-#: A look is for somebody who waits for it.
+#: Whole time of a look: a person waits for it.
 LOOK_S = 2.0
 
 
@@ -61,9 +61,12 @@ class LlmClient:
         self._is_stopping = False
         #: Of the steps that are being waited for.
         self._waits: set[asyncio.Timeout] = set()
+        headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
+        if server.api_key:
+            headers["Authorization"] = f"Bearer {server.api_key}"
         self._http = httpx.AsyncClient(
-            headers=_headers(server),
-            # Reading is timed here: a byte that says nothing must not start the clock anew.
+            headers=headers,
+            # Reading is timed here: a keep-alive comment must not restart the clock.
             timeout=httpx.Timeout(None, connect=limits.connect_s),
             limits=httpx.Limits(max_connections=None),
             follow_redirects=False,
@@ -77,7 +80,7 @@ class LlmClient:
         try:
             chunks = response.aiter_raw()
             stream, size, heard = ChatStream(), 0, None
-            while not stream.is_done and (chunk := await self._within(_next(chunks), began, heard)):
+            while not stream.is_done and (chunk := await self._within(anext(chunks, b""), began, heard)):
                 for piece in stream.feed(chunk):
                     size += len(piece)
                     if size > self._limits.answer_characters:
@@ -97,12 +100,12 @@ class LlmClient:
                 response = await self._http.send(request, stream=True)
                 await response.aclose()
         except (TimeoutError, httpx.TimeoutException):
-            return f"The model's server says nothing within {LOOK_S:g} s."
+            return f"The model's server does not answer within {LOOK_S:g} s."
         except httpx.ConnectError:
             return NOBODY
         except (httpx.HTTPError, httpx.StreamError):
             return "The line to the model's server broke."
-        # Not every server lists its models; one that is there and takes the key is all that is asked.
+        # Not every server lists its models; it is enough that it answers and takes the key.
         return _fault(response) if response.status_code in _REFUSING else None
 
     def stop(self) -> None:
@@ -131,7 +134,7 @@ class LlmClient:
         raise LlmFailed(fault)
 
     async def _within(self, work: Awaitable[T], began: float, heard: float | None) -> T:
-        """The result of one step of the exchange; raises LlmFailed for a broken line and for a time that is up."""
+        """The result of one step of the exchange; raises LlmFailed for a broken connection and after the time limit."""
         limits = self._limits
         word_s = began + limits.first_word_s if heard is None else heard + limits.silent_s
         ends_s = min(word_s, began + limits.total_s)
@@ -145,7 +148,7 @@ class LlmClient:
                 raise LlmFailed(STOPPING) from error
             raise LlmFailed("The model did not answer in time.", is_timeout=True) from error
         except httpx.ConnectError as error:
-            # Refused, a name that no DNS knows, no route: an address that is wrong, or a server that doesn't run.
+            # Refused, an unknown name, no route: the address is wrong, or the server doesn't run.
             raise LlmFailed(NOBODY) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise LlmFailed("The line to the model's server broke.") from error
@@ -153,20 +156,10 @@ class LlmClient:
             self._waits.discard(wait)
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes:
-    """The next bytes; none at the end."""
-    return await anext(chunks, b"")
-
-
 def _fault(response: httpx.Response) -> str | None:
-    """What is wrong with the head of the answer. Not a word of its body: some servers repeat the key there."""
+    """What is wrong with the head of the answer. Its body is not quoted: some servers repeat the key there."""
     if response.status_code != httpx.codes.OK:
         return f"The model's server answered {response.status_code}."
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return "The model's server answered without a stream."
     return None
-
-
-def _headers(server: LlmSettings) -> dict[str, str]:
-    headers = {"User-Agent": f"svc/{VERSION}", "Accept": "text/event-stream", "Accept-Encoding": "identity"}
-    return headers | ({"Authorization": f"Bearer {server.api_key}"} if server.api_key else {})

@@ -1,4 +1,4 @@
-"""What a model takes, gives and promises."""
+"""What a model takes, returns and guarantees."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Ending:
 
     #: Why it did not come to its own end; None where it did.
     cut: Cut | None = None
-    #: None where its server doesn't tell.
+    #: None where its server doesn't report it.
     usage: Usage | None = None
 
 
@@ -52,11 +52,11 @@ class Llm(Protocol):
         ...
 
     async def look(self) -> str | None:
-        """A sentence on what is wrong where its server doesn't answer; within a few seconds, nothing is written."""
+        """A sentence on what is wrong with its server, or None; within a few seconds, and without an answer written."""
         ...
 
     def stop(self) -> None:
         """The service stops: every answer that is being written fails with LlmFailed, and so does each new one."""
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""

@@ -1,4 +1,4 @@
-"""Reading a chat's event stream: bytes in, pieces of text out, and an end to whatever a server may send."""
+"""Reads a chat's event stream: bytes in, pieces of text out, within limits whatever a server sends."""
 
 import json
 from collections.abc import Iterator
@@ -8,49 +8,45 @@ from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 
 #: An event is a few words; a longer line is no event of a chat.
 LINE_BYTES = 256 * 1024
-#: No answer takes more tokens; a number without an end could not be told on.
+#: No answer takes more tokens; a larger count would overflow what stores it.
 MOST_TOKENS = 10**12
-#: What a server says where the answer stops before its end; anything else is an end.
+#: The reasons of a server that cuts an answer off; any other is a proper end.
 _CUTS: dict[str, Cut] = {"length": "length", "content_filter": "content_filter"}
 
 
 class ChatStream:
-    """One stream, from its first byte. Bytes may come cut anywhere."""
+    """One stream, from its first byte. It may arrive cut anywhere."""
 
     def __init__(self) -> None:
         self._line = b""
         self._reason: str | None = None
         self._usage: Usage | None = None
-        #: `[DONE]` was read: nothing that follows counts.
+        #: Whether `[DONE]` was read; what follows it is ignored.
         self.is_done = False
 
     def feed(self, data: bytes) -> Iterator[str]:
         """The pieces of text in `data`; empty ones for events that have none. Raises LlmFailed."""
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
-            if not self.is_done:
-                yield from self._read(line)
+            field, _, value = line.strip().partition(b":")
+            # Comments, names of events and empty lines count for nothing, nor does what follows `[DONE]`.
+            if field != b"data" or self.is_done:
+                continue
+            if value.strip() == b"[DONE]":
+                self.is_done = True
+                continue
+            event = _parse(value)
+            self._usage = _usage(event) or self._usage
+            for choice in event.get("choices") or ():
+                yield self._take(choice)
         if len(self._line) > LINE_BYTES:
             raise LlmFailed("The model's server sent a line without an end.")
 
     def end(self) -> Ending:
-        """How it ended; raises LlmFailed where the stream stopped before the answer did."""
+        """How it ended; raises LlmFailed where the stream stopped in the middle of the answer."""
         if self._reason is None and not self.is_done:
             raise LlmFailed("The model's server stopped in the middle of its answer.")
         return Ending(_CUTS.get(self._reason or ""), self._usage)
-
-    def _read(self, line: bytes) -> Iterator[str]:
-        field, _, value = line.strip().partition(b":")
-        if field != b"data":
-            # Comments, names of events and empty lines; a body that is no event stream has nothing else.
-            return
-        if value.strip() == b"[DONE]":
-            self.is_done = True
-            return
-        event = _parse(value)
-        self._usage = _usage(event) or self._usage
-        for choice in event.get("choices") or ():
-            yield self._take(choice)
 
     def _take(self, choice: Any) -> str:
         try:
@@ -60,7 +56,7 @@ class ChatStream:
             raise _garbage() from error
         if not isinstance(text, str):
             raise _garbage()
-        # Half of a surrogate pair can be said in JSON and nowhere else.
+        # JSON can hold half of a surrogate pair, UTF-8 can not.
         return text.encode("utf-8", "replace").decode()
 
 
@@ -77,10 +73,10 @@ def _parse(value: bytes) -> dict[str, Any]:
 
 
 def _usage(event: dict[str, Any]) -> Usage | None:
-    told = event.get("usage")
-    if not isinstance(told, dict):
+    usage = event.get("usage")
+    if not isinstance(usage, dict):
         return None
-    counts = told.get("prompt_tokens"), told.get("completion_tokens")
+    counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
     taken, given = (count if isinstance(count, int) and 0 <= count <= MOST_TOKENS else 0 for count in counts)
     return Usage(taken, given)
 

@@ -27,7 +27,7 @@ from svc_daemon.operations.maintenance import refuse_in_maintenance
 from svc_daemon.operations.scopes import SearchScope, choose_agent, find_scope, narrow, warn_of_agent
 from svc_daemon.operations.usage import counting_answer
 from svc_daemon.process.contexts import Context, EmbedderInUse, EmbeddingState
-from svc_daemon.provider.contract import Hit, QueryVector, SearchMode, SearchPage, SearchQuery
+from svc_daemon.provider.contract import Hit, HitPage, QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.errors import ProviderError, SearchTimeout
 from svc_daemon.store.buckets import find_bucket, take_census
 from svc_daemon.store.candidates import FoundSource, list_active_sources
@@ -235,12 +235,12 @@ class _Asking:
             deadline_s=self.deadline_s,
         )
 
-    def _judge(self, scope: SearchScope, page: SearchPage) -> Judged:
+    def _judge(self, scope: SearchScope, page: HitPage) -> Judged:
         work = partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
         return self.context.read(work)
 
 
-def _ask(context: Context, team_id: str, query: SearchQuery) -> SearchPage:
+def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
     try:
         return context.provider.search(team_id, query)
     except ProviderError as error:
@@ -258,7 +258,7 @@ def _judge_page(
     key: KeyRow,
     request: SearchRequest,
     scope: SearchScope,
-    page: SearchPage,
+    page: HitPage,
 ) -> Judged:
     """What of the page counts now, and whether to ask again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
@@ -276,7 +276,7 @@ def _revisions(connection: Connection, key: KeyRow, scope: SearchScope) -> dict[
     return {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
 
 
-def _results(kept: list[SearchResults], page: SearchPage, request: SearchRequest) -> Results:
+def _results(kept: list[SearchResults], page: HitPage, request: SearchRequest) -> Results:
     threshold = request.score_threshold or 0.0
     good = [found for found in kept if found.hit.score >= threshold]
     has_more = page.has_more or len(good) > request.max_num_results

@@ -1,4 +1,4 @@
-"""What a search provider takes, gives and promises.
+"""What a search provider takes, returns and guarantees.
 
 Every method is synchronous and may be called from any number of threads at once. Every write is durable when it
 returns, safe to repeat, and all or nothing: a search sees a document as it was before the call or as it is after it,
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from svc_daemon.core.text.chunking import Chunk
 
-#: The parts of a chunk in which a word may stand.
+#: The parts of a chunk in which a word may occur.
 Part = Literal["title", "headings", "text"]
 
 #: What the specification calls the state of a document that the index holds.
@@ -98,7 +98,7 @@ class ChunkText(NamedTuple):
 
 
 class VectorCount(NamedTuple):
-    """How far a model has come with some chunks."""
+    """How many of some chunks a model has embedded."""
 
     #: Chunks that have no vector of the model yet.
     missing: int
@@ -108,7 +108,7 @@ class VectorCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryVector:
-    """What a model made of a query."""
+    """The vector of a query."""
 
     #: Names model and generation: vectors of another one are never compared with this.
     model: str
@@ -128,12 +128,12 @@ class SearchQuery:
     source_ids: Sequence[str] | None = None
     #: Hits wanted, 1 or more.
     limit: int = 10
-    #: Hits to pass over first.
+    #: Hits to skip first.
     offset: int = 0
     mode: SearchMode = SearchMode.HYBRID
     #: Without one every mode goes by keyword.
     vector: QueryVector | None = None
-    #: Whether hits tell in which parts of a chunk its words stand.
+    #: Whether hits list the parts of a chunk in which its words occur.
     explain: bool = False
     #: Instant of the monotonic clock, in seconds, after which the search is interrupted; None is never.
     deadline_s: float | None = None
@@ -144,9 +144,9 @@ class TermMatch:
     """A word of the query that a hit has, and what it weighs."""
 
     term: str
-    #: Inverse document frequency: the rarer the word is among the team's chunks, the more it weighs.
+    #: Inverse document frequency: the rarer the word is among the team's chunks, the higher.
     idf: float
-    #: Where it stands: of `title`, `headings` and `text`; empty unless the query asked to explain.
+    #: Where it occurs: of `title`, `headings` and `text`; empty unless the query asked to explain.
     parts: tuple[Part, ...] = ()
 
 
@@ -158,7 +158,7 @@ class KeywordMatch:
     rank: int
     #: The more the better.
     bm25: float
-    #: 0 to 1: how much it says of what the best ones by BM25 say; None where this did not count.
+    #: 0 to 1: how similar its words are to those of the best hits by BM25; None where this was not used.
     feedback: float | None = None
 
 
@@ -170,13 +170,13 @@ class SemanticMatch:
     rank: int | None
     #: Between the query's vector and the chunk's, -1 to 1.
     cosine: float
-    #: That both vectors are of.
+    #: The model of both vectors.
     model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk that answers, and why."""
+    """A chunk that matches, and why."""
 
     chunk_id: str
     source_id: str
@@ -188,7 +188,7 @@ class Hit:
     #: 0 to 1, comparable between searches of one mode. Keyword: the coverage. Semantic: the cosine, not below 0.
     #: Hybrid: the mean of both; of a chunk without a vector, the coverage.
     score: float
-    #: Place in the whole order, from 1, the passed over ones counted.
+    #: Place in the whole order, from 1, skipped hits counted.
     rank: int
     #: The words found, in the order of the query.
     matches: tuple[TermMatch, ...]
@@ -198,18 +198,18 @@ class Hit:
     keyword: KeywordMatch | None
     #: None where the search went by keyword, or the chunk has no vector.
     semantic: SemanticMatch | None
-    #: What a hybrid order is made by, the more the better; None in other modes.
+    #: The score of a hybrid order, the higher the better; None in other modes.
     fused: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPage:
+class HitPage:
     """The hits asked for, best first. Equal ones keep their order from call to call."""
 
     hits: tuple[Hit, ...] = ()
-    #: Whether there are hits behind these.
+    #: Whether there are further hits.
     has_more: bool = False
-    #: How the query was matched in fact.
+    #: How the query was actually matched.
     mode: SearchMode = SearchMode.KEYWORD
     #: Sentences for the user about what the search could not do.
     warnings: tuple[str, ...] = ()
@@ -223,8 +223,8 @@ class SearchProvider(Protocol):
     def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
         """Make `document` findable in these buckets, in place of any earlier generation of its source.
 
-        The generation that the index holds already, or an older one, changes nothing, neither text nor buckets: so a
-        worker that was thought dead can't undo what came after it.
+        The generation that the index already holds, or an older one, changes nothing, neither text nor buckets: so a
+        worker that was thought dead can't undo later work.
         """
 
     def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
@@ -237,7 +237,7 @@ class SearchProvider(Protocol):
         """Give the document another title, under which it is found from now on. Raises DocumentMissing."""
 
     def delete_document(self, team_id: str, source_id: str) -> None:
-        """Remove the document, whatever its generation, with all that was made of it. One that isn't there is fine."""
+        """Remove the document, whatever its generation, with its vectors. One that isn't there is fine."""
 
     def get_document(self, team_id: str, source_id: str) -> DocumentState | None:
         """The document's state in the index, or None where it isn't there."""
@@ -249,24 +249,24 @@ class SearchProvider(Protocol):
         """Every document of the team by source id. What changes while the caller reads on may be missed or seen."""
         ...
 
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
-        """The chunks that answer, best first; of a team or bucket that holds nothing, an empty page.
+    def search(self, team_id: str, query: SearchQuery) -> HitPage:
+        """The chunks that match, best first; of a team or bucket that holds nothing, an empty page.
 
         Raises SearchTimeout at the query's deadline; the work is interrupted, not left running.
         """
         ...
 
     def warm_up(self, team_id: str, model: str, bucket_ids: Sequence[str]) -> None:
-        """Have in memory what the first search by meaning in these buckets would read, as far as half of it holds."""
+        """Load what the first search by meaning in these buckets would read, into at most half of the memory for it."""
 
     def list_unembedded(self, team_id: str, model: str, limit: int) -> list[ChunkText]:
         """Up to `limit` chunks that have no vector of this model, oldest documents first. Empty: there are none."""
         ...
 
     def put_vectors(self, team_id: str, model: str, vectors: Sequence[tuple[str, bytes]]) -> None:
-        """Let these chunks be found by meaning: ids, each with its vector as in `QueryVector`; some hundreds at a time.
+        """Make these chunks findable by meaning: ids, each with a vector as in `QueryVector`; some hundreds at a time.
 
-        A chunk has one vector, the last that was put. One that is gone is passed over. A vector stays with its chunk
+        A chunk has one vector, the last that was put. Deleted chunks are skipped. A vector stays with its chunk
         when the document's buckets or title change, and goes with it. Raises ProviderFailed where a vector is not of
         the length that the model's others have.
         """
@@ -279,26 +279,26 @@ class SearchProvider(Protocol):
         """Remove the vectors of every model but this one; None removes all."""
 
     def list_teams(self) -> list[str]:
-        """The teams that have an index, whoever knows of them."""
+        """The teams that have an index, known to the state or not."""
 
     def delete_team(self, team_id: str) -> None:
         """Remove the team's whole index. One that isn't there is fine.
 
-        Calls for this team that run at the same time may fail, and say that trying again can help; what is put
-        afterwards goes into a new index.
+        Calls for this team that run at the same time may fail with a retryable error; what is put afterwards goes
+        into a new index.
         """
 
     def close(self) -> None:
-        """Finish the writes that are under way and let go of all files. Nothing may be called after it."""
+        """Finish the writes in progress and close all files. Nothing may be called after it."""
 
 
 def document_id(source_id: str, generation: int) -> str:
-    """Such as `doc_01k2…_3`: the same for one generation of a source, however often its index is made anew."""
+    """Such as `doc_01k2…_3`: the same for one generation of a source, however often its index is rebuilt."""
     return f"doc_{source_id.removeprefix('src_')}_{generation}"
 
 
 def chunk_id(source_id: str, generation: int, ordinal: int) -> str:
-    """Such as `chk_01k2…_3_17`: the same for one chunk, however often its index is made anew."""
+    """Such as `chk_01k2…_3_17`: the same for one chunk, however often its index is rebuilt."""
     return f"chk_{source_id.removeprefix('src_')}_{generation}_{ordinal}"
 
 

@@ -1,4 +1,4 @@
-"""What a search provider may raise; nothing else comes out of one.
+"""What a search provider may raise, and nothing else.
 
 ProviderError           whatever went wrong, and whether trying again can help
  ├─ DocumentMissing     the index holds no such document: put it first
@@ -9,7 +9,7 @@ ProviderError           whatever went wrong, and whether trying again can help
 
 
 class ProviderError(Exception):
-    """Anything that a provider could not do. `retryable` says whether the same call may succeed later."""
+    """Anything that a provider could not do. `retryable` is whether the same call may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         self.retryable = retryable
@@ -32,7 +32,7 @@ class SearchTimeout(ProviderError):
 
 
 class ProviderFailed(ProviderError):
-    """The provider is in trouble; the message says what it is and, where there is one, the way out."""
+    """The provider is in trouble; the message has the reason and, where there is one, the remedy."""
 
 
 class IndexDamaged(ProviderFailed):

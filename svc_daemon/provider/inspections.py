@@ -1,4 +1,4 @@
-"""How a provider's indexes are looked at while the service is not running: what they hold, and whether they are whole.
+"""Inspecting a provider's indexes while the service is not running: what they hold, and whether they are whole.
 
 Beside the contract, since it must change nothing and finds damage where the contract would raise.
 """

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from svc_daemon.provider.contract import IndexDocument, SearchPage, SearchQuery
+from svc_daemon.provider.contract import HitPage, IndexDocument, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.provider.failing import FailingProvider
 
@@ -61,7 +61,7 @@ class HeldProvider(FailingProvider):
         self._wait("set_title")
         super().set_title(team_id, source_id, title)
 
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+    def search(self, team_id: str, query: SearchQuery) -> HitPage:
         page = super().search(team_id, query)
         self._wait("search")
         return page

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from svc_daemon.provider.contract import (
     ChunkText,
     DocumentState,
+    HitPage,
     IndexDocument,
     ListedDocument,
-    SearchPage,
     SearchProvider,
     SearchQuery,
     StoredText,
@@ -77,7 +77,7 @@ class FailingProvider:
         with self._as_told("list_teams"):
             return self._provider.list_teams()
 
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+    def search(self, team_id: str, query: SearchQuery) -> HitPage:
         with self._as_told("search"):
             return self._provider.search(team_id, query)
 

@@ -4,7 +4,7 @@ import math
 import struct
 
 from svc_daemon.core.text.chunking import Chunk
-from svc_daemon.provider.contract import Hit, IndexDocument, SearchMode, SearchPage, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import Hit, HitPage, IndexDocument, SearchMode, SearchProvider, SearchQuery
 
 TEAM = "team_one"
 #: A model whose vectors tests make by hand.
@@ -49,14 +49,14 @@ def search(
     source_ids: list[str] | None = None,
     limit: int = 10,
     offset: int = 0,
-) -> SearchPage:
+) -> HitPage:
     query = SearchQuery(
         text=text, bucket_ids=bucket_ids, source_ids=source_ids, limit=limit, offset=offset, mode=SearchMode.KEYWORD
     )
     return provider.search(team_id, query)
 
 
-def sources(page: SearchPage) -> list[str]:
+def sources(page: HitPage) -> list[str]:
     """The sources of the hits, best first."""
     return [hit.source_id for hit in page.hits]
 

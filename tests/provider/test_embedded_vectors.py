@@ -13,7 +13,7 @@ from svc_daemon.provider.embedded import embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.provider.embedded.signs import Place, SignsCache, warm_up
+from svc_daemon.provider.embedded.signs import SignsCache, SignsKey, warm_up
 from svc_daemon.provider.errors import SearchTimeout
 from tests.provider.samples import MODEL, TEAM, make_document, unit
 
@@ -180,7 +180,7 @@ def held(index: TeamIndex, cache: SignsCache, bucket: str | None, most: int = 99
         connection.set_trace_callback(statements.append)
         connection.set_progress_handler(lambda: reads() > most, 10)
         try:
-            signs = cache.at(connection, Place(index, 1, bucket))
+            signs = cache.at(connection, SignsKey(index, 1, bucket))
         finally:
             connection.set_progress_handler(None, 10)
             connection.set_trace_callback(None)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from svc_daemon.provider.contract import QueryVector, SearchMode, SearchPage, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import HitPage, QueryVector, SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.errors import ProviderFailed
 from tests.provider.openings import OpenedProvider, Reopen
 from tests.provider.samples import MODEL, TEAM, make_document, sources, unit
@@ -299,7 +299,7 @@ def near(
     source_ids: list[str] | None = None,
     limit: int = 10,
     offset: int = 0,
-) -> SearchPage:
+) -> HitPage:
     """A search with the vector in the direction of these numbers."""
     query = SearchQuery(
         text=text,

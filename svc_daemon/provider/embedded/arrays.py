@@ -1,8 +1,7 @@
 """Arithmetic on many vectors at once. Imported late: numpy is an extra, and slow to load.
 
-Of each vector a search keeps the signs in memory, one bit for a number, and compares those first: how many differ
-tells nearly which vectors are near, for a thirtieth of the memory and the time. What came out best is then measured in
-full.
+Of each vector a search keeps the signs in memory, one bit for a number, and compares those first: the fewer differ, the
+nearer the vectors are likely to be, for a thirtieth of the memory and the time. The best are then measured in full.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,8 +34,9 @@ class Signs:
 
 
 def pack_signs(vectors: Sequence[bytes]) -> list[bytes]:
-    """For each vector, one bit for each of its numbers: whether that is above 0. Filled up to whole words."""
-    return [_filled(np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes()) for values in vectors]
+    """For each vector, one bit for each of its numbers: whether it is above 0. Padded to whole words."""
+    packed = [np.packbits(np.frombuffer(values, dtype="<f4") > 0).tobytes() for values in vectors]
+    return [bits + bytes(-len(bits) % WORD_BYTES) for bits in packed]
 
 
 def read_signs(rows: Sequence[tuple[int, bytes]]) -> Signs | None:
@@ -58,7 +58,7 @@ def join(parts: Iterable[Signs | None]) -> Signs | None:
 
 def keep(signs: Signs, document_keys: Iterable[int]) -> Signs:
     """What belongs to these documents."""
-    kept = _of_documents(signs, document_keys)
+    kept = np.isin(signs.keys >> ORDINAL_BITS, np.fromiter(document_keys, dtype=np.int64))
     return Signs(signs.keys[kept], np.ascontiguousarray(signs.words[:, kept]))
 
 
@@ -119,12 +119,3 @@ def _differences(words: NDArray[np.uint64], query: NDArray[np.uint64], check: Ca
         for row, word in zip(words, query, strict=True):
             differences[block] += np.bitwise_count(row[block] ^ word)
     return differences
-
-
-def _of_documents(signs: Signs, document_keys: Iterable[int]) -> NDArray[np.bool_]:
-    wanted = np.fromiter(document_keys, dtype=np.int64)
-    return np.isin(signs.keys >> ORDINAL_BITS, wanted)
-
-
-def _filled(signs: bytes) -> bytes:
-    return signs + bytes(-len(signs) % WORD_BYTES)

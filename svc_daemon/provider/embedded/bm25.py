@@ -17,7 +17,7 @@ from svc_daemon.provider.embedded.scopes import Scope
 
 #: A word in the title counts twice; a bucket's word decides who is in and counts for nothing.
 WEIGHTS = {"title": 2.0, "headings": 1.0, "text": 1.0, "unspaced": 1.0, "buckets": 0.0}
-#: A word that stands in a chunk ever so often scores less than this many times its idf: FTS5's k1 is 1.2.
+#: A word that occurs in a chunk any number of times scores less than this many times its idf: FTS5's k1 is 1.2.
 MOST_OF_IDF = 2.2
 #: The common words must have so many times the chunks of the rare ones, and so many at all, or little would be saved.
 SHARE = 4
@@ -31,12 +31,14 @@ def rank(
 ) -> list[Ranked]:
     """The first `limit` chunks of the scope by their BM25, best first; of equal ones the lower key's comes first.
 
-    `having` says how many of the index's `chunks` have each word of the query.
+    `having` is how many of the index's `chunks` have each word of the query.
     """
     words = sorted(having, key=lambda word: (having[word], word))
     if scope.is_narrow:
         return _score(connection, any_of(words), scope, limit)
-    total = chunks + _count_hidden(connection)
+    # Chunks of documents that are being written or removed: no search shows them, but BM25 counts them.
+    (hidden,) = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
+    total = chunks + hidden
     counts = [having[word] for word in words]
     bounds = [MOST_OF_IDF * idf(total, count) for count in counts]
     rare = _count_rare(counts, bounds, limit)
@@ -57,7 +59,7 @@ def all_of(words: Sequence[str]) -> str:
 
 
 def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> int:
-    """How many words, of which the rarest come first, may be enough to look for; 0 where that would not pay."""
+    """How many of the words, rarest first, may be enough to search for; 0 where that would save too little."""
     for rare in reversed(range(1, len(having))):
         few, many = sum(having[:rare]), sum(having[rare:])
         is_likely = few >= limit and sum(bounds[rare:]) <= LIKELY * bounds[0]
@@ -69,7 +71,7 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
 def _rank_by_rare(
     connection: sqlite3.Connection, rare: Sequence[str], common: Sequence[str], scope: Scope, limit: int
 ) -> list[Ranked]:
-    """The same of chunks that have a rare word, each with its whole score."""
+    """The first `limit` chunks that have a rare word, each with its whole score."""
     both = f"({_joined(rare, 'OR')}) AND ({_joined(common, 'OR')})"
     scored = dict(_score(connection, any_of(rare), scope, limit))
     # What is not among the best of these is not among the best of all, so it may keep what it scores by rare words.
@@ -101,12 +103,6 @@ def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit:
         },
     )
     return [(row["rowid"], -row["badness"]) for row in rows]
-
-
-def _count_hidden(connection: sqlite3.Connection) -> int:
-    """Chunks of documents that are being written or removed: no search shows them, but BM25 counts them."""
-    row = connection.execute("SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 1").fetchone()
-    return int(row[0])
 
 
 def _joined(words: Sequence[str], operator: str) -> str:

@@ -1,4 +1,4 @@
-"""Looks at index files while no process has them open, and changes nothing.
+"""Inspects index files while no process has them open, and changes nothing.
 
 An index is made of the stored bytes, so whatever is wrong within one has the same remedy: it is made again.
 """
@@ -23,28 +23,28 @@ class _Count(NamedTuple):
 
     invariant: str
     statement: str
-    told: str
+    message: str
 
 
 _COUNTS = (
     _Count(
         "I7",
-        "SELECT d.source_id, d.chunks AS told, (SELECT count(*) FROM chunks AS c"
+        "SELECT d.source_id, d.chunks AS counted, (SELECT count(*) FROM chunks AS c"
         " WHERE c.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1) AS found"
-        " FROM documents AS d WHERE d.hidden = 0 AND told <> found",
-        "the document of {source_id} has {found} chunks, its row counts {told}",
+        " FROM documents AS d WHERE d.hidden = 0 AND counted <> found",
+        "the document of {source_id} has {found} chunks, its row counts {counted}",
     ),
     _Count(
         "I7",
-        "SELECT d.source_id, m.bucket_id, m.chunks AS told, d.chunks AS found FROM memberships AS m"
-        " JOIN documents AS d USING (document_key) WHERE d.hidden = 0 AND told <> found",
-        "the document of {source_id} counts {told} chunks in {bucket_id}, it has {found}",
+        "SELECT d.source_id, m.bucket_id, m.chunks AS counted, d.chunks AS found FROM memberships AS m"
+        " JOIN documents AS d USING (document_key) WHERE d.hidden = 0 AND counted <> found",
+        "the document of {source_id} counts {counted} chunks in {bucket_id}, it has {found}",
     ),
     _Count(
         "I7",
-        "SELECT chunks AS told, (SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 0) AS found"
-        " FROM totals WHERE told <> found",
-        "the totals count {told} chunks, there are {found}",
+        "SELECT chunks AS counted, (SELECT coalesce(sum(chunks), 0) FROM documents WHERE hidden = 0) AS found"
+        " FROM totals WHERE counted <> found",
+        "the totals count {counted} chunks, there are {found}",
     ),
     _Count(
         "I6",
@@ -61,11 +61,12 @@ _COUNTS = (
     ),
     _Count(
         "I7",
-        "SELECT d.source_id, d.embedded AS told, (SELECT count(*) FROM signs AS s JOIN vectors AS v USING (chunk_key)"
+        "SELECT d.source_id, d.embedded AS counted, (SELECT count(*) FROM signs AS s"
+        " JOIN vectors AS v USING (chunk_key)"
         " WHERE s.chunk_key BETWEEN d.document_key << :bits AND (d.document_key + 1 << :bits) - 1"
         " AND s.model_key = d.model_key AND v.model_key = d.model_key) AS found"
-        " FROM documents AS d WHERE d.hidden = 0 AND told <> found",
-        "the document of {source_id} has {found} vectors, its row counts {told}",
+        " FROM documents AS d WHERE d.hidden = 0 AND counted <> found",
+        "the document of {source_id} has {found} vectors, its row counts {counted}",
     ),
     _Count(
         "I8",
@@ -86,18 +87,19 @@ class IndexInspector:
         return list_teams(self._folder)
 
     def check_index(self, team_id: str, *, read_data: bool) -> list[Problem]:
-        path = self._path(team_id)
-        log = self._check_log(team_id)
+        path, about = self._path(team_id), {"team_id": team_id}
+        problems = []
+        if (size_bytes := log_bytes(path)) >= LOG_BYTES:
+            message = f"the log of the search index of {team_id} has {size_bytes} bytes"
+            problems.append(Problem("I10", message, Mend.TRIM_LOG, about))
         try:
             with open_unchanging(path) as connection:
                 found = list(_check(connection, read_data=read_data))
         except sqlite3.DatabaseError as error:
             found = [("I10", f"it can't be read: {error}")]
-        about = {"team_id": team_id}
-        return log + [
-            Problem(invariant, f"the search index of {team_id}: {told}", Mend.REBUILD_INDEX, about)
-            for invariant, told in found
-        ]
+        for invariant, message in found:
+            problems.append(Problem(invariant, f"the search index of {team_id}: {message}", Mend.REBUILD_INDEX, about))
+        return problems
 
     def list_documents(self, team_id: str) -> dict[str, InspectedDocument]:
         if not self._path(team_id).exists():
@@ -106,74 +108,61 @@ class IndexInspector:
             if is_blank(connection):
                 return {}
             rows = connection.execute("SELECT * FROM documents WHERE hidden = 0").fetchall()
-            return {row["source_id"]: _inspected(connection, row) for row in rows}
+            return {
+                row["source_id"]: InspectedDocument(
+                    row["source_id"],
+                    row["generation"],
+                    row["title"],
+                    memberships.list_buckets(connection, row["document_key"]),
+                    row["chunks"],
+                )
+                for row in rows
+            }
 
     def _path(self, team_id: str) -> Path:
         return self._folder / f"{team_id}.db"
 
-    def _check_log(self, team_id: str) -> list[Problem]:
-        size_bytes = log_bytes(self._path(team_id))
-        if size_bytes < LOG_BYTES:
-            return []
-        told = f"the log of the search index of {team_id} has {size_bytes} bytes"
-        return [Problem("I10", told, Mend.TRIM_LOG, {"team_id": team_id})]
 
-
-def _check(connection: sqlite3.Connection, *, read_data: bool) -> list[tuple[str, str]]:
-    # A kill between making the file and making its tables leaves this; the next start makes them.
+def _check(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
+    # A kill between making the file and making its tables leaves a blank one; the next start makes them.
     if is_blank(connection):
-        return []
-    return list(_check_file(connection)) or list(_check_content(connection, read_data=read_data))
-
-
-def _check_file(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+        return
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         yield "I10", f"it has version {version}, this release makes version {VERSION}"
         return
-    for (message,) in connection.execute("PRAGMA integrity_check").fetchall():
-        if message != "ok":
-            yield "I10", f"it is damaged: {message}"
-
-
-def _check_content(connection: sqlite3.Connection, *, read_data: bool) -> Iterator[tuple[str, str]]:
+    messages = [message for (message,) in connection.execute("PRAGMA integrity_check") if message != "ok"]
+    if messages:
+        yield from (("I10", f"it is damaged: {message}") for message in messages)
+        return
     for count in _COUNTS:
         for row in connection.execute(count.statement, {"bits": ORDINAL_BITS}):
-            yield count.invariant, count.told.format(**dict(row))
+            yield count.invariant, count.message.format(**dict(row))
     if read_data:
         yield from _check_texts(connection)
         yield from _check_postings(connection)
 
 
 def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """Each chunk is the piece of its document's text that it says it is."""
+    """Each chunk's text is the part of its document's text at the chunk's place."""
     for (source_id,) in connection.execute("SELECT source_id FROM documents WHERE hidden = 0").fetchall():
         try:
-            wrong = _wrong_chunks(connection, source_id)
+            stored = documents.find_text(connection, source_id)
         except (zlib.error, UnicodeDecodeError) as error:
             yield "I6", f"the text of {source_id} can't be read: {error}"
             continue
+        chunks = [each.chunk for each in stored.chunks] if stored else []
+        text = stored.text if stored else ""
+        wrong = sum(chunk.text != text[chunk.char_start : chunk.char_end] for chunk in chunks)
         if wrong:
             yield "I6", f"{wrong} chunks of {source_id} are not what its text says"
 
 
-def _wrong_chunks(connection: sqlite3.Connection, source_id: str) -> int:
-    stored = documents.find_text(connection, source_id)
-    chunks = [each.chunk for each in stored.chunks] if stored else []
-    text = stored.text if stored else ""
-    return sum(chunk.text != text[chunk.char_start : chunk.char_end] for chunk in chunks)
-
-
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
-    """The postings are those of the chunks. FTS5 asks for this with a write, so it is done on a copy that goes away."""
+    """The postings are those of the chunks. FTS5 checks this by a write, so it is done on a temporary copy."""
     with closing(sqlite3.connect("", isolation_level=None)) as copy:
         connection.backup(copy)
         try:
             copy.execute("INSERT INTO chunk_index (chunk_index, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as error:
             yield "I6", f"its postings are not those of its texts: {error}"
-
-
-def _inspected(connection: sqlite3.Connection, row: sqlite3.Row) -> InspectedDocument:
-    buckets = memberships.list_buckets(connection, row["document_key"])
-    return InspectedDocument(row["source_id"], row["generation"], row["title"], buckets, row["chunks"])

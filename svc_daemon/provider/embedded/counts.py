@@ -1,7 +1,7 @@
 """How many chunks have a word or are in a bucket: counted once for each state of the index, then kept.
 
 A count walks the word's whole posting list. The totals' revision changes with every change of the index, so counts of
-one revision stay right for as long as it stands.
+one revision stay right until the next.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: Counts kept of one revision; with more it starts afresh, so that odd words don't fill the memory.
+#: Counts kept of one revision; beyond that all are dropped, so that odd words don't fill the memory.
 MAX_COUNTS = 20_000
 
 

@@ -1,7 +1,6 @@
 """The documents that an index shows, read back. Each function runs in its caller's transaction."""
 
 import sqlite3
-from collections.abc import Iterator
 
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import (
@@ -58,12 +57,15 @@ def find_text(connection: sqlite3.Connection, source_id: str) -> StoredText | No
         generation=stored["generation"],
         title=stored["title"],
         text=unpack_text(_pieces(connection, stored["document_key"])),
-        chunks=tuple(_stored_chunks(connection, stored)),
+        chunks=tuple(
+            StoredChunk(chunk_id=chunk_id(source_id, stored["generation"], chunk.ordinal), chunk=chunk)
+            for chunk in map(chunk_from_row, _chunk_rows(connection, stored["document_key"]))
+        ),
     )
 
 
 def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDocument:
-    """The document's rows once more, to be written anew."""
+    """The document's rows, ready to be written again."""
     rows: list[ChunkRow] = [tuple(row)[1:] for row in _chunk_rows(connection, stored["document_key"])]
     return PackedDocument(
         source_id=stored["source_id"],
@@ -75,7 +77,7 @@ def read_packed(connection: sqlite3.Connection, stored: sqlite3.Row) -> PackedDo
 
 
 def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> list[ListedDocument]:
-    """Up to `limit` documents whose source id is behind this one, in order."""
+    """Up to `limit` documents whose source id comes after this one, in order."""
     rows = connection.execute(
         """
         SELECT document_key, source_id, generation, chunks FROM documents
@@ -83,7 +85,15 @@ def list_after(connection: sqlite3.Connection, source_id: str, limit: int) -> li
         """,
         {"source_id": source_id, "limit": limit},
     ).fetchall()
-    return [_listed(connection, row) for row in rows]
+    return [
+        ListedDocument(
+            row["source_id"],
+            row["generation"],
+            memberships.list_buckets(connection, row["document_key"]),
+            row["chunks"],
+        )
+        for row in rows
+    ]
 
 
 def chunk_from_row(row: sqlite3.Row) -> Chunk:
@@ -98,13 +108,6 @@ def chunk_from_row(row: sqlite3.Row) -> Chunk:
         line_start=row["line_start"],
         line_end=row["line_end"],
     )
-
-
-def _stored_chunks(connection: sqlite3.Connection, stored: sqlite3.Row) -> Iterator[StoredChunk]:
-    for row in _chunk_rows(connection, stored["document_key"]):
-        chunk = chunk_from_row(row)
-        name = chunk_id(stored["source_id"], stored["generation"], chunk.ordinal)
-        yield StoredChunk(chunk_id=name, chunk=chunk)
 
 
 def _chunk_rows(connection: sqlite3.Connection, document_key: int) -> sqlite3.Cursor:
@@ -122,8 +125,3 @@ def _pieces(connection: sqlite3.Connection, document_key: int) -> list[bytes]:
         "SELECT text_zlib FROM texts WHERE document_key = :key ORDER BY piece", {"key": document_key}
     )
     return [row["text_zlib"] for row in rows]
-
-
-def _listed(connection: sqlite3.Connection, row: sqlite3.Row) -> ListedDocument:
-    buckets = memberships.list_buckets(connection, row["document_key"])
-    return ListedDocument(row["source_id"], row["generation"], buckets, row["chunks"])

@@ -2,7 +2,7 @@
 transaction.
 
 A document's row names one model, the last that put a vector of it, and counts that model's. Vectors of another one,
-which a change of models leaves behind, count for nothing and go when the new model comes to their chunk.
+left by a change of models, are ignored, and replaced when the new model embeds their chunk.
 """
 
 import sqlite3
@@ -29,7 +29,7 @@ class SignedVector:
 
 
 def sign(vectors: Sequence[tuple[str, bytes]]) -> list[SignedVector]:
-    """What is stored of these vectors, made before the writer is asked."""
+    """What is stored of these vectors, computed before the writer is used."""
     from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
     signs = arrays.pack_signs([values for _, values in vectors])
@@ -55,7 +55,13 @@ def list_missing(connection: sqlite3.Connection, model: str, limit: int) -> list
         """,
         {"model_key": model_key, "bits": ORDINAL_BITS, "limit": limit},
     )
-    return [_chunk_text(row) for row in rows]
+    chunks = []
+    for row in rows:
+        ordinal = row["chunk_key"] & (1 << ORDINAL_BITS) - 1
+        parts = dict.fromkeys((row["title"], *unpack_headings(row["headings"]), row["text"]))
+        name = chunk_id(row["source_id"], row["generation"], ordinal)
+        chunks.append(ChunkText(name, "\n".join(filter(None, parts))))
+    return chunks
 
 
 def count_missing(
@@ -83,11 +89,26 @@ def count_missing(
 
 
 def put(connection: sqlite3.Connection, model: str, vectors: Sequence[SignedVector]) -> None:
-    """Store vectors of this model in place of what their chunks had; of chunks that are gone, nothing."""
+    """Store vectors of this model in place of what their chunks had; those of deleted chunks are skipped.
+
+    Raises ProviderFailed where the model's vectors are not all of one length.
+    """
     rows = [(key, vector) for vector in vectors if (key := _find_key(connection, vector.chunk_id)) is not None]
     if not rows:
         return
-    model_key = _model_of(connection, model, {len(vector.values) for _, vector in rows})
+    lengths = {len(vector.values) for _, vector in rows}
+    ((model_key, vector_bytes),) = connection.execute(
+        """
+        INSERT INTO models (name, vector_bytes) VALUES (:name, :length)
+        ON CONFLICT (name) DO UPDATE SET name = name RETURNING model_key, vector_bytes
+        """,
+        {"name": model, "length": min(lengths)},
+    ).fetchall()
+    if lengths != {vector_bytes}:
+        raise ProviderFailed(
+            f"Vectors of {model} have {vector_bytes} bytes; some have {', '.join(map(str, sorted(lengths)))}.",
+            retryable=False,
+        )
     connection.executemany(
         "INSERT OR REPLACE INTO vectors (chunk_key, model_key, vector) VALUES (?, ?, ?)",
         [(key, model_key, vector.values) for key, vector in rows],
@@ -121,7 +142,7 @@ def copy(connection: sqlite3.Connection, origin_key: int, document_key: int, ord
 
 
 def count_copied(connection: sqlite3.Connection, origin: sqlite3.Row, document_key: int) -> None:
-    """Let a copy count what it has of the model that its origin's row names, which may be more by now."""
+    """Record how many vectors a copy has of the model in its origin's row; the origin may have received more."""
     if origin["model_key"] is not None:
         _count(connection, document_key, origin["model_key"])
 
@@ -137,15 +158,8 @@ def drop(database: Database, keep_model: str | None) -> None:
     keep_key = database.write(lambda connection: _disown(connection, keep_model))
     after: int | None = -1
     while after is not None:
-        behind = after
-        after = database.write(lambda connection: _delete_others(connection, keep_key, behind))  # noqa: B023 - run at once
-
-
-def _chunk_text(row: sqlite3.Row) -> ChunkText:
-    ordinal = row["chunk_key"] & (1 << ORDINAL_BITS) - 1
-    parts = dict.fromkeys((row["title"], *unpack_headings(row["headings"]), row["text"]))
-    text = "\n".join(part for part in parts if part)
-    return ChunkText(chunk_id(row["source_id"], row["generation"], ordinal), text)
+        last = after
+        after = database.write(lambda connection: _delete_others(connection, keep_key, last))  # noqa: B023 - run at once
 
 
 def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
@@ -157,25 +171,8 @@ def _find_key(connection: sqlite3.Connection, name: str) -> int | None:
     return int(stored["document_key"]) << ORDINAL_BITS | ordinal
 
 
-def _model_of(connection: sqlite3.Connection, name: str, lengths: set[int]) -> int:
-    """The model's key, made where it has none. Raises ProviderFailed where its vectors are not all of one length."""
-    (model_key, vector_bytes) = connection.execute(
-        """
-        INSERT INTO models (name, vector_bytes) VALUES (:name, :length)
-        ON CONFLICT (name) DO UPDATE SET name = name RETURNING model_key, vector_bytes
-        """,
-        {"name": name, "length": min(lengths)},
-    ).fetchall()[0]
-    if lengths != {vector_bytes}:
-        raise ProviderFailed(
-            f"Vectors of {name} have {vector_bytes} bytes; some have {', '.join(map(str, sorted(lengths)))}.",
-            retryable=False,
-        )
-    return int(model_key)
-
-
 def _count(connection: sqlite3.Connection, document_key: int, model_key: int) -> None:
-    """Record how many vectors of this model the document has, and that they are others now."""
+    """Record how many vectors of this model the document has, and that they changed."""
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
         """
@@ -188,7 +185,7 @@ def _count(connection: sqlite3.Connection, document_key: int, model_key: int) ->
 
 
 def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | None:
-    """Let every document and model but the one that is kept be without vectors. Returns that one's key."""
+    """Forget every model but the one that is kept, and the documents' counts. Returns the key of the kept one."""
     keep_key = None if keep_model is None else find_model(connection, keep_model)
     connection.execute("UPDATE totals SET vector_revision = vector_revision + 1")
     connection.execute(
@@ -203,7 +200,7 @@ def _disown(connection: sqlite3.Connection, keep_model: str | None) -> int | Non
 
 
 def _delete_others(connection: sqlite3.Connection, keep_key: int | None, after: int) -> int | None:
-    """Delete a slice of what is not of the model, behind this key. Returns the last key, or None at the end."""
+    """Delete a slice of the other models' vectors after this key. Returns the last key, or None at the end."""
     rows = connection.execute(
         """
         SELECT chunk_key FROM signs WHERE model_key IS NOT :keep_key AND chunk_key > :after

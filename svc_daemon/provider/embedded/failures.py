@@ -1,4 +1,4 @@
-"""What SQLite and the disk raise, told in the contract's errors."""
+"""Translates what SQLite and the disk raise into the contract's errors."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +15,13 @@ def translated(team_id: str) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise from_storage(team_id, error) from error
+        if isinstance(error.__cause__, sqlite3.Error):
+            raise from_sqlite(team_id, error.__cause__) from error
+        if isinstance(error, ShuttingDown):
+            message = f"The search index of {team_id} was closed meanwhile; try again."
+            raise ProviderFailed(message, retryable=True) from error
+        message = f"The search index of {team_id} can't be written: {error.message}"
+        raise ProviderFailed(message, retryable=True) from error
     except sqlite3.Error as error:
         raise from_sqlite(team_id, error) from error
     except WrongVersion as error:
@@ -26,17 +32,8 @@ def translated(team_id: str) -> Iterator[None]:
         raise ProviderFailed(f"The search index of {team_id}: {error}.", retryable=True) from error
 
 
-def from_storage(team_id: str, error: StorageError) -> ProviderError:
-    """The writer's own error; behind it may stand SQLite's."""
-    if isinstance(error.__cause__, sqlite3.Error):
-        return from_sqlite(team_id, error.__cause__)
-    if isinstance(error, ShuttingDown):
-        return ProviderFailed(f"The search index of {team_id} was closed meanwhile; try again.", retryable=True)
-    return ProviderFailed(f"The search index of {team_id} can't be written: {error.message}", retryable=True)
-
-
 def from_sqlite(team_id: str, error: sqlite3.Error) -> ProviderError:
-    """Interrupted is a time-out, after damage the index is made again, all else may pass."""
+    """An interrupt is a timeout, damage means that the index must be made again, everything else may be temporary."""
     name = getattr(error, "sqlite_errorname", "")
     if name == "SQLITE_INTERRUPT":
         return SearchTimeout()

@@ -32,7 +32,7 @@ class TeamIndex:
 
 
 def list_teams(folder: Path) -> list[str]:
-    """Files that the service would never open, such as somebody's copies, are none of its."""
+    """The teams with an index file; names that the service would never give, such as a copy's, are ignored."""
     return sorted(path.stem for path in folder.glob("*.db") if FILE_NAME.fullmatch(path.stem))
 
 
@@ -45,7 +45,7 @@ class IndexFiles:
         self._folder = folder
         self._on_broken = on_broken
         self._on_damaged = on_damaged
-        #: Teams whose damage has been told since their files were last removed.
+        #: Teams whose damage was reported since their files were last removed.
         self._damaged: set[str] = set()
         self._lock = threading.Lock()
         self._open: dict[str, TeamIndex] = {}
@@ -79,13 +79,13 @@ class IndexFiles:
             for suffix in _SUFFIXES:
                 self._path(team_id, suffix).unlink(missing_ok=True)
             if self._folder.exists():
-                # Or a power cut could bring an old file back, which nobody would tell from the new one.
+                # Or a power cut could bring an old file back in place of the new one.
                 sync_folder(self._folder)
             self._damaged.discard(team_id)
 
     @contextmanager
     def translated(self, team_id: str) -> Iterator[None]:
-        """Whatever the team's index raises inside comes out as a ProviderError; damage is told to the owner, once."""
+        """Whatever the team's index raises inside becomes a ProviderError; damage is reported to the owner once."""
         try:
             with translated(team_id):
                 yield
@@ -109,7 +109,7 @@ class IndexFiles:
         path = self._path(team_id, ".db")
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with ExitStack() as stack:
-            database = Database(path, prepare=prepare, on_broken=lambda error: self._hear(team_id, error))
+            database = Database(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
             stack.callback(database.close)
             remove_left_overs(database)
             stack.pop_all()
@@ -117,8 +117,8 @@ class IndexFiles:
         index = self._open[team_id] = TeamIndex(team_id, database)
         return index
 
-    def _hear(self, team_id: str, error: sqlite3.Error) -> None:
-        """A failing disk concerns everybody; a damaged index only its team, and the call that met it tells."""
+    def _report(self, team_id: str, error: sqlite3.Error) -> None:
+        """Report a failing disk, which concerns all teams; the call that met a damaged index reports that."""
         failure = from_sqlite(team_id, error)
         if not isinstance(failure, IndexDamaged):
             self._on_broken(failure)

@@ -1,9 +1,9 @@
-"""Chunks that were chosen, as hits: their text and place, the words they have, how near they are, and the score."""
+"""Makes hits of the chosen chunks: their text and place, the words they have, how near they are, and the score."""
 
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from svc_daemon.core.search.ranking import coverage, hybrid_score, semantic_score
 from svc_daemon.core.text.words import cut_unspaced
@@ -13,13 +13,13 @@ from svc_daemon.provider.embedded.packing import unpack_headings
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL, ORDINAL_BITS
 from svc_daemon.provider.embedded.semantics import Meaning
 
-#: A word's chunks are walked through unless they are so many times as many as those of the page: then each of these is
-#: looked up by itself. At 32,000 against 25, 3.1 ms become 0.7.
+#: A word's chunks are scanned unless there are so many times more of them than of the page's chunks: then each of the
+#: page's is looked up by itself. At 32,000 against 25, 3.1 ms become 0.7.
 WALKED = 400
 
 #: The columns of the index that hold a document's own words.
 PARTS: tuple[Part, ...] = ("title", "headings", "text")
-#: These, and the one with what of them has no spaces between its words.
+#: These, and the one with their text in scripts that put no spaces between words.
 COLUMNS = (*PARTS, "unspaced")
 
 
@@ -50,18 +50,19 @@ class Placed:
 def read_hits(
     connection: sqlite3.Connection, question: Question, order: Sequence[Placed], offset: int
 ) -> Iterator[Hit]:
-    """The hits of a page; `offset` is how many were passed over."""
+    """The hits of a page; `offset` is how many were skipped."""
     keys = [placed.key for placed in order]
     rows = _chunk_rows(connection, keys)
-    found = _Found(
-        {word: _keys_having(connection, question, word, keys) for word in question.weights},
-        _parts(connection, question, rows) if question.explain else {},
-        _measure_others(connection, question, order),
-    )
+    having = {word: _keys_having(connection, question, word, keys) for word in question.weights}
+    parts = _find_parts(connection, question, rows) if question.explain else {}
+    # How near those hits are that were not found by meaning.
+    meaning, others = question.meaning, [placed.key for placed in order if placed.semantic is None]
+    cosines = meaning.measure(connection, others) if meaning is not None and others else {}
     for rank, placed in enumerate(order, start=offset + 1):
-        key, row = placed.key, rows[placed.key]
-        matched = [word for word in question.weights if key in found.words[word]]
-        semantic = placed.semantic or found.others.get(key)
+        key, row, semantic = placed.key, rows[placed.key], placed.semantic
+        if meaning is not None and semantic is None and key in cosines:
+            semantic = meaning.match(None, cosines[key])
+        matched = [word for word in question.weights if key in having[word]]
         covered = coverage(question.weights, matched)
         yield Hit(
             chunk_id=chunk_id(row["source_id"], row["generation"], key & MAX_ORDINAL),
@@ -71,29 +72,19 @@ def read_hits(
             chunk=documents.chunk_from_row(row),
             score=_score(question.mode, covered, semantic),
             rank=rank,
-            matches=tuple(_match(question, found, word, key) for word in matched),
+            matches=tuple(
+                TermMatch(
+                    term=word,
+                    idf=question.weights[word],
+                    parts=tuple(part for part in PARTS if key in parts.get((word, part), ())),
+                )
+                for word in matched
+            ),
             coverage=covered,
             keyword=placed.keyword,
             semantic=semantic,
             fused=placed.fused,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was looked up for all hits of a page at once."""
-
-    #: For each word, the chunks that have it.
-    words: Mapping[str, frozenset[int]]
-    #: The same for a word in one part of a chunk, where that was asked for.
-    parts: Mapping[tuple[str, Part], frozenset[int]] = field(default_factory=dict)
-    #: How near those are that did not come by meaning.
-    others: Mapping[int, SemanticMatch] = field(default_factory=dict)
-
-
-def _match(question: Question, found: _Found, word: str, key: int) -> TermMatch:
-    parts = tuple(part for part in PARTS if key in found.parts.get((word, part), ()))
-    return TermMatch(term=word, idf=question.weights[word], parts=parts)
 
 
 def _score(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> float:
@@ -103,37 +94,25 @@ def _score(mode: SearchMode, covered: float, semantic: SemanticMatch | None) -> 
     return hybrid_score(covered, cosine) if mode is SearchMode.HYBRID else semantic_score(cosine or 0.0)
 
 
-def _measure_others(
-    connection: sqlite3.Connection, question: Question, order: Sequence[Placed]
-) -> dict[int, SemanticMatch]:
-    meaning = question.meaning
-    others = [placed.key for placed in order if placed.semantic is None]
-    if meaning is None or not others:
-        return {}
-    measured = meaning.measure(connection, others)
-    return {key: meaning.match(None, cosine) for key, cosine in measured.items()}
-
-
-def _parts(
+def _find_parts(
     connection: sqlite3.Connection, question: Question, rows: Mapping[int, sqlite3.Row]
 ) -> dict[tuple[str, Part], frozenset[int]]:
-    cut = {key: _cut_parts(row) for key, row in rows.items()}
+    """For each word and part, the chunks that have the word there."""
+    # The index keeps the text without spaces between its words in one column for all parts, so it is cut again here.
+    cut: dict[int, dict[Part, frozenset[str]]] = {}
+    for key, row in rows.items():
+        texts: dict[Part, str] = {
+            "title": row["title"],
+            "headings": " ".join(unpack_headings(row["headings"])),
+            "text": row["text"],
+        }
+        cut[key] = {part: frozenset(cut_unspaced(text.lower())) for part, text in texts.items()}
     return {
         (word, part): _keys_having(connection, question, word, list(rows), (part,))
         | {key for key, parts in cut.items() if word in parts[part]}
         for word in question.weights
         for part in PARTS
     }
-
-
-def _cut_parts(row: sqlite3.Row) -> dict[Part, frozenset[str]]:
-    """What of each part has no spaces between its words, as the index cuts it: there one column has it of all parts."""
-    texts: dict[Part, Sequence[str]] = {
-        "title": [row["title"]],
-        "headings": unpack_headings(row["headings"]),
-        "text": [row["text"]],
-    }
-    return {part: frozenset(cut_unspaced(" ".join(some).lower())) for part, some in texts.items()}
 
 
 def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, sqlite3.Row]:
@@ -151,7 +130,7 @@ def _chunk_rows(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int
 def _keys_having(
     connection: sqlite3.Connection, question: Question, word: str, keys: Sequence[int], parts: Sequence[str] = COLUMNS
 ) -> frozenset[int]:
-    """Which of these chunks have the word in these parts, as the index sees words: stemmed, and without accents."""
+    """Which of these chunks have the word in these parts, compared as the index does: stemmed, without accents."""
     # The plus keeps FTS5 from seeking each key by itself.
     rowid = "+rowid" if question.having[word] <= WALKED * len(keys) else "rowid"
     rows = connection.execute(

@@ -22,7 +22,7 @@ def create_buckets(connection: sqlite3.Connection, document_key: int, bucket_ids
 
 
 def count_in(connection: sqlite3.Connection, document_key: int, chunks: int) -> None:
-    """Let the document count for this many chunks in each of its buckets; 0 for a hidden one."""
+    """Set how many chunks the document counts for in each of its buckets; 0 for a hidden one."""
     connection.execute(
         "UPDATE memberships SET chunks = :chunks WHERE document_key = :key", {"chunks": chunks, "key": document_key}
     )

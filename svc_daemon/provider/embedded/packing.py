@@ -1,10 +1,9 @@
-"""A document as rows, made before the writer is asked, so that the writer does only what it must."""
+"""A document as rows, made before the writer is used, so that the writer does only what it must."""
 
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.core.text.words import cut_unspaced
 from svc_daemon.provider.contract import IndexDocument
 from svc_daemon.provider.embedded.schema import MAX_ORDINAL
@@ -15,10 +14,10 @@ ZLIB_LEVEL = 1
 #: Characters of text in one piece.
 PIECE_CHARACTERS = 1_000_000
 #: Chunks that one transaction writes or removes, with some 2 KB of log each and as much for a vector. More documents at
-#: a time than there are workers don't come, so that the log stays far under its 64 MB.
+#: a time than there are workers never come, so that the log stays far under its 64 MB.
 SLICE_CHUNKS = 1000
 
-#: Stands behind each heading of a path: the unit separator, which no text that people read has.
+#: Ends each heading of a path: the unit separator, which no readable text contains.
 HEADING_END = "\x1f"
 
 #: A row of `chunks` without its key.
@@ -60,12 +59,26 @@ def pack(document: IndexDocument) -> PackedDocument:
             "Cut it into larger chunks.",
             retryable=False,
         )
+    text = storable(document.text)
+    starts = range(0, len(text), PIECE_CHARACTERS)
     return PackedDocument(
         source_id=document.source_id,
         generation=document.generation,
         title=storable(document.title),
-        pieces=tuple(_pieces(storable(document.text))),
-        chunk_rows=tuple(_chunk_row(chunk) for chunk in document.chunks),
+        pieces=tuple(zlib.compress(text[start : start + PIECE_CHARACTERS].encode(), ZLIB_LEVEL) for start in starts),
+        chunk_rows=tuple(
+            (
+                chunk.char_start,
+                chunk.char_end,
+                chunk.page,
+                chunk.line_start,
+                chunk.line_end,
+                pack_headings(chunk.headings),
+                storable(chunk.text),
+                pack_unspaced(*chunk.headings, chunk.text),
+            )
+            for chunk in document.chunks
+        ),
     )
 
 
@@ -74,7 +87,7 @@ def unpack_text(pieces: Sequence[bytes]) -> str:
 
 
 def pack_headings(headings: Sequence[str]) -> str:
-    """The path as one text that FTS5 can index as it stands, each heading with a separator behind it."""
+    """The path as one text that FTS5 can index, each heading followed by a separator."""
     return "".join(storable(heading).replace(HEADING_END, " ") + HEADING_END for heading in headings)
 
 
@@ -83,28 +96,10 @@ def unpack_headings(packed: str) -> tuple[str, ...]:
 
 
 def pack_unspaced(*texts: str) -> str:
-    """What of the texts the index can't cut into words by itself, as words; empty for most languages."""
+    """The parts of the texts that FTS5 can't split into words, as words; empty for most languages."""
     return " ".join(piece for text in texts for piece in cut_unspaced(storable(text)))
 
 
 def storable(text: str) -> str:
     """The text with a question mark in place of half a surrogate pair, which no UTF-8 can hold; offsets stay right."""
     return text.encode(errors="replace").decode()
-
-
-def _pieces(text: str) -> list[bytes]:
-    starts = range(0, len(text), PIECE_CHARACTERS)
-    return [zlib.compress(text[start : start + PIECE_CHARACTERS].encode(), ZLIB_LEVEL) for start in starts]
-
-
-def _chunk_row(chunk: Chunk) -> ChunkRow:
-    return (
-        chunk.char_start,
-        chunk.char_end,
-        chunk.page,
-        chunk.line_start,
-        chunk.line_end,
-        pack_headings(chunk.headings),
-        storable(chunk.text),
-        pack_unspaced(*chunk.headings, chunk.text),
-    )

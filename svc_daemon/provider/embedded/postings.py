@@ -1,8 +1,8 @@
-"""The postings of chunks: which words stand where.
+"""The postings of chunks: which words occur where.
 
-FTS5 takes a row out by being told its exact text again, and only marks it as gone. Words and marks go away when
+FTS5 removes a row by its exact text, and only marks it as deleted. Words and marks go away when
 segments are merged, which adding documents does by itself; an index from which much was removed would keep the dead
-weight. So once that is more than what is left, the postings are made anew from the view. FTS5's own way, a merge of
+weight. So once that is more than what is left, the postings are rebuilt from the view. FTS5's own way, a merge of
 all segments in steps (`merge` with a negative number), adds a level to its structure at each step, and SQLite 3.40
 comes to take the index for damaged.
 """
@@ -13,7 +13,7 @@ from svc_daemon.provider.embedded.schema import KeyRange
 
 #: Fewer removed chunks than this are not worth any work: some 300 KB.
 LEAST_REMOVED = 500
-#: The postings of more chunks than this are not made anew: the writer would be busy for more than a second. A larger
+#: The postings of more chunks than this are not rebuilt: the writer would be busy for more than a second. A larger
 #: index keeps dead weight until merges reach it or until it has shrunk to this.
 MOST_ANEW = 50_000
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from svc_daemon.provider.contract import (
     ChunkText,
     DocumentState,
+    HitPage,
     IndexDocument,
     ListedDocument,
-    SearchPage,
     SearchQuery,
     StoredText,
     VectorCount,
@@ -25,7 +25,7 @@ from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTim
 
 #: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.
 LIST_PAGE = 500
-#: Steps of SQLite's machine between two looks at the clock: a fraction of a millisecond.
+#: Steps of SQLite's virtual machine between two checks of the clock: a fraction of a millisecond.
 STEPS_PER_LOOK = 2000
 #: Memory for the signs of vectors where none is named: those of some two million.
 SIGNS_BYTES = 128 * 1024**2
@@ -43,11 +43,11 @@ class EmbeddedProvider:
         on_damaged: Callable[[str], None] = lambda _: None,
         signs_bytes: int = SIGNS_BYTES,
     ) -> None:
-        """`clock` gives the seconds that deadlines are in; `on_broken` hears when the disk failed under a file.
+        """`clock` returns seconds as deadlines use them; `on_broken` is called when the disk failed under a file.
 
-        That file takes no more writes then, until the process has been started again. `on_damaged` hears, once and on
-        any thread, whose index has to be made again: `delete_team`, then every document. `signs_bytes` is the memory
-        that searches by meaning may keep.
+        That file then takes no more writes until the process is restarted. `on_damaged` is called, once and on any
+        thread, with the team whose index must be rebuilt: `delete_team`, then every document. `signs_bytes` is the
+        memory that searches by meaning may keep.
         """
         self._files = IndexFiles(folder, on_broken=on_broken, on_damaged=on_damaged)
         self._clock = clock
@@ -97,12 +97,12 @@ class EmbeddedProvider:
             yield from page
             page = self._list_page(index, page[-1].source_id)
 
-    def search(self, team_id: str, query: SearchQuery) -> SearchPage:
+    def search(self, team_id: str, query: SearchQuery) -> HitPage:
         index = self._files.find(team_id)
         if index is None:
-            return SearchPage()
+            return HitPage()
 
-        def work(connection: sqlite3.Connection) -> SearchPage:
+        def work(connection: sqlite3.Connection) -> HitPage:
             with self._interrupted_at(connection, query.deadline_s):
                 return search(connection, index, self._signs, query, lambda: self._check(query.deadline_s))
 

@@ -1,4 +1,4 @@
-"""The first chunks by BM25, put in a better order: those with every word of the query, and by feedback."""
+"""Reorders the best chunks by BM25: those with every word of the query rise, and those with the best ones' words."""
 
 import json
 import sqlite3
@@ -17,35 +17,31 @@ def refine(connection: sqlite3.Connection, whole_expression: str | None, ranked:
     """All of `ranked`, in its new order. `whole_expression` finds the chunks with every word; None: all have it."""
     pool = ranked[:POOL]
     keys = json.dumps([key for key, _ in pool])
-    whole = {key for key, _ in pool} if whole_expression is None else _whole_keys(connection, whole_expression, keys)
-    feedback = _weigh(connection, pool, keys) if len(pool) == POOL else [None] * len(pool)
+    whole = {key for key, _ in pool}
+    if whole_expression is not None:
+        rows = connection.execute(
+            """
+            SELECT rowid FROM chunk_index
+            WHERE chunk_index MATCH :expression AND +rowid IN (SELECT value FROM json_each(:keys))
+            """,
+            {"expression": whole_expression, "keys": keys},
+        )
+        whole = {row["rowid"] for row in rows}
+    feedback: list[float | None] = [None] * len(pool)
+    if len(pool) == POOL:
+        rows = connection.execute(
+            """
+            SELECT c.chunk_key, d.title || ' ' || c.headings || ' ' || c.text AS words FROM chunks AS c
+            JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
+            WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
+            """,
+            {"keys": keys, "ordinal_bits": ORDINAL_BITS},
+        )
+        texts = {row["chunk_key"]: row["words"] for row in rows}
+        feedback = [*weigh_feedback([bm25 for _, bm25 in pool], [texts[key] for key, _ in pool])]
     candidates = [
         Candidate(bm25=bm25, is_whole=key in whole, feedback=share or 0.0)
         for (key, bm25), share in zip(pool, feedback, strict=True)
     ]
     first = [(*pool[position], feedback[position]) for position in reorder(candidates)]
     return first + [(key, bm25, None) for key, bm25 in ranked[POOL:]]
-
-
-def _whole_keys(connection: sqlite3.Connection, expression: str, keys: str) -> frozenset[int]:
-    rows = connection.execute(
-        """
-        SELECT rowid FROM chunk_index
-        WHERE chunk_index MATCH :expression AND +rowid IN (SELECT value FROM json_each(:keys))
-        """,
-        {"expression": expression, "keys": keys},
-    )
-    return frozenset(row["rowid"] for row in rows)
-
-
-def _weigh(connection: sqlite3.Connection, pool: Sequence[Ranked], keys: str) -> list[float | None]:
-    rows = connection.execute(
-        """
-        SELECT c.chunk_key, d.title || ' ' || c.headings || ' ' || c.text AS words FROM chunks AS c
-        JOIN documents AS d ON d.document_key = c.chunk_key >> :ordinal_bits
-        WHERE c.chunk_key IN (SELECT value FROM json_each(:keys))
-        """,
-        {"keys": keys, "ordinal_bits": ORDINAL_BITS},
-    )
-    texts = {row["chunk_key"]: row["words"] for row in rows}
-    return [*weigh_feedback([bm25 for _, bm25 in pool], [texts[key] for key, _ in pool])]

@@ -2,13 +2,13 @@
 
 A document's chunks are numbered `document_key << 20 | ordinal`. So they lie together, their document is known without
 a look-up, and a range of keys is a whole document. `chunk_index` holds postings only: its text is `indexed_chunks`,
-a view, and both sides of every change of the index read that view, so that what is taken out is exactly what was put
-in. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
+a view, and both sides of every change of the index read that view, so that what is removed is exactly what was
+added. A document's buckets are words of the column `buckets`, one for each, so that a small bucket is found by its
 postings.
 
-A vector lies twice beside its chunk: whole in `vectors`, and in `signs` as one bit for each of its numbers, which is
-what a search walks through. A document's row says of which model it has how many, and `embedded_at`, which no other
-change of vectors in this file shares, tells whether they are still those that a search holds in memory.
+A vector is stored twice beside its chunk: whole in `vectors`, and in `signs` as one bit for each of its numbers, which
+is what a search scans. A document's row names the model and the number of its vectors. Its `embedded_at` is unique
+among all changes of vectors in this file, so that a search sees whether the ones it holds in memory are up to date.
 
 A document is written hidden, then shown; it is hidden, then removed. No search sees a hidden one, and `totals` and
 the chunks in `memberships` don't count it.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 #: Grows with each change of the tables. An index can be made again, so there are no migrations.
 VERSION = 3
 
-#: The low bits of a chunk's key, which hold its ordinal; the view says the number again.
+#: The low bits of a chunk's key, which hold its ordinal; the view repeats the number.
 ORDINAL_BITS = 20
 MAX_ORDINAL = (1 << ORDINAL_BITS) - 1
 
@@ -74,7 +74,7 @@ STATEMENTS = (
         vector_bytes INTEGER NOT NULL
     ) STRICT
     """,
-    # Vectors of a model that the document's row no longer names may stand here until others take their place.
+    # Vectors of a model that the document's row no longer names may be here until others replace them.
     """
     CREATE TABLE vectors (
         chunk_key INTEGER PRIMARY KEY,
@@ -112,7 +112,7 @@ STATEMENTS = (
     """,
     "INSERT INTO totals (revision, vector_revision, chunks, removed) VALUES (0, 0, 0, 0)",
     # FTS5 refuses to read a view that uses a virtual table, and `json_each` is one: hence plain headings.
-    # A bucket id in hexadecimal with a digit behind it is one word for the tokenizer, and the stemmer leaves it alone.
+    # A bucket id in hexadecimal followed by a digit is one word for the tokenizer, and the stemmer leaves it alone.
     """
     CREATE VIEW indexed_chunks AS
     SELECT chunk_key, title, headings, text, title_unspaced || ' ' || unspaced AS unspaced,
@@ -140,7 +140,11 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete = FAST")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
-        _create(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in STATEMENTS:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
     elif version != VERSION:
         raise WrongVersion(f"it has version {version}, this program makes version {VERSION}")
 
@@ -163,7 +167,7 @@ def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def bucket_word(bucket_id: str) -> str:
-    """The word that stands for a bucket in the column `buckets`; the view says it in SQL."""
+    """The word for a bucket in the column `buckets`; the view has the same rule in SQL."""
     return bucket_id.encode().hex() + "0"
 
 
@@ -188,11 +192,3 @@ class KeyRange:
 
     def parameters(self) -> dict[str, int]:
         return {"first": self.first, "last": self.last}
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in STATEMENTS:
-        connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")

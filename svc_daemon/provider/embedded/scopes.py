@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from svc_daemon.provider.contract import SearchQuery
 from svc_daemon.provider.embedded import memberships
@@ -53,16 +54,15 @@ def choose_scope(connection: sqlite3.Connection, counts: Counts, query: SearchQu
     if query.bucket_ids is None:
         return Scope(source_ids=source_ids)
     bucket_ids = memberships.distinct(query.bucket_ids)
-    sizes = [_chunks_in(connection, counts, bucket_id) for bucket_id in bucket_ids]
+    sizes = [
+        counts.get("bucket", bucket_id, partial(memberships.count_bucket_chunks, connection, bucket_id))
+        for bucket_id in bucket_ids
+    ]
     if max(sizes) == counts.chunks:
         return Scope(source_ids=source_ids)
     if sum(sizes) < LARGE_SHARE * counts.chunks:
         return Scope(matched_buckets=bucket_ids, source_ids=source_ids)
     return Scope(checked_buckets=bucket_ids, source_ids=source_ids)
-
-
-def _chunks_in(connection: sqlite3.Connection, counts: Counts, bucket_id: str) -> int:
-    return counts.get("bucket", bucket_id, lambda: memberships.count_bucket_chunks(connection, bucket_id))
 
 
 def as_json(ids: Sequence[str] | None) -> str | None:

@@ -1,12 +1,12 @@
 """Finding chunks by words, by meaning, or by both."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from svc_daemon.core.search.ranking import POOL, fuse, idf
 from svc_daemon.core.text.words import ParsedQuery, parse_query
-from svc_daemon.provider.contract import KeywordMatch, SearchMode, SearchPage, SearchQuery, VectorCount
+from svc_daemon.provider.contract import HitPage, KeywordMatch, SearchMode, SearchQuery, VectorCount
 from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
@@ -19,40 +19,36 @@ from svc_daemon.provider.embedded.signs import SignsCache
 
 #: The best of each order that are fused. A hundred take a third longer and gain at most 0.002 of nDCG@10.
 CANDIDATES = 50
-#: What a thread that searches may keep of the file. Of 100,000 chunks it takes a quarter of a search's time away; more
-#: adds little.
+#: Page cache of a searching thread. At 100,000 chunks it saves a quarter of a search's time; a larger one adds little.
 CACHE_KIB = 12_000
 
 
 def search(
     connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache, query: SearchQuery, check: Callable[[], None]
-) -> SearchPage:
+) -> HitPage:
     """One page of hits, all read in the snapshot of this connection. `check` may raise SearchTimeout."""
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     parsed = parse_query(query.text)
     mode = query.mode if query.vector is not None else SearchMode.KEYWORD
-    if _names_nothing(query):
-        return SearchPage(mode=mode)
+    if any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids)):
+        return HitPage(mode=mode)
     counts = index.counts.at(connection)
+    having = {word: _count_having(connection, counts, word) for word in parsed.words}
     question = Question(
         mode=mode,
-        weights=_weights(connection, counts, parsed.words),
-        having={word: _count_having(connection, counts, word) for word in parsed.words},
+        weights={word: idf(counts.chunks, count) for word, count in having.items()},
+        having=having,
         meaning=None if mode is SearchMode.KEYWORD else find_meaning(connection, index, query, cache, check),
         explain=query.explain,
     )
     order = _ORDERS[mode](connection, counts, question, query)
-    return SearchPage(
+    return HitPage(
         hits=tuple(read_hits(connection, question, order[: query.limit], query.offset)),
         has_more=len(order) > query.limit,
         mode=mode,
         warnings=tuple(_warnings(connection, counts, parsed, mode, query)),
         chunks=counts.chunks,
     )
-
-
-def _names_nothing(query: SearchQuery) -> bool:
-    return any(ids is not None and not ids for ids in (query.bucket_ids, query.source_ids))
 
 
 def _warnings(
@@ -71,7 +67,7 @@ def _warnings(
 
 
 def _count_missing(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> VectorCount:
-    """How many chunks of the scope lack a vector of the query's model: known already where nothing has changed."""
+    """How many chunks of the scope lack a vector of the query's model; kept until the index changes."""
     model = query.vector.model if query.vector else ""
     if query.source_ids is not None:
         return count_missing(connection, model, query.bucket_ids, query.source_ids)
@@ -108,7 +104,7 @@ def _by_meaning(connection: sqlite3.Connection, _: Counts, question: Question, q
 
 
 def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:
-    """The fused order. Where more is wanted than candidates, there are more of these."""
+    """The fused order of at least `CANDIDATES` of each, or of as many as the page needs."""
     count = max(CANDIDATES, query.offset + query.limit + 1)
     first = replace(query, offset=0, limit=count - 1)
     words = {placed.key: placed for placed in _by_words(connection, counts, question, first)}
@@ -125,24 +121,11 @@ def _by_both(connection: sqlite3.Connection, counts: Counts, question: Question,
     ]
 
 
-#: How each mode makes the page that was asked for, with one more behind it if there is one.
+#: How each mode makes the requested page, and one hit more if there is one.
 _ORDERS = {SearchMode.KEYWORD: _by_words, SearchMode.SEMANTIC: _by_meaning, SearchMode.HYBRID: _by_both}
 
 
-def _weights(connection: sqlite3.Connection, counts: Counts, words: Sequence[str]) -> dict[str, float]:
-    """The idf of each word among the team's chunks."""
-
-    def weigh(word: str) -> float:
-        return idf(counts.chunks, _count_having(connection, counts, word))
-
-    return {word: weigh(word) for word in words}
-
-
 def _count_having(connection: sqlite3.Connection, counts: Counts, word: str) -> int:
-    """How many of the team's chunks have the word: known already where nothing has changed."""
-
-    def count() -> int:
-        statement = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?"
-        return int(connection.execute(statement, (any_of([word]),)).fetchone()[0])
-
-    return counts.get("word", word, count)
+    """How many of the team's chunks have the word; kept until the index changes."""
+    statement, expression = "SELECT count(*) FROM chunk_index WHERE chunk_index MATCH ?", any_of([word])
+    return counts.get("word", word, lambda: int(connection.execute(statement, (expression,)).fetchone()[0]))

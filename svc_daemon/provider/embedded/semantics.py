@@ -9,7 +9,7 @@ from heapq import nsmallest
 from svc_daemon.provider.contract import QueryVector, SearchQuery, SemanticMatch
 from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.memberships import distinct
-from svc_daemon.provider.embedded.signs import Place, SignsCache
+from svc_daemon.provider.embedded.signs import SignsCache, SignsKey
 from svc_daemon.provider.errors import ProviderFailed
 
 #: Chunks that are chosen by signs and then measured in full, unless more are wanted. Of 12,829 abstracts embedded by
@@ -30,7 +30,17 @@ class Meaning:
 
     def rank(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[tuple[int, float]]:
         """Up to `count` chunks within the query's buckets and sources, nearest first, each with its cosine, above 0."""
-        measured = self.measure(connection, self._choose(connection, query, max(count, MEASURED)))
+        from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
+
+        (wanted,) = arrays.pack_signs([self.vector.values])
+        document_keys = None if query.source_ids is None else _keys_of(connection, query.source_ids)
+        chosen = max(count, MEASURED)
+        parts = []
+        for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
+            signs = self.cache.at(connection, SignsKey(self.index, self.model_key, bucket_id))
+            if signs is not None:
+                parts.append(arrays.nearest(signs, wanted, chosen, document_keys, self.check))
+        measured = self.measure(connection, arrays.merge(parts, chosen) if parts else [])
         near = [(key, cosine) for key, cosine in measured.items() if cosine > 0]
         return nsmallest(count, near, key=lambda item: (-item[1], item[0]))
 
@@ -50,18 +60,6 @@ class Meaning:
 
     def match(self, rank: int | None, cosine: float) -> SemanticMatch:
         return SemanticMatch(rank=rank, cosine=cosine, model=self.vector.model)
-
-    def _choose(self, connection: sqlite3.Connection, query: SearchQuery, count: int) -> list[int]:
-        from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
-
-        (wanted,) = arrays.pack_signs([self.vector.values])
-        document_keys = None if query.source_ids is None else _keys_of(connection, query.source_ids)
-        parts = []
-        for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
-            signs = self.cache.at(connection, Place(self.index, self.model_key, bucket_id))
-            if signs is not None:
-                parts.append(arrays.nearest(signs, wanted, count, document_keys, self.check))
-        return arrays.merge(parts, count) if parts else []
 
 
 def find_meaning(

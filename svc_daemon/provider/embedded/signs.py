@@ -27,7 +27,7 @@ DOCUMENT_BYTES = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SignsKey:
     """Whose signs they are: of one model, in one bucket or, with None, in the whole index."""
 
     index: TeamIndex
@@ -37,7 +37,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The signs of a place."""
+    """The signs of one key."""
 
     #: Of the index and of its vectors, where all is there; None where reading was interrupted.
     revisions: tuple[int, int] | None = None
@@ -51,13 +51,13 @@ class Held:
 
 
 class SignsCache:
-    """Signs of the places searched last, in bounded memory. Thread-safe."""
+    """The signs that were searched last, in bounded memory. Thread-safe."""
 
     def __init__(self, limit_bytes: int, batch_documents: int = BATCH_DOCUMENTS) -> None:
         self._limit_bytes = limit_bytes
         self._batch_documents = batch_documents
         self._lock = threading.Lock()
-        self._held: OrderedDict[Place, Held] = OrderedDict()
+        self._held: OrderedDict[SignsKey, Held] = OrderedDict()
         self._size_bytes = 0
 
     @property
@@ -67,57 +67,63 @@ class SignsCache:
 
     @property
     def is_half_full(self) -> bool:
-        """What is read beforehand stops here, so that it takes nothing from what was asked for."""
+        """Reading ahead stops here, so that it takes no room from what searches need."""
         return self._size_bytes * 2 >= self._limit_bytes
 
-    def at(self, connection: sqlite3.Connection, place: Place) -> "Signs | None":
-        """The signs of this place in the snapshot which this connection reads; None where it has none."""
-        revisions = _revisions(connection)
-        held = self._find(place)
+    def at(self, connection: sqlite3.Connection, key: SignsKey) -> "Signs | None":
+        """The signs in the snapshot that this connection reads; None where there are none."""
+        row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
+        revisions = (row["revision"], row["vector_revision"])
+        with self._lock:
+            held = self._held.get(key, Held())
+            if key in self._held:
+                self._held.move_to_end(key)
         if held.revisions != revisions:
-            held = self._refresh(connection, place, held, revisions)
+            held = self._refresh(connection, key, held, revisions)
         return held.signs
 
     def forget(self, team_id: str) -> None:
-        """Let go of what a team's index had."""
+        """Release what is held of a team's index."""
         with self._lock:
-            for place in [place for place in self._held if place.index.team_id == team_id]:
-                self._size_bytes -= self._held.pop(place).size_bytes
+            for key in [key for key in self._held if key.index.team_id == team_id]:
+                self._size_bytes -= self._held.pop(key).size_bytes
 
-    def _find(self, place: Place) -> Held:
-        with self._lock:
-            if place not in self._held:
-                return Held()
-            self._held.move_to_end(place)
-            return self._held[place]
-
-    def _refresh(self, connection: sqlite3.Connection, place: Place, held: Held, revisions: tuple[int, int]) -> Held:
+    def _refresh(self, connection: sqlite3.Connection, key: SignsKey, held: Held, revisions: tuple[int, int]) -> Held:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
-        wanted = _list_documents(connection, place)
-        documents = {key: at for key, at in held.documents.items() if wanted.get(key) == at}
+        # Each document that has vectors, with its `embedded_at`.
+        rows = connection.execute(
+            """
+            SELECT document_key, embedded_at FROM documents
+            WHERE hidden = 0 AND model_key = :model_key AND embedded > 0 AND (:bucket_id IS NULL OR document_key IN (
+                SELECT document_key FROM memberships WHERE bucket_id = :bucket_id))
+            """,
+            {"model_key": key.model_key, "bucket_id": key.bucket_id},
+        )
+        wanted: dict[int, int] = dict(tuple(row) for row in rows)
+        documents = {document: at for document, at in held.documents.items() if wanted.get(document) == at}
         parts = [held.signs]
         if held.signs is not None and len(documents) < len(held.documents):
             parts = [arrays.keep(held.signs, documents)]
-        missing = (key for key in wanted if key not in documents)
+        missing = (document for document in wanted if document not in documents)
         is_whole = False
         try:
             while batch := list(islice(missing, self._batch_documents)):
-                parts.append(arrays.read_signs(_read(connection, place, batch)))
-                documents |= {key: wanted[key] for key in batch}
+                parts.append(arrays.read_signs(_read(connection, key, batch)))
+                documents |= {document: wanted[document] for document in batch}
             is_whole = True
         finally:
             fresh = Held(revisions if is_whole else None, documents, arrays.join(parts))
-            self._keep(place, fresh)
+            self._keep(key, fresh)
         return fresh
 
-    def _keep(self, place: Place, fresh: Held) -> None:
+    def _keep(self, key: SignsKey, fresh: Held) -> None:
         with self._lock:
-            held = self._held.get(place, Held())
+            held = self._held.get(key, Held())
             if held.revisions is not None and (fresh.revisions is None or fresh.revisions < held.revisions):
                 return
-            self._held[place] = fresh
-            self._held.move_to_end(place)
+            self._held[key] = fresh
+            self._held.move_to_end(key)
             self._size_bytes += fresh.size_bytes - held.size_bytes
             while self._size_bytes > self._limit_bytes:
                 _, oldest = self._held.popitem(last=False)
@@ -128,34 +134,16 @@ def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache,
     """Read a bucket's signs of this model, if there are any and there is room for them."""
     model_key = find_model(connection, model)
     if model_key is not None and not cache.is_half_full:
-        cache.at(connection, Place(index, model_key, bucket_id))
+        cache.at(connection, SignsKey(index, model_key, bucket_id))
 
 
-def _revisions(connection: sqlite3.Connection) -> tuple[int, int]:
-    row = connection.execute("SELECT revision, vector_revision FROM totals").fetchone()
-    return row["revision"], row["vector_revision"]
-
-
-def _list_documents(connection: sqlite3.Connection, place: Place) -> dict[int, int]:
-    """Each document of the place that has vectors, with its `embedded_at`."""
-    rows = connection.execute(
-        """
-        SELECT document_key, embedded_at FROM documents
-        WHERE hidden = 0 AND model_key = :model_key AND embedded > 0 AND (:bucket_id IS NULL OR document_key IN (
-            SELECT document_key FROM memberships WHERE bucket_id = :bucket_id))
-        """,
-        {"model_key": place.model_key, "bucket_id": place.bucket_id},
-    )
-    return dict(tuple(row) for row in rows)
-
-
-def _read(connection: sqlite3.Connection, place: Place, document_keys: Sequence[int]) -> list[tuple[int, bytes]]:
+def _read(connection: sqlite3.Connection, key: SignsKey, document_keys: Sequence[int]) -> list[tuple[int, bytes]]:
     rows = connection.execute(
         """
         SELECT s.chunk_key, s.signs FROM json_each(:document_keys) AS d
         CROSS JOIN signs AS s ON s.chunk_key BETWEEN d.value << :bits AND (d.value + 1 << :bits) - 1
         WHERE s.model_key = :model_key
         """,
-        {"document_keys": json.dumps(document_keys), "bits": ORDINAL_BITS, "model_key": place.model_key},
+        {"document_keys": json.dumps(document_keys), "bits": ORDINAL_BITS, "model_key": key.model_key},
     )
     return [tuple(row) for row in rows]

@@ -66,7 +66,9 @@ def show(
         embeddings.count_copied(connection, shown, document_key)
     hidden = hide(connection, shown)
     _set_hidden(connection, document_key, False)
-    chunks = _chunks_of(connection, document_key)
+    (chunks,) = connection.execute(
+        "SELECT chunks FROM documents WHERE document_key = :key", {"key": document_key}
+    ).fetchone()
     memberships.count_in(connection, document_key, chunks)
     _count(connection, chunks)
     return hidden
@@ -92,7 +94,7 @@ def remove_last_chunks(connection: sqlite3.Connection, document_key: int) -> boo
     if last is None:
         return False
     keys = KeyRange(max(every.first, last - SLICE_CHUNKS + 1), last)
-    # The postings first: they are taken out by what the other tables still say.
+    # The postings first: FTS5 removes them by the exact text, which the other tables still hold.
     postings.remove_postings(connection, keys)
     with overwriting(connection):
         connection.execute("DELETE FROM chunks WHERE chunk_key BETWEEN :first AND :last", keys.parameters())
@@ -133,13 +135,6 @@ def _set_hidden(connection: sqlite3.Connection, document_key: int, hidden: bool)
     )
 
 
-def _chunks_of(connection: sqlite3.Connection, document_key: int) -> int:
-    (chunks,) = connection.execute(
-        "SELECT chunks FROM documents WHERE document_key = :key", {"key": document_key}
-    ).fetchone()
-    return int(chunks)
-
-
 def _count(connection: sqlite3.Connection, chunks: int) -> None:
-    """Let this many chunks more, or less, be shown; every count that was kept of the index is out of date now."""
+    """Change the number of shown chunks by `chunks`; a new revision makes every kept count out of date."""
     connection.execute("UPDATE totals SET revision = revision + 1, chunks = chunks + :chunks", {"chunks": chunks})

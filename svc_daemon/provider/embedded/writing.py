@@ -2,8 +2,8 @@
 
 Theory of operation. A document goes through hidden, shown, hidden, gone. It is written hidden; one step then shows it
 and hides the one whose place it takes, which is removed. A change of buckets or title is the same: a copy is written
-and takes the original's place, since FTS5 has to write every posting anew in any case. Vectors are copied along: making
-them anew takes a model a hundred times as long, and of a new title they would hear little.
+and takes the original's place, since FTS5 has to write every posting again in any case. Vectors are copied along: a
+model would take a hundred times as long, and a new title changes them little.
 
 For a usual document all steps run in one transaction. A large one gets a transaction for each, a slice of its chunks
 at a time, so that the log stays small and other writes get in between; it still shows in one step. What a crash or a
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Run(Protocol):
-    """Runs a step in a transaction and gives its result."""
+    """Runs a step in a transaction and returns its result."""
 
     def __call__(
         self, step: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -47,7 +47,7 @@ def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str])
 
 
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-    """Make the document's buckets exactly these; only a read where they are so. Raises DocumentMissing."""
+    """Make the document's buckets exactly these; only reads where they already are. Raises DocumentMissing."""
 
     def are_so(connection: sqlite3.Connection) -> bool:
         shown = documents.get(connection, source_id, generation)
@@ -62,25 +62,22 @@ def set_buckets(database: Database, source_id: str, generation: int, bucket_ids:
 
 
 def set_title(database: Database, source_id: str, title: str) -> None:
-    """Give the document this storable title; only a read where it has it. Raises DocumentMissing."""
-
-    def is_so(connection: sqlite3.Connection) -> bool:
-        return bool(documents.get(connection, source_id)["title"] == title)
+    """Give the document this storable title; only reads where it already has it. Raises DocumentMissing."""
 
     def work(run: Run) -> None:
         shown = run(documents.get, source_id)
         copy = replace(run(documents.read_packed, shown), title=title)
         _replace_by_copy(run, shown, copy, run(memberships.list_buckets, shown["document_key"]))
 
-    if not database.read(is_so):
+    if database.read(lambda connection: documents.get(connection, source_id)["title"] != title):
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
 def delete(database: Database, source_id: str) -> None:
-    """Remove the document; only a read where it isn't there."""
+    """Remove the document; only reads where it isn't there."""
 
     def work(run: Run) -> None:
-        key = run(_hide_shown, source_id)
+        key = run(lambda connection: steps.hide(connection, documents.find(connection, source_id)))
         if key is not None:
             _remove(run, key)
 
@@ -89,7 +86,7 @@ def delete(database: Database, source_id: str) -> None:
 
 
 def remove_left_overs(database: Database) -> None:
-    """Remove what an earlier process left hidden. For a file that nobody else uses yet."""
+    """Remove what an earlier process left hidden. For a file that nothing else uses yet."""
     for key in database.read(steps.list_hidden):
         _remove(_each_in(database), key)
 
@@ -125,7 +122,7 @@ def _is_large(database: Database, source_id: str) -> bool:
 
 
 def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument, bucket_ids: Sequence[str]) -> None:
-    """Show the copy in place of what it was made of. Raises ProviderFailed where that is shown no longer."""
+    """Show the copy in place of its original. Raises ProviderFailed where that is no longer shown."""
 
     def is_original(shown: sqlite3.Row | None) -> bool:
         return shown is not None and bool(shown["document_key"] == original["document_key"])
@@ -142,7 +139,7 @@ def _replace(
     *,
     origin_key: int | None = None,
 ) -> bool:
-    """Write the document and show it in place of the one shown. False where, by then, it no longer may.
+    """Write the document and show it in place of the one shown. False where `may_replace` refuses that.
 
     A copy takes the vectors of the document with `origin_key` along.
     """
@@ -159,12 +156,8 @@ def _replace(
     return left != key
 
 
-def _hide_shown(connection: sqlite3.Connection, source_id: str) -> int | None:
-    return steps.hide(connection, documents.find(connection, source_id))
-
-
 def _remove(run: Run, document_key: int) -> None:
-    """Remove a hidden document, its row last: as long as that stands, the rest will be found after a crash."""
+    """Remove a hidden document, its row last: while that is there, the rest is found after a crash."""
     while run(steps.remove_last_chunks, document_key):
         pass
     while run(steps.remove_last_piece, document_key):

@@ -11,10 +11,10 @@ from socket import SO_LINGER, SOL_SOCKET
 import pytest
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.fetch.bodies import PIECE_BYTES
 from svc_daemon.fetch.downloads import Fetched, FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
+from svc_daemon.fetch.responses import PIECE_BYTES
 from tests.fetch.servers import Exchange, Kept, Script, serving
 
 LIMIT = 1_000_000
