@@ -244,7 +244,7 @@ def test_a_look_tells_whether_the_server_is_there_and_takes_the_key() -> None:
         (request,) = server.requests
         assert (request.method, request.path) == ("GET", "/v1/models")
     with chatting(silent) as server:
-        assert "says nothing" in str(look(server.url("/v1")))
+        assert "does not answer" in str(look(server.url("/v1")))
 
 
 def test_a_redirect_is_not_followed() -> None:
