@@ -39,9 +39,9 @@ The life of an upload
  6. `extract` has a child process read the blob and cut it into chunks with their places.
  7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
  8. One transaction makes the source `active` and its bucket syncs due.
- 9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active. That is
-    the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is a model,
-    `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
+ 9. `workers.memberships` has the index name the source's buckets, then one transaction makes the membership active.
+    That is the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is
+    a model, `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
 10. `operations.searches` asks the index, within what key, request and the agent's policy have in common
     (`operations.scopes`), then keeps only what the state says is there, in one snapshot.
 
@@ -75,6 +75,6 @@ An index that is damaged, or that the operator wants anew, is made again by `wor
 the file goes, every active source is read again under its own generation, and until the last one is there searches of
 the team are refused and its sources are not `ready`, although their rows stay.
 
-A bucket whose chunking changes has its documents cut anew by `workers.rechunking`. Their bytes are the same, so the
+A bucket whose chunking changes has its documents cut anew by `workers.rebuilding`. Their bytes are the same, so the
 old pieces and the new ones are both right: a source names the generations of which a hit counts, and stays ready.
 """

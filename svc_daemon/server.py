@@ -70,15 +70,12 @@ from svc_daemon.store.blobs import Blobs, clear_away
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
-from svc_daemon.workers.cascading import CascadingWorker
-from svc_daemon.workers.counting import CountingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
-from svc_daemon.workers.rebuilding import RebuildingWorker
-from svc_daemon.workers.rechunking import RechunkingWorker
-from svc_daemon.workers.sweeping import SweepingWorker
-from svc_daemon.workers.syncing import SyncingWorker
+from svc_daemon.workers.memberships import CascadingWorker, SyncingWorker
+from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +195,7 @@ def open_context(
     provider = EmbeddedProvider(
         files.index,
         on_broken=hear_broken,
-        on_damaged=on_loop(wakes.tell_damaged),
+        on_damaged=on_loop(wakes.note_damaged),
         signs_bytes=limits.vector_memory_bytes,
     )
     stack.callback(provider.close)

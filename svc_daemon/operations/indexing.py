@@ -104,7 +104,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
     held = await context.write(work)
     context.wakes.syncing.set()
     context.wakes.rechunking.set()
-    context.wakes.tell_unembedded(claim.source.team_id)
+    context.wakes.note_unembedded(claim.source.team_id)
     return held
 
 

@@ -199,7 +199,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
     await context.write(work)
     context.wakes.syncing.set()
     context.wakes.rechunking.set()
-    context.wakes.tell_unembedded(task.team_id)
+    context.wakes.note_unembedded(task.team_id)
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
@@ -284,7 +284,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
     await context.write(work)
     context.wakes.syncing.set()
     # The new pieces have no vectors.
-    context.wakes.tell_unembedded(reading.source.team_id)
+    context.wakes.note_unembedded(reading.source.team_id)
 
 
 async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:

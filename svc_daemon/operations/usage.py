@@ -1,6 +1,6 @@
 """How many answers and searches each team has had this month, and the plan's limit of them.
 
-They are counted in memory and told to the state by `workers.counting`, at once after a quiet second and else once a
+They are counted in memory and told to the state by `workers.sweeping`, at once after a quiet second and else once a
 second, so that no search waits for the disk. A stop tells what is left; a kill forgets a second's at most.
 """
 
@@ -43,20 +43,20 @@ def used_answers(context: Context, team_id: str) -> int:
     return _total(context, _period(context, team_id))
 
 
-async def tell_usage(context: Context) -> None:
+async def record_usage(context: Context) -> None:
     """Write down what was counted since the last time; raises StorageError, and then it is told with the next."""
-    untold = context.tallies.take_untold()
-    if not untold:
+    unrecorded = context.tallies.take_unrecorded()
+    if not unrecorded:
         return
 
     def work(connection: Connection) -> None:
-        for (team_id, month), answers in untold.items():
+        for (team_id, month), answers in unrecorded.items():
             add_answers(connection, team_id, month, answers)
 
     try:
         await context.write(work)
     except Exception:
-        context.tallies.give_back(untold)
+        context.tallies.give_back(unrecorded)
         raise
 
 

@@ -93,12 +93,12 @@ class Wakes:
         for each in (self.rechunking, self.counting, self.embedding):
             each.set()
 
-    def tell_damaged(self, team_id: str) -> None:
+    def note_damaged(self, team_id: str) -> None:
         """Have the team's index looked after; on the loop's own thread."""
         self.damaged.add(team_id)
         self.rebuilding.set()
 
-    def tell_unembedded(self, team_id: str) -> None:
+    def note_unembedded(self, team_id: str) -> None:
         """Have the team's new chunks embedded; on the loop's own thread."""
         self.unembedded.add(team_id)
         self.embedding.set()

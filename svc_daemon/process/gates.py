@@ -194,19 +194,19 @@ class Tallies:
 
     totals: dict[Period, int] = field(default_factory=dict)
     #: The part of each total that is not in the state.
-    untold: dict[Period, int] = field(default_factory=dict)
+    unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:
         """Count answers of a period whose total is known."""
         self.totals[period] += answers
-        self.untold[period] = self.untold.get(period, 0) + answers
+        self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
-    def take_untold(self) -> dict[Period, int]:
+    def take_unrecorded(self) -> dict[Period, int]:
         """What the state has still to hear, which counts as told from now on."""
-        taken, self.untold = self.untold, {}
+        taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
-    def give_back(self, untold: dict[Period, int]) -> None:
+    def give_back(self, unrecorded: dict[Period, int]) -> None:
         """The state could not be told."""
-        for period, answers in untold.items():
-            self.untold[period] = self.untold.get(period, 0) + answers
+        for period, answers in unrecorded.items():
+            self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

@@ -1,76 +1,37 @@
 """The delivery worker: calls webhooks whose time has come, several at once, so that a slow receiver delays no other.
 
-What is under way at a stop is not written down and is made again, with the same event id, after the next start.
+A call that a stop cuts off is not recorded and is made again, with the same event id, after the next start.
 """
-
-import asyncio
-import logging
 
 from svc_daemon.operations.webhooks import deliver
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.deliveries import DeliveryRow, list_due, next_delivery_due
-from svc_daemon.workers.waiting import wait
-
-log = logging.getLogger(__name__)
+from svc_daemon.workers.runners import LONGEST_S, Worker
 
 #: Calls at the same time.
 SLOTS = 16
-#: After an error of ours a delivery waits this long, so that it can't spin.
-PAUSE_AFTER_ERROR_S = 1.0
 
 
-class DeliveringWorker:
-    """Runs until it is cancelled."""
+class DeliveringWorker(Worker):
+    """Calls webhooks beside its loop."""
+
+    doing = "looking for deliveries"
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._running: dict[str, asyncio.Task[None]] = {}
+        super().__init__(context, context.wakes.delivering)
 
-    async def run(self) -> None:
-        wake = self._context.wakes.delivering
-        try:
-            while True:
-                wake.clear()
-                try:
-                    self._start_due()
-                    due_at = self._next_due()
-                except Exception as error:
-                    await self._outlast(error, "looking for deliveries")
-                    continue
-                await wait(wake, due_at, self._context.clock)
-        finally:
-            await self._stop_all()
-
-    def _start_due(self) -> None:
-        now, busy, free = self._context.clock.timestamp(), list(self._running), SLOTS - len(self._running)
-        for delivery in self._context.read(lambda connection: list_due(connection, now, busy, free)):
-            self._running[delivery.id] = asyncio.create_task(self._deliver(delivery))
-
-    def _next_due(self) -> str | None:
-        """When to look again; without a free slot, a call that ends says so."""
-        busy = list(self._running)
+    async def work(self) -> float:
+        now, busy = self.context.clock.timestamp(), list(self.running.values())
+        for delivery in self.context.read(lambda connection: list_due(connection, now, busy, SLOTS - len(busy))):
+            self.start(delivery.id, self._deliver(delivery))
+        busy = list(self.running.values())
         if len(busy) >= SLOTS:
-            return None
-        return self._context.read(lambda connection: next_delivery_due(connection, busy))
+            # The end of a call wakes this.
+            return LONGEST_S
+        return self.seconds_until(self.context.read(lambda connection: next_delivery_due(connection, busy)))
 
     async def _deliver(self, delivery: DeliveryRow) -> None:
         try:
-            await deliver(self._context, delivery)
+            await deliver(self.context, delivery)
         except Exception as error:
-            await self._outlast(error, f"delivering {delivery.id}")
-        finally:
-            del self._running[delivery.id]
-            self._context.wakes.delivering.set()
-
-    async def _outlast(self, error: Exception, doing: str) -> None:
-        if await self._context.shortages.is_cause_of(error):
-            await self._context.shortages.passed()
-            return
-        log.error("%s went wrong", doing, exc_info=error)
-        await asyncio.sleep(PAUSE_AFTER_ERROR_S)
-
-    async def _stop_all(self) -> None:
-        running = list(self._running.values())
-        for call in running:
-            call.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+            await self.outlast(error, f"delivering {delivery.id}")

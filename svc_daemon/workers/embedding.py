@@ -22,7 +22,7 @@ from svc_daemon.provider.contract import ChunkText
 from svc_daemon.provider.errors import ProviderError
 from svc_daemon.store.buckets import list_buckets
 from svc_daemon.store.teams import list_team_ids
-from svc_daemon.workers.waiting import wait
+from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,13 @@ LOOK_S = 1.0
 PLAIN = "A plain sentence."
 
 
-class EmbeddingWorker:
-    """Runs until it is cancelled; the batch that is under way then is made again after the next start."""
+class EmbeddingWorker(Worker):
+    """Embeds batch after batch; the one under way at a stop is embedded again after the next start."""
+
+    doing = "embedding"
 
     def __init__(self, context: Context, choice: Choice) -> None:
-        self._context = context
+        super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._embedder: OpenEmbedder | None = None
         #: The choice that was opened; before the first one, what no choice has.
@@ -54,41 +56,41 @@ class EmbeddingWorker:
         #: Chunks that the model could not embed.
         self._refused: set[str] = set()
         self._batch = BATCH
-        #: The failure that the log was told of last.
-        self._told: str | None = None
+        #: The failure that was logged last.
+        self._logged: str | None = None
         self._pause_s = FIRST_PAUSE_S
 
-    async def run(self) -> None:
-        try:
-            while True:
-                await self._run_until_idle()
-        finally:
-            await self._close()
-
-    async def _run_until_idle(self) -> None:
-        wakes = self._context.wakes
-        wakes.embedding.clear()
+    async def work(self) -> float:
         try:
             while await self._run_batch():
                 pass
         except EmbedFailed as failure:
-            if failure.retryable and await self._is_short(failure):
-                return
-            await self._pause(failure)
+            if not (failure.retryable and await self._is_short(failure)):
+                await self._pause(failure)
+            return 0
         except Exception as error:
-            if await self._is_short(error):
-                return
-            log.exception("embedding went wrong")
-            self._tell(EmbeddingState.FAILING, "Embedding went wrong; the log says how.")
-            await asyncio.sleep(LONGEST_PAUSE_S)
-        else:
-            await wait(wakes.embedding, None, self._context.clock)
+            if not await self._is_short(error):
+                log.exception("embedding went wrong")
+                self._show(EmbeddingState.FAILING, "Embedding went wrong; the log has the error.")
+                await asyncio.sleep(LONGEST_PAUSE_S)
+            return 0
+        return LONGEST_S
+
+    async def stop(self) -> None:
+        """Close the model."""
+        embedder, self._embedder = self._embedder, None
+        self._opened = self
+        self.context.embedding.embedder = None
+        if embedder is not None:
+            await asyncio.to_thread(embedder.close)
 
     async def _run_batch(self) -> bool:
         """One batch of one team; False when no team has anything to embed, or no model is chosen."""
-        await self._choose()
-        self._turns |= dict.fromkeys(self._context.wakes.unembedded)
-        self._context.wakes.unembedded.clear()
+        stamp = self._choice.stamp()
+        if stamp != self._opened or (self._embedder and self._embedder.is_stale):
+            await self._open(stamp)
+        self._turns |= dict.fromkeys(self.context.wakes.unembedded)
+        self.context.wakes.unembedded.clear()
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None:
             return False
@@ -100,94 +102,81 @@ class EmbeddingWorker:
                 del self._turns[team_id]
         except ProviderError as error:
             if not await self._is_short(error):
-                self._put_off(team_id, error)
+                # One team's index is in trouble: it has its next turn later, and the others don't wait.
+                log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
+                self._turns.pop(team_id, None)
+                asyncio.get_running_loop().call_later(LONGEST_PAUSE_S, self.context.wakes.note_unembedded, team_id)
         return True
 
     async def _is_short(self, error: Exception) -> bool:
         """Whether it failed because something is short; returns when there may be enough again."""
-        is_short = await self._context.shortages.is_cause_of(error)
+        is_short = await self.context.shortages.is_cause_of(error)
         if is_short:
-            await self._context.shortages.passed()
+            await self.context.shortages.passed()
         return is_short
 
-    async def _choose(self) -> None:
-        """Open the model that the operator has chosen, unless it is the one that is open."""
-        stamp = self._choice.stamp()
-        if stamp == self._opened and not (self._embedder and self._embedder.is_stale):
-            return
-        await self._close()
-        if self._context.embedding.state is not EmbeddingState.FAILING:
-            self._tell(EmbeddingState.LOADING)
-        self._embedder = await self._context.embedding.run(self._choice.make, asyncio.get_running_loop())
+    async def _open(self, stamp: object) -> None:
+        """Open the model that the operator has chosen, in place of another."""
+        await self.stop()
+        if self.context.embedding.state is not EmbeddingState.FAILING:
+            self._show(EmbeddingState.LOADING)
+        self._embedder = await self.context.embedding.run(self._choice.make, asyncio.get_running_loop())
         if self._embedder is not None:
-            await self._context.embedding.run(self._embedder.start)
+            await self.context.embedding.run(self._embedder.start)
             log.info("the model %s makes vectors", self._embedder.model)
         self._opened = stamp
-        self._context.embedding.embedder = self._embedder
-        self._tell(EmbeddingState.OFF if self._embedder is None else EmbeddingState.READY)
+        self.context.embedding.embedder = self._embedder
+        self._show(EmbeddingState.OFF if self._embedder is None else EmbeddingState.READY)
         self._cleared.clear()
         self._refused.clear()
-        self._turns = dict.fromkeys(self._context.read(list_team_ids))
-
-    async def _close(self) -> None:
-        embedder, self._embedder = self._embedder, None
-        self._opened = self
-        self._context.embedding.embedder = None
-        if embedder is not None:
-            await asyncio.to_thread(embedder.close)
+        self._turns = dict.fromkeys(self.context.read(list_team_ids))
 
     async def _embed_some(self, embedder: OpenEmbedder, team_id: str) -> bool:
         """One batch of the team's chunks; False when it has none left."""
-        provider, model = self._context.provider, embedder.model
+        provider, model = self.context.provider, embedder.model
         if team_id not in self._cleared:
             await asyncio.to_thread(provider.drop_vectors, team_id, model)
-            # Or somebody's first search would: at 100,000 chunks that takes some tenths of a second.
-            await asyncio.to_thread(self._warm_up, team_id, model)
+            # Otherwise somebody's first search would do it: at 100,000 chunks that takes some tenths of a second.
+            buckets = self.context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
+            await asyncio.to_thread(provider.warm_up, team_id, model, [bucket.id for bucket in buckets])
             self._cleared.add(team_id)
         listed = await asyncio.to_thread(provider.list_unembedded, team_id, model, self._batch + len(self._refused))
         chunks = [chunk for chunk in listed if chunk.chunk_id not in self._refused][: self._batch]
-        await self._context.gates.let_uploads_go_first()
+        await self.context.gates.let_uploads_go_first()
         if chunks:
-            await asyncio.to_thread(documents.check_room, self._context)
+            await asyncio.to_thread(documents.check_room, self.context)
         vectors = await self._embed(embedder, chunks)
         if vectors:
             await asyncio.to_thread(provider.put_vectors, team_id, model, vectors)
         return bool(chunks)
 
-    def _warm_up(self, team_id: str, model: str) -> None:
-        buckets = self._context.read(lambda connection: list_buckets(connection, team_id, (readiness.ACTIVE,)))
-        self._context.provider.warm_up(team_id, model, [bucket.id for bucket in buckets])
-
     async def _embed(self, embedder: OpenEmbedder, chunks: list[ChunkText]) -> list[tuple[str, bytes]]:
         """The chunks' vectors; of a single one that can't be embedded, none. Raises EmbedFailed."""
-        is_suspicious = self._context.embedding.state is EmbeddingState.FAILING
+        is_suspicious = self.context.embedding.state is EmbeddingState.FAILING
         if is_suspicious:
-            await self._context.embedding.run(embedder.embed, [PLAIN])
+            await self.context.embedding.run(embedder.embed, [PLAIN])
         try:
-            vectors = await self._context.embedding.run(embedder.embed, [chunk.text for chunk in chunks])
+            vectors = await self.context.embedding.run(embedder.embed, [chunk.text for chunk in chunks])
         except EmbedFailed as failure:
             if not is_suspicious or len(chunks) > 1:
                 raise
             log.warning("%s is found by its words only, the model can't embed it: %s", chunks[0].chunk_id, failure)
             self._refused.add(chunks[0].chunk_id)
             return []
-        self._note_success()
-        return [(chunk.chunk_id, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
-
-    def _note_success(self) -> None:
         self._batch = min(self._batch * 2, BATCH)
         self._pause_s = FIRST_PAUSE_S
-        if self._context.embedding.state is EmbeddingState.FAILING:
+        if self.context.embedding.state is EmbeddingState.FAILING:
             log.info("embedding goes on")
-            self._told = None
-            self._tell(EmbeddingState.READY)
+            self._logged = None
+            self._show(EmbeddingState.READY)
+        return [(chunk.chunk_id, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
 
     async def _pause(self, failure: EmbedFailed) -> None:
         """Wait until the model may work again, or another one is installed."""
-        if self._told != str(failure):
+        if self._logged != str(failure):
             log.warning("embedding pauses: %s", failure)
-        self._told = str(failure)
-        self._tell(EmbeddingState.FAILING, str(failure))
+        self._logged = str(failure)
+        self._show(EmbeddingState.FAILING, str(failure))
         self._batch = max(self._batch // SHRINK, 1)
         rest_s, self._pause_s = self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
         stamp = self._choice.stamp()
@@ -195,12 +184,5 @@ class EmbeddingWorker:
             await asyncio.sleep(min(rest_s, LOOK_S))
             rest_s -= LOOK_S
 
-    def _put_off(self, team_id: str, error: ProviderError) -> None:
-        """One team's index is in trouble: it has its next turn later, and the others don't wait."""
-        log.warning("vectors of %s can't be stored, tried again in %g s: %s", team_id, LONGEST_PAUSE_S, error)
-        self._turns.pop(team_id, None)
-        later = asyncio.get_running_loop().call_later
-        later(LONGEST_PAUSE_S, self._context.wakes.tell_unembedded, team_id)
-
-    def _tell(self, state: EmbeddingState, message: str | None = None) -> None:
-        self._context.embedding.state, self._context.embedding.message = state, message
+    def _show(self, state: EmbeddingState, message: str | None = None) -> None:
+        self.context.embedding.state, self.context.embedding.message = state, message

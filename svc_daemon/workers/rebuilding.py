@@ -1,6 +1,4 @@
-"""The rebuilding worker: makes teams' indexes anew, one team after the other, several documents at a time.
-
-    claim  ->  remove the file  ->  read what is missing, until nothing is  ->  finish (one transaction)
+"""The workers that read documents again: one rebuilds teams' indexes, one rechunks documents in the background.
 
 What has to hold meanwhile, and what a kill leaves, is in `operations.rebuilding`.
 """
@@ -18,12 +16,16 @@ from svc_daemon.operations import documents
 from svc_daemon.operations.indexing import SourceReading
 from svc_daemon.operations.rebuilding import (
     INDEX,
+    begin_rechunk,
     claim_rebuild,
     find_active,
     find_missing,
     finish_rebuild,
+    finish_rechunk,
     give_back_rebuild,
     give_up_document,
+    give_up_rechunk,
+    next_reading,
     note_cleared,
     note_read,
     park_rebuild,
@@ -34,115 +36,162 @@ from svc_daemon.process.shortages import Short
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
 from svc_daemon.store.tasks import TaskRow, next_attempt_due
 from svc_daemon.wire.tasks import REBUILD
-from svc_daemon.workers.waiting import keep_lease, wait
+from svc_daemon.workers.runners import LONGEST_S, Worker, keep_lease
 
 log = logging.getLogger(__name__)
 
-#: After an error of ours the loop waits this long, so that it can't spin.
-PAUSE_AFTER_ERROR_S = 1.0
-#: How often one document is read before it is left to the indexing worker.
-READS = 2
+#: How often a rebuild reads one document before it is left to the indexing worker.
+REBUILD_READS = 2
+#: How often one document is read for its new chunks before the old ones are kept.
+RECHUNK_READS = 3
+#: Between rounds of rechunking that left something, seconds: each time twice as long, up to the second.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
-class RebuildingWorker:
-    """Runs until it is cancelled; a rebuild that was cut off goes on after the next start."""
+class RebuildingWorker(Worker):
+    """Rebuilds one team's index after the other, several documents at a time.
+
+    claim  ->  remove the file  ->  read what is missing, until nothing is  ->  finish (one transaction)
+    """
+
+    doing = "rebuilding"
 
     def __init__(self, context: Context, extractor: Extractor) -> None:
-        self._context = context
+        super().__init__(context, context.wakes.rebuilding)
         self._extractor = extractor
 
-    async def run(self) -> None:
-        while True:
-            self._context.wakes.rebuilding.clear()
-            try:
-                await rebuild_damaged(self._context)
-                busy = await self._run_next()
-                due_at = self._context.read(partial(next_attempt_due, task_type=REBUILD))
-            except Exception as error:
-                if await self._context.shortages.is_cause_of(error):
-                    await self._context.shortages.passed()
-                    continue
-                log.exception("rebuilding went wrong")
-                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
-                continue
-            if not busy:
-                await wait(self._context.wakes.rebuilding, due_at, self._context.clock)
-
-    async def _run_next(self) -> bool:
-        """One rebuild; False when none waits."""
-        task = await claim_rebuild(self._context)
+    async def work(self) -> float:
+        await rebuild_damaged(self.context)
+        task = await claim_rebuild(self.context)
         if task is None:
-            return False
-        beat = asyncio.create_task(keep_lease(self._context, task))
+            return self.seconds_until(self.context.read(partial(next_attempt_due, task_type=REBUILD)))
+        beat = asyncio.create_task(keep_lease(self.context, task))
         try:
             await self._rebuild(task)
         except asyncio.CancelledError:
-            await park_rebuild(self._context, task)
+            await park_rebuild(self.context, task)
             raise
         except Exception as error:
-            await self._context.shortages.get_through(partial(self._give_back, task, _first(error)))
+            await self.context.shortages.get_through(partial(self._give_back, task, error))
         finally:
             beat.cancel()
-        return True
+        return 0
 
     async def _rebuild(self, task: TaskRow) -> None:
         if task.stage != INDEX:
-            log.info("the index of %s is made anew (%s)", task.team_id, task.id)
-            await asyncio.to_thread(self._context.provider.delete_team, task.team_id)
-            await note_cleared(self._context, task)
+            log.info("the index of %s is rebuilt (%s)", task.team_id, task.id)
+            await asyncio.to_thread(self.context.provider.delete_team, task.team_id)
+            await note_cleared(self.context, task)
         reads: Counter[str] = Counter()
-        while missing := await find_missing(self._context, task):
-            await self._read_all(task, iter(missing), reads)
-        await finish_rebuild(self._context, task)
+        while missing := await find_missing(self.context, task):
+            unread = iter(missing)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.context.limits.extract_children):
+                    group.create_task(self._read_all(task, unread, reads))
+        await finish_rebuild(self.context, task)
         log.info("the index of %s is whole again (%s)", task.team_id, task.id)
 
-    async def _read_all(self, task: TaskRow, missing: Iterator[str], reads: Counter[str]) -> None:
-        async def read_on() -> None:
-            for source_id in missing:
-                reads[source_id] += 1
-                await self._read(task, source_id, reads[source_id])
+    async def _read_all(self, task: TaskRow, unread: Iterator[str], reads: Counter[str]) -> None:
+        """Take documents from `unread`, which others share, until there are none."""
+        for source_id in unread:
+            reads[source_id] += 1
+            await self.context.gates.let_uploads_go_first()
+            reading = find_active(self.context, task, source_id)
+            if reading is None:
+                continue
+            if reads[source_id] > REBUILD_READS:
+                await give_up_document(self.context, reading)
+                continue
+            await self._read(task, reading)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._context.limits.extract_children):
-                group.create_task(read_on())
-
-    async def _read(self, task: TaskRow, source_id: str, attempt: int) -> None:
-        await self._context.gates.let_uploads_go_first()
-        reading = find_active(self._context, task, source_id)
-        if reading is None:
-            return
-        if attempt > READS:
-            await give_up_document(self._context, reading)
-            return
+    async def _read(self, task: TaskRow, reading: SourceReading) -> None:
+        source = reading.source
         try:
-            await self._bring(task, reading)
+            extraction = await documents.read(self.context, self._extractor, reading)
+            await asyncio.to_thread(documents.put, self.context, source, extraction)
+            await asyncio.to_thread(documents.undo, self.context, source)
+            await note_read(self.context, task, reading, extraction)
         except (ExtractionFailed, ProviderError, OSError) as error:
             if isinstance(error, ProviderError) and error.retryable:
                 raise
-            if getattr(error, "retryable", True) and await self._context.shortages.is_cause_of(error, source_id):
+            if getattr(error, "retryable", True) and await self.context.shortages.is_cause_of(error, source.id):
                 raise Short from error
-            log.info("%s could not be read again: %s", source_id, error)
-
-    async def _bring(self, task: TaskRow, reading: SourceReading) -> None:
-        extraction = await documents.read(self._context, self._extractor, reading)
-        await asyncio.to_thread(documents.put, self._context, reading.source, extraction)
-        await asyncio.to_thread(documents.undo, self._context, reading.source)
-        await note_read(self._context, task, reading, extraction)
+            log.info("%s could not be read again: %s", source.id, error)
 
     async def _give_back(self, task: TaskRow, error: Exception) -> None:
-        if await self._context.shortages.is_cause_of(error):
-            await park_rebuild(self._context, task)
-            await self._context.shortages.passed()
+        while isinstance(error, ExceptionGroup):
+            # What went wrong first, where several documents were being read.
+            error = error.exceptions[0]
+        if await self.context.shortages.is_cause_of(error):
+            await park_rebuild(self.context, task)
+            await self.context.shortages.passed()
             return
         unexpected = None if isinstance(error, ProviderError) else error
-        log.error("making the index of %s anew went wrong, tried again: %s", task.team_id, error, exc_info=unexpected)
+        log.error("rebuilding the index of %s failed, tried again: %s", task.team_id, error, exc_info=unexpected)
         jitter = random.SystemRandom().random()
         is_damaged = isinstance(error, IndexDamaged)
-        await give_back_rebuild(self._context, task, str(error), jitter, is_damaged=is_damaged)
+        await give_back_rebuild(self.context, task, str(error), jitter, is_damaged=is_damaged)
 
 
-def _first(error: Exception) -> Exception:
-    """What went wrong first, where several documents were being read."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
+class RechunkingWorker(Worker):
+    """Rechunks marked documents, one at a time."""
+
+    doing = "rechunking"
+
+    def __init__(self, context: Context, extractor: Extractor) -> None:
+        super().__init__(context, context.wakes.rechunking)
+        self._extractor = extractor
+        self._failures: Counter[str] = Counter()
+        self._pause_s = FIRST_PAUSE_S
+
+    async def work(self) -> float:
+        """Each marked document once."""
+        is_done, after_id = True, ""
+        try:
+            while (reading := next_reading(self.context, after_id)) is not None:
+                await self.context.gates.let_uploads_go_first()
+                is_done = await self._rechunk(reading) and is_done
+                after_id = reading.source.id
+        except Exception as error:
+            is_done = False
+            if not await self.context.shortages.is_cause_of(error):
+                log.exception("rechunking went wrong")
+        if is_done:
+            self._pause_s = FIRST_PAUSE_S
+            return LONGEST_S
+        rest_s = FIRST_PAUSE_S if self.is_woken else self._pause_s
+        self._pause_s = min(rest_s * 2, LONGEST_PAUSE_S)
+        return rest_s
+
+    async def _rechunk(self, reading: SourceReading) -> bool:
+        """False where it is to be tried again."""
+        try:
+            extraction = await documents.read(self.context, self._extractor, reading)
+        except ExtractionFailed as error:
+            if error.retryable and await self.context.shortages.is_cause_of(error, reading.source.id):
+                raise Short from error
+            return await self._give_up(reading, error)
+        begun = await begin_rechunk(self.context, reading)
+        if begun is None:
+            return False
+        try:
+            await asyncio.to_thread(documents.put, self.context, begun.source, extraction)
+        except ProviderError as error:
+            if await self.context.shortages.is_cause_of(error):
+                raise Short from error
+            log.warning("the index did not take the new chunks of %s: %s", begun.source.id, error)
+            return False
+        await asyncio.to_thread(documents.undo, self.context, begun.source)
+        await finish_rechunk(self.context, begun, extraction)
+        return True
+
+    async def _give_up(self, reading: SourceReading, error: ExtractionFailed) -> bool:
+        """For good, where more readings can't help; False where they may."""
+        source_id = reading.source.id
+        self._failures[source_id] += 1
+        if error.retryable and self._failures[source_id] < RECHUNK_READS:
+            return False
+        log.warning("%s can't be rechunked: %s", source_id, error)
+        del self._failures[source_id]
+        await give_up_rechunk(self.context, reading, error.message)
+        return True

@@ -1,9 +1,8 @@
-"""The sweeper: clears what deletes left, puts back what expired leases hold, and forgets what has ended."""
+"""The workers that tidy up: one clears what deletes and leases left, one records how much was answered."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from svc_daemon.operations.indexing import release_expired
 from svc_daemon.operations.leftovers import forget_asides
@@ -16,71 +15,98 @@ from svc_daemon.operations.sweeping import (
     reconcile_index,
 )
 from svc_daemon.operations.syncing import release_expired_syncs
+from svc_daemon.operations.usage import record_usage
 from svc_daemon.process.contexts import Context
+from svc_daemon.workers.runners import LONGEST_S, Worker
 
 log = logging.getLogger(__name__)
 
-#: The look-round: leases are checked, and what an error left over is tried again, this often in seconds.
+#: Leases are checked, and what an error left over is tried again, this often in seconds.
 ROUND_S = 10.0
 #: Old keys and what ended long ago are purged once in so many rounds: about an hour.
 ROUNDS_PER_PURGE = 360
+#: The least time between two commits of counts, seconds.
+COUNT_PAUSE_S = 1.0
 
 
-class SweepingWorker:
-    """Runs until it is cancelled; every step can be repeated."""
+class SweepingWorker(Worker):
+    """Clears what deletes left, puts back what expired leases hold, and forgets what has ended.
+
+    Every step can be repeated.
+    """
+
+    doing = "sweeping"
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        super().__init__(context, context.wakes.sweeping)
+        self._rounds = 0
+        self._due_s: float | None = None
 
-    async def run(self) -> None:
-        await self._step(reconcile_index)
-        monotonic = self._context.clock.monotonic
-        rounds, due_s = 0, monotonic() + ROUND_S
-        while True:
-            self._context.wakes.sweeping.clear()
-            await self._step(clean_tombstones)
-            await self._wait_until(due_s)
-            # Deletes without a pause must not put off the look-round.
-            if monotonic() >= due_s:
-                await self._look_round(rounds)
-                rounds, due_s = rounds + 1, monotonic() + ROUND_S
+    async def work(self) -> float:
+        monotonic = self.context.clock.monotonic
+        if self._due_s is None:
+            await self._try(reconcile_index)
+            self._due_s = monotonic() + ROUND_S
+        await self._try(clean_tombstones)
+        # Deletes without a pause must not put off the round.
+        if monotonic() >= self._due_s:
+            await self._go_round()
+            self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
+        return max(self._due_s - monotonic(), 0)
 
-    async def _wait_until(self, due_s: float) -> None:
-        """Wait for a delete or for the look-round, whichever comes first."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(due_s - self._context.clock.monotonic()):
-                await self._context.wakes.sweeping.wait()
-
-    async def _look_round(self, rounds: int) -> None:
-        await self._step(_release_tasks)
-        await self._step(_release_syncs)
-        await self._step(expire_uploads)
-        await self._step(recall_far_pauses)
-        if rounds % ROUNDS_PER_PURGE:
+    async def _go_round(self) -> None:
+        now_s = self.context.clock.monotonic()
+        # In a shortage workers may be alive that could not extend their lease.
+        if self.context.shortages.now is None:
+            await self._try(lambda context: release_expired(context, now_s))
+        await self._try(lambda context: release_expired_syncs(context, now_s))
+        await self._try(expire_uploads)
+        await self._try(recall_far_pauses)
+        if self._rounds % ROUNDS_PER_PURGE:
             return
-        await self._step(forget_old_keys)
-        await self._step(forget_ended)
-        if rounds:
+        await self._try(forget_old_keys)
+        await self._try(forget_ended)
+        if self._rounds:
             # Not right after a start: a clock that is wrong then is often set a moment later, and these files may be
             # the only copies.
-            await self._step(forget_asides)
+            await self._try(forget_asides)
 
-    async def _step(self, step: Callable[[Context], Awaitable[int]]) -> int:
+    async def _try(self, step: Callable[[Context], Awaitable[int]]) -> None:
         try:
-            return await step(self._context)
+            await step(self.context)
         except Exception as error:
             # Whatever it is, the next round tries again; the other steps must go on.
-            if not await self._context.shortages.is_cause_of(error):
+            if not await self.context.shortages.is_cause_of(error):
                 log.exception("sweeping went wrong")
-            return 0
 
 
-async def _release_tasks(context: Context) -> int:
-    if context.shortages.now is not None:
-        # Workers may be alive that could not write it down.
-        return 0
-    return await release_expired(context, context.clock.monotonic())
+class CountingWorker(Worker):
+    """Records how many answers and searches there were, many with one commit, and the rest at a stop."""
 
+    doing = "counting answers"
 
-async def _release_syncs(context: Context) -> int:
-    return await release_expired_syncs(context, context.clock.monotonic())
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.wakes.counting)
+
+    async def work(self) -> float:
+        await self.stop()
+        if self.is_woken:
+            await asyncio.sleep(COUNT_PAUSE_S)
+        return LONGEST_S
+
+    async def stop(self) -> None:
+        recording = asyncio.create_task(self._record())
+        try:
+            await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            # What is being written is written once: given up half-way, nobody would know whether it counts.
+            await recording
+            raise
+
+    async def _record(self) -> None:
+        try:
+            await record_usage(self.context)
+        except Exception as error:
+            # Whatever it is, what was counted is recorded with the next answer.
+            if not await self.context.shortages.is_cause_of(error):
+                log.exception("counting answers went wrong")

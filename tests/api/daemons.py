@@ -50,14 +50,11 @@ from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
-from svc_daemon.workers.cascading import CascadingWorker
-from svc_daemon.workers.counting import CountingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
-from svc_daemon.workers.rebuilding import RebuildingWorker
-from svc_daemon.workers.rechunking import RechunkingWorker
-from svc_daemon.workers.sweeping import SweepingWorker
-from svc_daemon.workers.syncing import SyncingWorker
+from svc_daemon.workers.memberships import CascadingWorker, SyncingWorker
+from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
+from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.holds import PATIENCE_S, HeldProvider
 
@@ -133,7 +130,7 @@ class Daemon:
         database = Database(self.files.state, prepare=migrate)
         self._stack.callback(database.close)
         wakes = Wakes()
-        on_damaged = on_loop(wakes.tell_damaged)
+        on_damaged = on_loop(wakes.note_damaged)
         self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic, on_damaged=on_damaged))
         self._stack.callback(self.provider.close)
         self.context = Context(

@@ -268,7 +268,7 @@ def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
     source_id = working.add_ready()
     wait_rebuilt(working, begin(working))
     with caplog.at_level(logging.ERROR):
-        working.loop.call(lambda: working.context.wakes.tell_damaged(working.team_id))
+        working.loop.call(lambda: working.context.wakes.note_damaged(working.team_id))
         wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
         assert "look at the disk" in caplog.text
     assert (working.search("quay").status_code, working.source(source_id)["ready"]) == (409, False)

@@ -10,7 +10,7 @@ from svc_daemon.operations.documents import extract
 from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed
-from svc_daemon.workers import rechunking
+from svc_daemon.workers import rebuilding
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
@@ -246,7 +246,7 @@ def test_a_size_of_another_name_is_refused_by_it(working: Daemon, chunking: dict
 def test_a_change_is_heard_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     source_id = working.add_ready(LONG)
     working.stop()
-    monkeypatch.setattr(rechunking, "FIRST_PAUSE_S", 3600.0)
+    monkeypatch.setattr(rebuilding, "FIRST_PAUSE_S", 3600.0)
     working.provider.fail("put_document", ProviderFailed("The engine is on fire.", retryable=True))
     rechunk(working, SMALL)
     working.start("rechunking")
