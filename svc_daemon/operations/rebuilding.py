@@ -87,7 +87,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
-    """Have a team's index made anew; asking again while that goes on changes nothing. Raises NotFound."""
+    """Have a team's index rebuilt; asking again while that goes on changes nothing. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
@@ -114,14 +114,14 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
     if last is not None and (last.finished_at or "") > soon:
         due_at = context.clock.timestamp(retries.LONGEST_PAUSE_S)
         log.error(
-            "the index of %s is damaged again, soon after it was made anew (%s): look at the disk; the next try is in"
+            "the index of %s is damaged again, soon after it was rebuilt (%s): look at the disk; the next try is in"
             " %d s, and its sources are not ready until then",
             team_id,
             last.id,
             retries.LONGEST_PAUSE_S,
         )
     else:
-        log.error("the index of %s is damaged: it is made anew from the stored files", team_id)
+        log.error("the index of %s is damaged: it is rebuilt from the stored files", team_id)
     await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id, due_at))
 
 

@@ -131,7 +131,7 @@ class Judged:
     results: Results
     #: Hits dropped out, and there are more behind them than were asked for.
     is_short: bool
-    #: Hits dropped out because the buckets changed since the scope was read, or the index was made anew.
+    #: Hits dropped out because the buckets changed since the scope was read, or the index was rebuilt.
     is_overtaken: bool
 
     @property

@@ -50,7 +50,7 @@ def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
     """What the index itself holds of the source now; raises `search_failed` where it can't tell.
 
-    While the index is made anew, that is nothing until the source's turn has come.
+    While the index is rebuilt, that is nothing until the source's turn has come.
     """
     document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
     if document is not None and document.generation in source.generations:
@@ -174,7 +174,7 @@ def requeue(connection: Connection, context: Context, source: SourceRow) -> Sour
 async def read_text(context: Context, source: SourceRow) -> StoredText:
     """The extracted text; raises `bucket_store_indexing_pending` while there is none, `invalid_request` if never.
 
-    Raises `team_store_maintenance` while the index is made anew and has not come to this source yet.
+    Raises `team_store_maintenance` while the index is rebuilt and has not come to this source yet.
     """
     stored = await _ask(context, source, lambda: context.provider.get_text(source.team_id, source.id))
     if stored is not None and stored.generation in source.generations:
@@ -194,7 +194,7 @@ async def _retitle(context: Context, source: SourceRow, title: str) -> None:
 async def _ask(context: Context, source: SourceRow, work: Callable[[], T]) -> T:
     """A call to the provider, in a thread; what goes wrong there is `search_failed`, a missing document apart.
 
-    Or `team_store_maintenance`, where the index was closed in order to be made anew.
+    Or `team_store_maintenance`, where the index was closed in order to be rebuilt.
     """
     try:
         return await asyncio.to_thread(work)

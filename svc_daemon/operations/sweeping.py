@@ -123,7 +123,7 @@ async def rebuild_lost(context: Context) -> int:
         if context.read(partial(is_in_maintenance, team_id=team_id)):
             continue
         if context.read(partial(sources.has_active, team_id=team_id)) and _is_lost(context, team_id):
-            log.error("the index of %s is lost: it is made anew from the stored files", team_id)
+            log.error("the index of %s is lost: it is rebuilt from the stored files", team_id)
             await rebuild_store(context, team_id)
             found += 1
     return found

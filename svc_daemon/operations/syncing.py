@@ -32,7 +32,7 @@ _Words = tuple[str, list[str]]
 
 #: Memberships of one claim: they share two commits.
 CLAIM_LIMIT = 64
-#: How long a membership waits for a document that is being cut anew, seconds.
+#: How long a membership waits for a document that is being rechunked, seconds.
 RECHUNK_PAUSE_S = 1.0
 
 
@@ -201,7 +201,7 @@ async def _tell_again(context: Context, detachment: Detachment) -> _Words | None
         await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # Not indexed yet, or being indexed anew: that will write the title and the buckets of its time.
+        # Not indexed yet, or being indexed again: that will write the title and the buckets of its time.
         return words
     except ProviderError as error:
         log.warning("the index took no change of %s: %s", source_id, error)

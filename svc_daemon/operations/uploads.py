@@ -1,6 +1,6 @@
 """Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads.sessions`.
 
-One request at a time works on a session (`writers`), and looks at it anew once it holds it: whoever held it before may
+One request at a time works on a session (`writers`), and reads it again once it holds it: whoever held it before may
 have ended it. What was acknowledged is on the disk.
 """
 

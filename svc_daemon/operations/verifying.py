@@ -163,7 +163,7 @@ def _check_team(
     directory: Directory, findings: DirectoryFindings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
 ) -> None:
     if team_id in checks.list_rebuilding(directory.state):
-        # A task makes the index anew: what it lacks says nothing yet.
+        # A task rebuilds the index: what it lacks means nothing yet.
         return
     has_index = team_id in directory.inspector.list_teams()
     found_wrong = directory.inspector.check_index(team_id, read_data=read_data) if has_index else []
@@ -214,7 +214,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", told, Mend.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # One that is being cut anew has the new pieces a moment before it says so.
+    # One that is being rechunked has the new pieces a moment before it says so.
     if found.chunks != chunks and not source.rechunk:
         told = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", told, Mend.QUEUE_SOURCE, _about(source))

@@ -57,9 +57,9 @@ class Census:
     failed: int
     #: Members whose sync failed and is tried again.
     failed_syncs: int
-    #: The team's search index is being made anew.
+    #: The team's search index is being rebuilt.
     in_maintenance: bool = False
-    #: Members that are still to be cut anew.
+    #: Members that are still to be rechunked.
     rechunking: int = 0
 
     @property

@@ -249,5 +249,5 @@ def list_deleting_buckets(connection: Connection) -> set[str]:
 
 
 def list_rebuilding(connection: Connection) -> set[str]:
-    """Teams whose index is being made anew."""
+    """Teams whose index is being rebuilt."""
     return {row["team_id"] for row in connection.execute("SELECT team_id FROM teams_in_maintenance")}

@@ -4,7 +4,7 @@ queued -> syncing -> active          the sync worker claims, writes to the provi
 syncing -> queued                    the lease ran out, or the process died
 syncing -> failed -> syncing         the provider refused; tried again after a pause, without end
 
-While a team's index is made anew, its syncs wait: the documents that they are about may not be there yet.
+While a team's index is rebuilt, its syncs wait: the documents that they are about may not be there yet.
 """
 
 import json
@@ -145,7 +145,7 @@ def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None
 
 
 def suspend_syncs(connection: Connection, source_id: str) -> None:
-    """The content is being indexed anew: claims become stale, and a sync follows the indexing."""
+    """The content is being indexed again: claims become stale, and a sync follows the indexing."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = NULL, attempt = attempt + 1"
         " WHERE source_id = :source_id",

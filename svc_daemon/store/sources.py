@@ -62,7 +62,7 @@ class SourceRow:
     task_status: str | None = None
     #: Bucket id to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)
-    #: The team's search index is being made anew.
+    #: The team's search index is being rebuilt.
     in_maintenance: bool = False
 
     @classmethod
@@ -83,7 +83,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Those whose text in the index is the source's: more than one where it was cut anew."""
+        """Those whose text in the index is the source's: more than one where it was rechunked."""
         return generations_of(self.valid_from, self.generation)
 
     @property

@@ -1,4 +1,4 @@
-"""The only loops: nine kinds of work, each in the loop of `runners`, which works, rests until woken or due, and repeats.
+"""The only loops: nine kinds of work, each in the loop of `runners`: it works, rests until woken or due, and repeats.
 
 When a worker wakes:
 

@@ -1,4 +1,4 @@
-"""A team's search index is made anew by a real daemon: asked for, killed in the middle, and after damage."""
+"""A team's search index is rebuilt by a real daemon: asked for, killed in the middle, and after damage."""
 
 import os
 import sqlite3
@@ -158,4 +158,4 @@ def test_an_index_that_is_unusable_at_start_is_made_anew_and_nothing_is_ready_be
                 assert search(client).json().get("error", {}).get("code") in (None, "team_store_maintenance")
             assert found(client, 0) == set(ids)
         assert installation.pid == pid
-    assert installation.files.log.read_text().count("is lost: it is made anew from the stored files") == 3
+    assert installation.files.log.read_text().count("is lost: it is rebuilt from the stored files") == 3

@@ -59,7 +59,7 @@ LOSSES: dict[str, Callable[[Connection, SyncClaim], None]] = {
     "refused": _fail,
     "released": _release,
     "released and claimed": _release_and_claim,
-    "indexed anew": _suspend,
+    "indexed again": _suspend,
     "scheduled": lambda connection, claim: schedule_syncs(connection, claim.source_id, NOW),
     "scheduled and claimed": _schedule_and_claim,
     "detached": _detach,

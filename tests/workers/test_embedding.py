@@ -330,7 +330,7 @@ def test_pieces_of_another_size_get_their_vectors(working: Daemon, shelf: Shelf)
     wait_embedded(working)
     before = chunks(working)
     body_of(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"target": 250, "min": 200, "max": 300}}))
-    wait_until(lambda: chunks(working) > before, "it is cut anew", PATIENCE_S)
+    wait_until(lambda: chunks(working) > before, "it is rechunked", PATIENCE_S)
     wait_embedded(working)
 
 
@@ -344,7 +344,7 @@ def test_what_nobody_foresaw_is_told_and_tried_again(
     model.on_batch = crash
     working.add_ready(HARBOUR)
     start_embedding(working, shelf)
-    assert "the log says how" in (wait_state(working, "failing") or "")
+    assert "the log has the error" in (wait_state(working, "failing") or "")
     assert "unforeseen" in caplog.text
     model.on_batch = lambda _: None
     wait_embedded(working)

@@ -237,7 +237,7 @@ def test_a_damaged_index_that_a_search_meets_is_made_anew_by_itself(
         daemon.start("indexing", "syncing")
         wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
     assert set(daemon.found("quay", max_num_results=50)) == ids
-    assert f"the index of {daemon.team_id} is damaged: it is made anew" in caplog.text
+    assert f"the index of {daemon.team_id} is damaged: it is rebuilt" in caplog.text
 
 
 def test_a_damaged_index_that_an_upload_meets_is_made_anew_by_itself(make_daemon: MakeDaemon) -> None:
@@ -275,7 +275,7 @@ def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
     working.advance(50)
     assert working.search("quay").status_code == 409
     working.advance(20)
-    wait_until(lambda: working.search("quay").status_code == 200, "it is made anew once more", PATIENCE_S)
+    wait_until(lambda: working.search("quay").status_code == 200, "it is rebuilt once more", PATIENCE_S)
     assert working.source(source_id)["ready"]
 
 

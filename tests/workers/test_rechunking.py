@@ -1,4 +1,4 @@
-"""The rechunking worker: another chunking cuts a bucket's documents anew, and no search misses them meanwhile."""
+"""The rechunking worker: another chunking rechunks a bucket's documents, and no search misses them meanwhile."""
 
 import threading
 from typing import Any
@@ -31,7 +31,7 @@ def left(daemon: Daemon, bucket: str = "inbox") -> int:
 
 
 def wait_cut(daemon: Daemon) -> None:
-    wait_until(lambda: left(daemon) == 0, "every document is cut anew", PATIENCE_S)
+    wait_until(lambda: left(daemon) == 0, "every document is rechunked", PATIENCE_S)
 
 
 def sizes(daemon: Daemon, source_id: str) -> list[int]:
