@@ -12,8 +12,7 @@ from svc_cli.commands.sync import project_mappings
 from svc_cli.errors import PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_cli.sync.ignoring import Verdict, explain
-from svc_cli.sync.snapshots import Filters, Snapshot
+from svc_cli.sync.snapshots import Explanation, Filters, Snapshot, explain
 from svc_cli.uploads.skips import code_of
 
 app = new_app("Show which files a sync leaves out, and which rule does it.")
@@ -64,10 +63,10 @@ def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
     return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))
 
 
-def _render(call: Invocation, verdicts: list[Verdict]) -> str:
+def _render(call: Invocation, verdicts: list[Explanation]) -> str:
     rows = [(each.path, each.reason or "taken", each.at if each.is_ignored else "", _rule(each)) for each in verdicts]
     return table(call.console, ("path", "", "at", "rule"), rows)
 
 
-def _rule(verdict: Verdict) -> str:
+def _rule(verdict: Explanation) -> str:
     return f"{verdict.origin}: {verdict.pattern}" if verdict.origin else ""

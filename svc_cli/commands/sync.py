@@ -27,10 +27,10 @@ from svc_cli.exits import Exit
 from svc_cli.settings import read_mapping_tables
 from svc_cli.sync.mappings import Mapping, Prune, find_mapping, name_of, read_mappings, refuse_overlaps
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import sync
+from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.safety import MaxDelete
-from svc_cli.sync.scenes import Options
 from svc_cli.sync.snapshots import Filters
+from svc_cli.sync.syncs import sync
 from svc_cli.uploads.items import ReportItem, worst
 from svc_cli.uploads.runs import resumable
 from svc_cli.uploads.transfers import stops_everything
@@ -187,7 +187,7 @@ def project_mappings(call: Invocation) -> list[Mapping]:
     return read_mappings(tables, path, call.settings.get("bucket")) if path is not None and tables else []
 
 
-def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> Options:
+def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:
     """How to sync, as far as it is the same for all mappings; the client is paced as the service allows."""
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
@@ -196,13 +196,13 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
     if not 1 <= jobs <= MOST_JOBS:
         raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
     extensions = {f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]}
-    return Options(
+    return SyncOptions(
         filters=Filters(
             follow_links=flags.follow_links or get("sync.follow_links"),
+            extensions=frozenset(extensions),
             max_bytes=known["file_bytes"]["value"],
             max_path_characters=known["title_characters"]["value"],
         ),
-        extensions=frozenset(extensions),
         max_tags=known["tags"]["value"],
         max_tag_characters=known["tag_characters"]["value"],
         max_delete=max_delete,
@@ -213,7 +213,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         verify_remote=flags.verify_remote,
         is_strict=flags.strict or get("sync.strict"),
         is_dry=flags.dry_run,
-        tells_pending=flags.exit_code,
+        exits_pending=flags.exit_code,
         may_create=not (flags.no_create or get("sync.no_create")),
     )
 
@@ -245,7 +245,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
     return report
 
 
-def options_for(call: Invocation, mapping: Mapping, options: Options, flags: SyncFlags) -> Options:
+def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
     """The same, with what is the mapping's own."""
     get = call.settings.get
     filters = replace(

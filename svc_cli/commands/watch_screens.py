@@ -9,8 +9,8 @@ from typing import Any, Self
 from svc_cli.commands.status_screens import Screen
 from svc_cli.console import Console, clean, is_terminal
 from svc_cli.render import cut, fields, table
-from svc_cli.sync.doubts import Withheld
 from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 

@@ -1,20 +1,17 @@
-"""Folder sync: brings a folder into a bucket, by phase.
+"""Folder sync: brings a folder into a bucket.
 
 mappings     a folder, its bucket, its filters and its name
-locks        one sync of a mapping at a time
 snapshots    the folder as it is: a streamed walk, with what was left out and why
-ignoring     which rule leaves out a path
-index        what the last run knew: a row a file, a row a batch on its way, facts of the mapping
+index        what the last run knew: a row a file, a row a batch on its way, facts of the mapping; one sync at a time
 plan         pure: disk, index and bucket to what is to be done
-doubts       pure: what keeps files that are gone in the bucket, by cause
-safety       pure: whether the folder is there, and how much may be taken out of the bucket at a time
-comparing    the walk held against the index: one change a file, as it is met
-holdings     what the bucket has of the mapping, asked for where the index may be behind it
-sending      bytes on their way: batches that are written down before they are sent
-changing     what is done about one file
-ending       waiting, and taking out what is gone
-runs         one run from lock to report
+safety       pure: what may leave the bucket, and what keeps files that are gone in it, by cause
+comparing    the walk compared with the index: one change a file, as it is met
 reports      what became of each file, counted
+runs         the options and the state of one sync
+sending      bytes on their way: batches that are written down before they are sent
+apply        what is done about each change, and the wait for its source
+removing     what is gone is taken out
+syncs        one sync from lock to report, of the whole folder or of touched paths
 
 The disk decides what the bucket shall hold; the index only saves work. It may be lost at any time: the bucket's own
 sources (their title is the path, their `mapping` says whose they are) make it again. What was sent is written into the

@@ -5,17 +5,18 @@ A batch is written down before it is sent and taken out in the transaction that 
 was killed left here is finished by the next one, with the same request, so that nothing is sent or stored twice.
 """
 
+import contextlib
+import fcntl
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from svc_cli.errors import UsageError
+from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
 #: A file whose time of change is so near the moment of its hashing may have been written once more within the clock's
@@ -23,8 +24,32 @@ from svc_cli.sync.snapshots import Fingerprint
 RACY_NS = 2_000_000_000
 #: The file is broken, no database, or has other tables than ours.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-#: The number of migrations that a file of this release has seen.
+#: Names of facts: the bucket, its revision when it was last listed, and device and inode of the folder.
+BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
+#: The schema of this release, kept in `user_version`.
 SCHEMA_VERSION = 1
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS files (
+  size_bytes INTEGER NOT NULL,
+  mtime_ns INTEGER NOT NULL,
+  ctime_ns INTEGER NOT NULL,
+  inode INTEGER NOT NULL,
+  device INTEGER NOT NULL,
+  hashed_ns INTEGER NOT NULL,
+  path TEXT PRIMARY KEY,
+  raw TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  source_id TEXT,
+  place_id TEXT,
+  state TEXT NOT NULL,
+  reason TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS batches (key TEXT PRIMARY KEY, body TEXT NOT NULL, files TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
 
 
 class State(StrEnum):
@@ -86,19 +111,21 @@ class Index:
     """One mapping's file. Used from one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made where there is none, and anew where it is damaged.
+        """Open the file; it is made where there is none, and made again where it is damaged.
 
         Raises UsageError for one of a newer release, and where the system refuses it.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._connection = _open(path)
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
                 raise unwritable(path, error) from error
-            self._connection = _open_anew(path)
-        except (ValueError, TypeError):
-            self._connection = _open_anew(path)
+            # Nothing depends on an index; a damaged one is kept for those who want to know why.
+            path.replace(path.with_suffix(".damaged"))
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            self._connection = _open(path)
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +173,7 @@ class Index:
             self._put([row])
 
     def clear(self) -> None:
-        """Forget everything: the bucket is another one."""
+        """Forget everything."""
         with self._transaction():
             for table in ("files", "batches", "facts"):
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
@@ -170,6 +197,12 @@ class Index:
         """The batches that were begun and not finished."""
         return _read_batches(self._connection)
 
+    def adopt_bucket(self, bucket_id: str) -> None:
+        """Forget what was known of another bucket of this name."""
+        if self.find_fact(BUCKET_ID) != bucket_id:
+            self.clear()
+            self.set_fact(BUCKET_ID, bucket_id)
+
     def find_fact(self, name: str) -> str | None:
         found = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return str(found[0]) if found else None
@@ -182,7 +215,7 @@ class Index:
         marks = ", ".join("?" * len(Row._fields))
         self._connection.executemany(f"INSERT OR REPLACE INTO files ({_COLUMNS}) VALUES ({marks})", rows)  # noqa: S608
 
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -196,17 +229,25 @@ class Index:
 _COLUMNS = ", ".join(Row._fields)
 
 
-def _rows(stored: dict[str, list[Any]]) -> dict[str, Row]:
-    return {name: Row._make(values) for name, values in stored.items()}
+@contextlib.contextmanager
+def hold(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock beside an index: one sync of a mapping at a time. Raises SyncRunning.
 
-
-def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
-    found = connection.execute("SELECT key, body, files FROM batches").fetchall()
-    return [Journaled(key, json.loads(body), _rows(json.loads(files))) for key, body, files in found]
+    The kernel releases the lock however the process ends.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise SyncRunning(
+                f"Another sync of {what} is running.", hint="wait for it, or stop `svc watch` for this folder."
+            ) from error
+        yield
 
 
 def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
-    """What to say where the system, or a full disk, refuses the file."""
+    """The error where the system, or a full disk, refuses the file."""
     return UsageError(
         f"{path}: {error}.",
         code="svc_file_refused",
@@ -215,54 +256,29 @@ def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    """The file, with its tables and read to its last page. Raises sqlite3.Error, ValueError or TypeError if damaged."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    try:
-        _prepare(connection, path)
-    except BaseException:
-        connection.close()
-        raise
+    with contextlib.ExitStack() as stack:
+        stack.callback(connection.close)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # A power cut may cost the last rows, which the bucket knows too.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
+        if version < SCHEMA_VERSION:
+            connection.executescript(_SCHEMA)
+        # Damage is to show now, while the file can still be replaced, and not in the middle of a run.
+        connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
+        connection.execute("SELECT name, value FROM facts").fetchall()
+        _read_batches(connection)
+        stack.pop_all()
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    # A power cut may cost the last rows, which the bucket knows too.
-    connection.execute("PRAGMA synchronous = NORMAL")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
-    if version < SCHEMA_VERSION:
-        _migrate(connection)
-    _read_through(connection)
-
-
-def _read_through(connection: sqlite3.Connection) -> None:
-    """Touch every page: damage is to show now, while the file can still be made anew, and not in the middle of a run.
-
-    Raises sqlite3.Error, ValueError or TypeError.
-    """
-    connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
-    connection.execute("SELECT name, value FROM facts").fetchall()
-    _read_batches(connection)
-
-
-def _open_anew(path: Path) -> sqlite3.Connection:
-    _set_aside(path)
-    return _open(path)
-
-
-def _set_aside(path: Path) -> None:
-    """Nothing depends on an index; what is left of a damaged one is kept for whoever wants to know."""
-    path.replace(path.with_suffix(".damaged"))
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date; only then is it worth loading the library, which takes 60 ms."""
-    import sqlite_utils
-
-    from svc_cli.sync.migrations import sync
-
-    sync.apply(sqlite_utils.Database(connection))
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+def _read_batches(connection: sqlite3.Connection) -> list[Journaled]:
+    found = connection.execute("SELECT key, body, files FROM batches").fetchall()
+    return [
+        Journaled(key, json.loads(body), {name: Row._make(row) for name, row in json.loads(files).items()})
+        for key, body, files in found
+    ]

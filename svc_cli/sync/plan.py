@@ -10,18 +10,33 @@ The disk decides. For each file with a known hash:
     a source that failed         the same             RETRY where that can help, else FAIL again
     a file left out              the same             SKIP again
 
-What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by `doubts` and
+What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by
 `safety`.
 """
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from svc_cli.sync.index import Row, State
 from svc_cli.sync.snapshots import Fingerprint
 from svc_daemon.wire import Json
+
+
+class Holdings(NamedTuple):
+    """What a bucket has of a mapping, as index and bucket know it together."""
+
+    #: By path.
+    rows: dict[str, Row]
+    #: Sources that are there once too often.
+    surplus: list[Json]
+
+    @property
+    def owned(self) -> int:
+        """How many files the mapping has in the bucket."""
+        return sum(row.source_id is not None for row in self.rows.values())
 
 
 class Verb(StrEnum):
@@ -73,11 +88,11 @@ def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tup
     return moves, rest
 
 
-def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> tuple[dict[str, Row], list[Json]]:
-    """The index as the bucket's sources have it, and sources that are there once too often.
+def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
+    """The index brought up to date with the bucket. `sources` are all of the mapping.
 
-    `sources` are all of the mapping. What somebody took out of the bucket is forgotten, so that it is sent again; what
-    somebody else put there is known from now on, by its hash.
+    What somebody took out of the bucket is forgotten, so that it is sent again; what somebody else put there is known
+    from now on, by its hash.
     """
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):
@@ -85,21 +100,14 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> tuple[dict[str, R
     merged = {path: row for path, row in rows.items() if row.source_id is None}
     surplus: list[Json] = []
     for title, known in by_title.items():
-        newest, place, others = _standing(known)
-        merged[title] = row_of(newest, rows.get(title), place["id"])
-        surplus += others
-    return merged, surplus
-
-
-def _standing(known: Sequence[Json]) -> tuple[Json, Json, list[Json]]:
-    """Of one title's sources, oldest first: the newest, the one that holds the place, and what is there too often."""
-    ids = {source["id"] for source in known}
-    settled = [source for source in known if source.get("replaces") not in ids]
-    place = settled[-1] if settled else known[-1]
-    waiting = [source for source in known if source.get("replaces") == place["id"]]
-    newest = waiting[-1] if waiting else place
-    others = [source for source in settled if source is not place]
-    return newest, place, others
+        ids = {source["id"] for source in known}
+        settled = [source for source in known if source.get("replaces") not in ids]
+        # The source that holds the title's place, and the newest: one that waits for that place, if there is any.
+        place = (settled or known)[-1]
+        waiting = [source for source in known if source.get("replaces") == place["id"]]
+        merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])
+        surplus += [source for source in settled if source is not place]
+    return Holdings(merged, surplus)
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
@@ -110,7 +118,7 @@ def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
         if known is not None and is_same
         else Fingerprint(source.get("size_bytes") or 0, 0, 0, 0, 0)
     )
-    state = state_of(source)
+    state = State.FAILED if source["status"] == "failed" else State.READY if source["ready"] else State.SENT
     return Row(
         *fingerprint,
         hashed_ns=known.hashed_ns if known is not None and is_same else 0,
@@ -122,13 +130,6 @@ def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
         state=state,
         reason=json.dumps(source["error"]) if source.get("error") else None,
     )
-
-
-def state_of(source: Json) -> State:
-    """Where a source of the API stands."""
-    if source["status"] == "failed":
-        return State.FAILED
-    return State.READY if source["ready"] else State.SENT
 
 
 def _name(path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
-from svc_cli.sync.doubts import Withheld
+from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem, worst
 
 #: Every outcome, in the order a report names them.
@@ -35,8 +35,8 @@ class Report:
     duration_ms: int = 0
     is_dry: bool = False
     is_strict: bool = False
-    #: Pending changes are told by the exit code.
-    tells_pending: bool = False
+    #: Exit with PENDING where there is something to do.
+    exits_pending: bool = False
     #: Ended before everything was done: Ctrl-C, a time-out, a safety stop.
     stopped_by: SvcError | None = None
 
@@ -86,7 +86,7 @@ class Report:
     def exit(self) -> Exit:
         if self.stopped_by is not None:
             return self.stopped_by.exit
-        if self.tells_pending and self.has_changes:
+        if self.exits_pending and self.has_changes:
             return Exit.PENDING
         return worst(item.exit for item in self.items.values()) or (
             Exit.FAILED if self.is_strict and self.counts["skipped"] else Exit.DONE

@@ -1,15 +1,194 @@
-"""How much may leave the bucket at a time, and whether the folder is there at all. Pure.
+"""Whether what is gone from the folder may leave the bucket, and why it stays where it may not. Pure.
 
 A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. Removing is the one
-thing that a sync can't take back, so each doubt is a no; `doubts` has those about single files.
+thing that a sync can't take back, so each doubt is a no.
+
+Some causes make the plan of a whole run uncertain: a folder that could not be read, a file that did not reach the
+service, new content that may turn out to be unreadable. Then nothing is removed. A document that the service has
+and can't index is no such cause once a run has seen it fail. It keeps only those sources in the bucket that it may
+replace: with the same title, with the same bytes, or, if it could not be read here, with the same size.
 """
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from svc_cli.errors import SafetyStop, UsageError
+from svc_cli.uploads.items import ReportItem
 
 #: Up to so many files are never too many for a share.
 FEW = 10
+#: Up to so many files are named in a sentence.
+MOST_NAMED = 3
+#: Refusals that are about the file and nothing else; the same file gets the same answer the next time.
+OWN_REFUSALS = frozenset(
+    {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
+)
+
+
+class Cause(StrEnum):
+    """Why what is gone from the folder is still in the bucket."""
+
+    #: Nobody asked for removal.
+    PRUNE_NOT_ASKED = "prune_not_asked"
+    #: The sources may belong to another folder of the same name.
+    OTHER_FOLDER = "other_folder"
+    #: A part of the folder could not be listed.
+    FOLDER_UNREADABLE = "folder_unreadable"
+    #: The folder has another device or inode than in the last run.
+    FOLDER_REPLACED = "folder_replaced"
+    #: A watcher saw a deletion a moment ago; the file may come back.
+    JUST_DELETED = "just_deleted"
+    #: A file did not reach the service.
+    NOT_SENT = "not_sent"
+    #: A source could not be given its new title.
+    MOVE_NOT_SENT = "move_not_sent"
+    #: New bytes could not be indexed.
+    NEWLY_FAILED = "newly_failed"
+    #: New bytes are still being indexed, and nobody waits for them any longer.
+    NOT_INDEXED = "not_indexed"
+    #: The same title or the same bytes are in the folder, and not searchable.
+    REPLACEMENT_NOT_READY = "replacement_not_ready"
+    #: A file of the same size can't be read, and may be the one that is missed.
+    MAY_HAVE_MOVED = "may_have_moved"
+    #: More is gone than one run may remove.
+    TOO_MANY = "too_many"
+    #: The run ended before it came to removing, or while it did.
+    ENDED_EARLY = "ended_early"
+
+
+_SENTENCES = {
+    Cause.PRUNE_NOT_ASKED: "--prune detach",
+    Cause.OTHER_FOLDER: "they came from elsewhere under this folder's name; give the mapping a name to prune them",
+    Cause.FOLDER_UNREADABLE: "some folders could not be read, so nobody knows what is gone",
+    Cause.FOLDER_REPLACED: "the folder is another one than last time; run it once more to prune",
+    Cause.JUST_DELETED: "what was deleted a moment ago may come back",
+    Cause.NOT_SENT: "not every file reached the service",
+    Cause.MOVE_NOT_SENT: "not every file that moved could be renamed in the bucket",
+    Cause.NEWLY_FAILED: "new content could not be indexed; the next run prunes",
+    Cause.NOT_INDEXED: "new content is still being indexed; the next run prunes",
+    Cause.REPLACEMENT_NOT_READY: "the same document is here and is not searchable yet",
+    Cause.MAY_HAVE_MOVED: "a file of the same size can't be read and may be the same document",
+    Cause.TOO_MANY: "more than --max-delete allows",
+    Cause.ENDED_EARLY: "the sync ended early",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Files that are gone and were left in the bucket for one cause."""
+
+    cause: Cause
+    #: How many; None where the run ended before it knew.
+    files: int | None = None
+    #: Paths that are the cause, where some are.
+    because: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.files is None:
+            return "nothing was pruned: the sync ended early."
+        named = ", ".join(self.because[:MOST_NAMED])
+        more = f" and {len(self.because) - MOST_NAMED} more" if len(self.because) > MOST_NAMED else ""
+        why = f"{_SENTENCES[self.cause]} ({named}{more})" if named else _SENTENCES[self.cause]
+        return f"{self.files} files are gone here and still answer: {why}."
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "code": str(self.cause),
+            "message": str(self),
+            "files": self.files,
+            "because": list(self.because),
+        }
+
+
+class Leaving(NamedTuple):
+    """A source that is to leave the bucket: its file is gone, or it is there once too often."""
+
+    path: str
+    source_id: str
+    sha256: str
+    #: 0 where it is not known.
+    size_bytes: int = 0
+    #: No search finds it, and no older version in its place either.
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a run knows when it comes to removing."""
+
+    #: What became of the files that are not simply the same.
+    items: Sequence[ReportItem]
+    #: Paths and hashes that the bucket had when the run began.
+    paths: Collection[str]
+    hashes: Collection[str]
+    #: Every folder could be listed.
+    is_complete: bool = True
+    #: The folder is not the one of the last run: another device or inode.
+    is_moved: bool = False
+    #: Something was deleted a moment ago and has time to come back.
+    is_restless: bool = False
+    #: Nobody waited until everything was indexed, or not long enough.
+    is_late: bool = False
+
+
+def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
+    """Why nothing may be removed in this run, each with the paths that are the cause; empty where nothing says so."""
+    because: dict[Cause, list[str]] = {}
+    if not found.is_complete:
+        unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
+        because[Cause.FOLDER_UNREADABLE] = unseen
+    if found.is_moved:
+        because[Cause.FOLDER_REPLACED] = []
+    if found.is_restless:
+        because[Cause.JUST_DELETED] = []
+    for item in found.items:
+        cause = _doubt(item, found)
+        if cause is not None:
+            because.setdefault(cause, []).append(item.path)
+    return {cause: tuple(paths) for cause, paths in because.items()}
+
+
+def _doubt(item: ReportItem, found: Findings) -> Cause | None:
+    """Why nothing may be removed because of this file; None where it holds back at most what it may replace."""
+    is_known = item.sha256 in found.hashes
+    if item.error is None:
+        return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
+    if _is_unread(item) or item.error["code"] in OWN_REFUSALS:
+        return None
+    if item.status == "failed":
+        return None if is_known else Cause.NEWLY_FAILED
+    is_move = item.source_id is not None and item.path not in found.paths
+    return Cause.MOVE_NOT_SENT if is_move else Cause.NOT_SENT
+
+
+class Replacements:
+    """Files in the folder that are not searchable, and may replace a source whose file is gone."""
+
+    def __init__(self, items: Iterable[ReportItem]) -> None:
+        troubled = [item for item in items if item.error or item.is_pending]
+        self._by_title = {item.path: item.path for item in troubled}
+        self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
+        #: Of those that could not be read, which tell no more than their size; 0 where not even that is known.
+        self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
+
+    def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
+        """Why this source stays though others may go, and the file that is the cause."""
+        same = self._by_title.get(leaving.path)
+        if same is None and not leaving.is_silent:
+            same = self._by_hash.get(leaving.sha256)
+        if same is not None:
+            return Cause.REPLACEMENT_NOT_READY, same
+        for size_bytes, path in self._by_size.items():
+            if 0 in (size_bytes, leaving.size_bytes) or size_bytes == leaving.size_bytes:
+                return Cause.MAY_HAVE_MOVED, path
+        return None
+
+
+def _is_unread(item: ReportItem) -> bool:
+    """Whether nobody knows the bytes of the file: it can't be read, or changes all the time."""
+    return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")
 
 
 @dataclass(frozen=True, slots=True)

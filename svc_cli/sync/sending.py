@@ -1,7 +1,7 @@
 """Files on their way into the bucket: each batch is in the index before it is sent, and its rows are when it has ended.
 
 A run that was killed left its batches in the index. They are sent again exactly as they were, under the same key: the
-service says which bytes it has and which sources it made, so nothing is sent or made twice.
+service knows which bytes it has and which sources it made, so nothing is sent or made twice.
 """
 
 import json
@@ -24,8 +24,8 @@ from svc_cli.uploads.transfers import Transfer, TransferGroup
 MOST_SUCCESSORS = 20
 
 
-class Sending:
-    """The way out of one sync. Not thread-safe; `items` hears what became of each file."""
+class SyncQueue(TransferQueue):
+    """The way out of one sync. Not thread-safe."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class Sending:
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        self.dispatch = TransferQueue(
+        """`on_item` is called with what became of each file."""
+        super().__init__(
             client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
         )
-        self._client = client
         self._index = index
         self._on_item = on_item
         #: What each file's row is to be, by path.
@@ -50,7 +50,7 @@ class Sending:
         #: their second chance.
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
-    def add(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
+    def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
         """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
         description = Description(
             filename=PurePosixPath(row.path).name,
@@ -61,64 +61,67 @@ class Sending:
             mapping=mapping.name,
         )
         self._rows[row.path] = row
-        self.dispatch.add(Transfer(_item(row, description), content, description))
+        self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
         """Send the rest, and once more what met the end of the source it was to replace. Raises SvcError as `add`."""
-        self.dispatch.finish()
+        super().finish()
         displaced, self._displaced = self._displaced or [], None
-        for row, parcel in displaced:
-            item = _item(row, parcel.description)
-            item.sent_bytes = parcel.item.sent_bytes
-            place_id = find_successor(self._client, parcel.description.replaces)
+        for row, before in displaced:
+            place_id = find_successor(self._client, before.description.replaces)
+            after = _transfer(row, before.content, before.description)
+            after.item.sent_bytes = before.item.sent_bytes
             self._rows[row.path] = row
-            self.dispatch.add(Transfer(item, parcel.content, replace(parcel.description, replaces=place_id)))
-        self.dispatch.finish()
+            self.add(replace(after, description=replace(before.description, replaces=place_id)))
+        super().finish()
 
     def recover(self, root: Path) -> None:
         """Bring the batches to their end that a run before this one began. Raises SvcError as `add`."""
         for batch in self._index.list_batches():
-            parcels = [_parcel(root, row, Description(**batch.body[name])) for name, row in batch.rows.items()]
-            self._rows |= {row.path: row for row in batch.rows.values()}
-            self.dispatch.send(TransferGroup("batch", tuple(parcels)))
+            transfers = []
+            for name, row in batch.rows.items():
+                # A file that has changed since it was hashed refuses to be read.
+                stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
+                content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
+                transfers.append(_transfer(row, content, Description(**batch.body[name])))
+                self._rows[row.path] = row
+            self.send(TransferGroup("batch", tuple(transfers)))
         self.finish()
 
-    def _begin(self, shipment: TransferGroup) -> None:
-        if shipment.kind != "batch":
-            return
-        members = {parcel.member.client_file_id: parcel for parcel in shipment.transfers}
-        bodies = {name: parcel.description.body() for name, parcel in members.items()}
-        rows = {name: self._rows[parcel.item.path] for name, parcel in members.items()}
-        self._index.begin_batch(Journaled(_key(shipment), bodies, rows))
+    def _begin(self, group: TransferGroup) -> None:
+        if group.kind == "batch":
+            transfers = {each.member.client_file_id: each for each in group.transfers}
+            bodies = {name: each.description.body() for name, each in transfers.items()}
+            rows = {name: self._rows[each.item.path] for name, each in transfers.items()}
+            self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
-    def _end(self, shipment: TransferGroup) -> None:
-        displaced = [parcel for parcel in shipment.transfers if self._is_displaced(parcel)]
-        again = {parcel.item.path: (self._rows[parcel.item.path], parcel) for parcel in displaced}
-        rows = [row for parcel in shipment.transfers if (row := self._ended(parcel)) is not None]
-        self._index.finish_batch(_key(shipment), rows)
+    def _end(self, group: TransferGroup) -> None:
+        """Write the files' rows, and report all but those that get a second chance.
+
+        A file without a source has no row: the next run tries it as if nothing had been.
+        """
+        ended, again = [], []
+        for transfer in group.transfers:
+            item, row, replaces = transfer.item, self._rows.pop(transfer.item.path), transfer.description.replaces
+            if item.source_id is not None:
+                state = State.READY if item.ready else State.FAILED if item.status == "failed" else State.SENT
+                place_id = item.source_id if item.ready else replaces or item.source_id
+                reason = json.dumps(item.error) if item.error else None
+                ended.append(row._replace(source_id=item.source_id, place_id=place_id, state=state, reason=reason))
+            is_gone = item.error is not None and item.error["code"] == "source_not_found"
+            if self._displaced is not None and is_gone and replaces is not None:
+                again.append((row, transfer))
+        self._index.finish_batch(_key(group), ended)
         if self._displaced is not None:
-            self._displaced += again.values()
-        for item in (parcel.item for parcel in shipment.transfers):
-            if item.path not in again:
-                self._on_item(item)
-
-    def _is_displaced(self, parcel: Transfer) -> bool:
-        is_gone = parcel.item.error is not None and parcel.item.error["code"] == "source_not_found"
-        return self._displaced is not None and is_gone and parcel.description.replaces is not None
-
-    def _ended(self, parcel: Transfer) -> Row | None:
-        """The file's row by now; None where the next run shall try it as if nothing had been."""
-        item, row = parcel.item, self._rows.pop(parcel.item.path)
-        if item.source_id is None:
-            return None
-        state = State.READY if item.ready else State.FAILED if item.status == "failed" else State.SENT
-        place_id = item.source_id if item.ready else parcel.description.replaces or item.source_id
-        reason = json.dumps(item.error) if item.error else None
-        return row._replace(source_id=item.source_id, place_id=place_id, state=state, reason=reason)
+            self._displaced += again
+        displaced = [transfer for _, transfer in again]
+        for transfer in group.transfers:
+            if transfer not in displaced:
+                self._on_item(transfer.item)
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """The source that stands where this one stood by now; None where nothing does."""
+    """The source that has the place of this one by now; None where there is none."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None
@@ -131,18 +134,12 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
     return None
 
 
-def _parcel(root: Path, row: Row, description: Description) -> Transfer:
-    """A file as an earlier run hashed it; one that has changed since refuses to be read."""
-    stamp = (row.device, row.inode, row.size_bytes, row.mtime_ns)
-    content = FileContent(root / row.raw, row.sha256, row.size_bytes, stamp=stamp)
-    return Transfer(_item(row, description), content, description)
-
-
-def _item(row: Row, description: Description) -> ReportItem:
-    """What is to be told of the file, as its way begins."""
+def _transfer(row: Row, content: FileContent, description: Description) -> Transfer:
+    """A file as its way begins."""
     action = "updated" if description.replaces else "created"
-    return ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+    item = ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
+    return Transfer(item, content, description)
 
 
-def _key(shipment: TransferGroup) -> str:
-    return " ".join(sorted(parcel.member.client_file_id for parcel in shipment.transfers))
+def _key(group: TransferGroup) -> str:
+    return " ".join(sorted(each.member.client_file_id for each in group.transfers))

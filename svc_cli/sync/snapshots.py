@@ -1,16 +1,15 @@
 """The folder as it is on the disk: one streamed walk, entry by entry, with what was left out and why.
 
-A walk tells whether it was complete: where a folder could not be listed, nobody may conclude that its files are gone.
+A walk knows whether it was complete: where a folder could not be listed, its files may still be there.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from svc_cli.errors import FileRefused
-from svc_cli.sync.scopes import Scope
+from svc_cli.errors import FileRefused, UsageError
 from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
 from svc_cli.uploads.skips import (
     SPELLED_TWICE,
@@ -56,10 +55,33 @@ class Filters:
     #: Left out besides what the ignore files name.
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
+    #: Extensions that the service can read, lower case with their dot.
+    extensions: frozenset[str] = frozenset()
     #: Larger files are refused by the service.
     max_bytes: int
     #: Longer paths can't be titles.
     max_path_characters: int
+
+
+class FolderPart:
+    """A part of a folder: some paths below its root, each with all that lies below it."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        """`paths` are below the root, as the file system spells them."""
+        self.paths = frozenset(map(composed, paths))
+        self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
+
+    def leads_to(self, path: str) -> bool:
+        """Whether the path, spelled as in a title, belongs to this part, or holds something of it."""
+        return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folders that hold a path, without the root."""
+    end = path.rfind("/")
+    while end > 0:
+        yield path[:end]
+        end = path.rfind("/", 0, end)
 
 
 class _Folder(NamedTuple):
@@ -72,17 +94,17 @@ class _Folder(NamedTuple):
 
 
 class Snapshot:
-    """One walk over a folder, to be iterated once; what was left out stands in `skips` as it is met."""
+    """One walk over a folder, to be iterated once; what was left out is in `skips` as it is met."""
 
-    def __init__(self, root: Path, filters: Filters, scope: Scope | None = None) -> None:
+    def __init__(self, root: Path, filters: Filters, part: FolderPart | None = None) -> None:
         """A walk over all of `root`, or over a part of it."""
         self.skips: list[Skip] = []
         #: False once something could not be listed.
         self.is_complete = True
-        self._root = root.absolute()
-        self._base = f"{str(self._root).rstrip(os.sep)}{os.sep}"
-        self._filters = filters
-        self._scope = scope
+        self.root = root.absolute()
+        self._base = f"{str(self.root).rstrip(os.sep)}{os.sep}"
+        self.filters = filters
+        self._part = part
         self._included = Patterns(filters.include) if filters.include else None
         self._titles = Titles()
 
@@ -92,31 +114,30 @@ class Snapshot:
         Raises FileRefused where the root itself may not be listed, OSError where that fails otherwise.
         """
         try:
-            os.scandir(self._root).close()
+            os.scandir(self.root).close()
         except PermissionError as error:
-            raise FileRefused(f"{self._root} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
-        waiting = [_Folder("", self._first_rules())]
+            raise FileRefused(f"{self.root} can't be read: {error.strerror}.", code="svc_file_unreadable") from error
+        waiting = [_Folder("", first_rules(self.root, self.filters.exclude))]
         while waiting:
             deeper: list[_Folder] = []
             yield from self._look_into(waiting.pop(), deeper)
             waiting.extend(reversed(deeper))
-
-    def _first_rules(self) -> IgnoreRules:
-        return first_rules(self._root, self._filters.exclude)
 
     def _look_into(self, folder: _Folder, deeper: list[_Folder]) -> Iterator[Entry]:
         """The files of one folder; its folders go to `deeper`."""
         rules = folder.above.inside(Path(self._base + folder.prefix))
         for found in self._list(folder.prefix):
             raw = folder.prefix + found.name
-            if self._scope is not None and not self._scope.leads_to(composed(raw)):
+            if self._part is not None and not self._part.leads_to(composed(raw)):
                 continue
             is_folder, linked = found.is_dir(follow_symlinks=False), folder.linked
             is_link = found.is_symlink()
             if is_link:
                 here, target = os.path.realpath(self._base + folder.prefix), os.path.realpath(self._base + raw)
                 linked, is_folder = (*folder.linked, here, target), leads_to_folder(Path(target))
-            reason = self._reason_by_name(found.name, raw, rules, is_folder=is_folder)
+            reason = reason_by_name(found.name, self._base + raw, rules, is_folder=is_folder)
+            if reason is None and not is_folder and self._included is not None and not self._included.covers(raw):
+                reason = "not included"
             if reason is None and is_link:
                 reason = self._reason_of_link(linked[-1], linked[:-1])
             if reason is not None:
@@ -129,7 +150,7 @@ class Snapshot:
                     yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """The entries by name; a folder that can't be listed is told, and that the walk is not complete."""
+        """The entries by name; one that can't be listed is skipped, and the walk is not complete."""
         try:
             with os.scandir(self._base + prefix) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
@@ -138,21 +159,14 @@ class Snapshot:
             self.skips.append(Skip.unreadable(self._titles.name(prefix.rstrip(os.sep)) + "/", error))
             return []
 
-    def _reason_by_name(self, name: str, raw: str, rules: IgnoreRules, *, is_folder: bool) -> str | None:
-        if reason := reason_by_name(name, self._base + raw, rules, is_folder=is_folder):
-            return reason
-        if is_folder or self._included is None or self._included.covers(raw):
-            return None
-        return "not included"
-
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
         """A link is followed only where that was asked for, below the root, and never in a circle.
 
         `around` are the real paths of the folders that lead here.
         """
-        if not self._filters.follow_links:
+        if not self.filters.follow_links:
             return "link"
-        if not _is_within(target, os.path.realpath(self._root)):
+        if not _is_within(target, os.path.realpath(self.root)):
             return "link out of the folder"
         if any(_is_within(folder, target) for folder in around):
             return "link in a circle"
@@ -164,7 +178,7 @@ class Snapshot:
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
         """The file as an entry, unless its state says otherwise."""
         try:
-            facts = found.stat(follow_symlinks=self._filters.follow_links)
+            facts = found.stat(follow_symlinks=self.filters.follow_links)
         except FileNotFoundError:
             return None  # gone since the folder was listed
         except OSError as error:
@@ -172,7 +186,7 @@ class Snapshot:
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
         path = raw if raw.isascii() else composed(raw)
-        limits = self._filters.max_bytes, self._filters.max_path_characters
+        limits = self.filters.max_bytes, self.filters.max_path_characters
         if (reason := reason_by_facts(path, facts, *limits)) is not None:
             self._skip(raw, reason)
         elif self._titles.name(raw) != path:
@@ -193,3 +207,42 @@ def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
 
 def _is_within(path: str, folder: str) -> bool:
     return f"{path}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What becomes of one path by name; what is in the file is not looked at."""
+
+    path: str
+    is_ignored: bool
+    #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
+    reason: str | None = None
+    #: The part of the path that the rule matches: a folder that is left out takes along what is in it.
+    at: str | None = None
+    #: The ignore file, and its pattern; of an exception too.
+    origin: str | None = None
+    pattern: str | None = None
+
+
+def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Explanation:
+    """Follow a path from the root down, as a sync does. Raises UsageError for one outside of the root."""
+    base = Path(os.path.normpath(root.absolute()))
+    full = Path(os.path.normpath(Path(path).absolute()))
+    if base not in full.parents:
+        raise UsageError(f"{path} is not inside {base}.", hint="name the folder that is synced with --root.")
+    rules, folder = first_rules(base, exclude), base
+    found = Explanation(path, is_ignored=False)
+    for name in full.relative_to(base).parts:
+        rules, here = rules.inside(folder), folder / name
+        is_folder = here != full or here.is_dir() or path.endswith("/")
+        at = here.relative_to(base).as_posix() + ("/" if is_folder else "")
+        reason = reason_by_name(name, str(here), rules, is_folder=is_folder)
+        rule = None if reason == "dotfile" else rules.find(str(here), is_folder=is_folder)
+        origin, pattern = (rule[0], rule[1].text) if rule else (None, None)
+        if reason is not None:
+            return Explanation(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
+        if here.is_symlink():
+            return Explanation(path, is_ignored=True, reason="link", at=at)
+        found = Explanation(path, is_ignored=False, at=at, origin=origin, pattern=pattern)
+        folder = here
+    return found

@@ -10,9 +10,9 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.progress import Silent
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.runs import sync as run_sync
-from svc_cli.sync.scenes import Options
+from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.snapshots import Filters
+from svc_cli.sync.syncs import sync as run_sync
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import (
     BUCKET,
@@ -241,11 +241,10 @@ def test_a_disk_taken_away_in_the_middle_of_the_walk_takes_nothing_out(installat
     assert sync(installation, *PRUNE, folder="docs/000").exit == 0
     write(folder, "00.bin", b"\0")  # the first to be told of, while the others are still to be met
     mapping = Mapping(name="docs", folder=folder, bucket=BUCKET)
-    options = Options(
+    options = SyncOptions(
         max_tags=20,
         max_tag_characters=64,
-        filters=Filters(max_bytes=10**6, max_path_characters=100),
-        extensions=frozenset({".md"}),
+        filters=Filters(extensions=frozenset({".md"}), max_bytes=10**6, max_path_characters=100),
         prune="detach",
     )
     with Client(installation.base_url, installation.key) as client:

@@ -9,7 +9,7 @@ import pytest
 from svc_cli.client.api import Client
 from svc_cli.sync.index import Index, Row, State
 from svc_cli.sync.mappings import Mapping
-from svc_cli.sync.sending import Sending, find_successor
+from svc_cli.sync.sending import SyncQueue, find_successor
 from svc_cli.sync.snapshots import Fingerprint
 from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
@@ -42,16 +42,16 @@ def _send(installation: Installation, client: Client, path: Path, place_id: str,
     mapping = Mapping(name=MAPPING, folder=path.parent, bucket=BUCKET)
     bucket_id = client.bucket(BUCKET)["id"]
     with Index(installation.root / "index.db") as index:
-        sending = Sending(client, index, bucket_id, 2, told.append)
-        with sending.dispatch:
+        queue = SyncQueue(client, index, bucket_id, 2, told.append)
+        with queue:
             for number in range(count):
                 one = path if number == 0 else write(path.parent, f"{number}.md", f"Words of {number}.")
                 found = read(one, 10**6)
                 print_of = Fingerprint.of(one.stat())
                 row = Row(*print_of, time.time_ns(), one.name, one.name, found.sha256, None, None, State.SENT, None)
                 place = place_id if number == 0 else None
-                sending.add(mapping, row, found, place)
-            sending.finish()
+                queue.add_file(mapping, row, found, place)
+            queue.finish()
         assert index.list_batches() == []
         assert index.load()["a.md"].source_id == next(item.source_id for item in told if item.path == "a.md")
     return told

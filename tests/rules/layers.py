@@ -47,7 +47,7 @@ LIBRARY_OWNERS = {
     "uvicorn": ("svc_daemon.serving", "svc_daemon.api"),
     "python_multipart": ("svc_daemon.api",),
     "sqlite3": ("svc_daemon.database", "svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
-    "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider", "svc_cli.sync"),
+    "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider"),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhooks", "svc_cli.client.signatures"),
     # The daemon's own is for the operator's model servers alone: URLs of users go through the policy, by httpcore.

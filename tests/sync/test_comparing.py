@@ -3,12 +3,11 @@
 import os
 from pathlib import Path
 
-from svc_cli.sync.comparing import Comparison, ReadPolicy
+from svc_cli.sync.comparing import Comparison
 from svc_cli.sync.index import Row
 from svc_cli.sync.snapshots import Filters, Snapshot
 
-FILTERS = Filters(max_bytes=100, max_path_characters=10_000)
-POLICY = ReadPolicy(max_bytes=100, extensions=frozenset({".md"}))
+FILTERS = Filters(max_bytes=100, max_path_characters=10_000, extensions=frozenset({".md"}))
 #: The most characters of a path that the system takes, its end included.
 PATH_MAX = 4096
 
@@ -18,7 +17,7 @@ def _row(path: str) -> Row:
 
 
 def _compare(folder: Path, *paths: str) -> Comparison:
-    comparison = Comparison(folder, Snapshot(folder, FILTERS), {path: _row(path) for path in paths}, POLICY)
+    comparison = Comparison(Snapshot(folder, FILTERS), {path: _row(path) for path in paths})
     assert list(comparison) == []
     return comparison
 

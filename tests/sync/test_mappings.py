@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from svc_cli.errors import SyncRunning, UsageError
-from svc_cli.sync.locks import hold
+from svc_cli.sync.index import hold
 from svc_cli.sync.mappings import Mapping, find_mapping, name_of, read_mappings
 
 FILE = Path("/srv/project/svc.toml")

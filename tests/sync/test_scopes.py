@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.sync.scopes import Scope
-from svc_cli.sync.snapshots import Filters, Snapshot
+from svc_cli.sync.snapshots import Filters, FolderPart, Snapshot
 
 
 @pytest.mark.parametrize(
@@ -21,7 +20,7 @@ from svc_cli.sync.snapshots import Filters, Snapshot
     ],
 )
 def test_a_scope_leads_to_its_paths_and_to_all_below_them(path: str, leads: bool) -> None:
-    assert Scope(["a/b", "x.md"]).leads_to(path) is leads
+    assert FolderPart(["a/b", "x.md"]).leads_to(path) is leads
 
 
 def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_path: Path) -> None:
@@ -30,7 +29,7 @@ def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_pat
         (tmp_path / name).write_text("text")
     (tmp_path / ".gitignore").write_text("*.log\n")
     filters = Filters(max_bytes=100, max_path_characters=100)
-    scope = Scope(["a/one.md", "a/deep", "a/ignored.log", "gone.md"])
+    scope = FolderPart(["a/one.md", "a/deep", "a/ignored.log", "gone.md"])
     assert [entry.path for entry in Snapshot(tmp_path, filters, scope)] == ["a/one.md", "a/deep/three.md"]
 
 
@@ -40,6 +39,6 @@ def test_one_of_two_spellings_brings_the_other_along(tmp_path: Path) -> None:
         (tmp_path / name).write_text("text")
     if len(list(tmp_path.iterdir())) == 1:
         pytest.skip("this file system knows one spelling only")
-    snapshot = Snapshot(tmp_path, Filters(max_bytes=100, max_path_characters=100), Scope([composed]))
+    snapshot = Snapshot(tmp_path, Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
     assert [entry.path for entry in snapshot] == [composed]
     assert len(snapshot.skips) == 1

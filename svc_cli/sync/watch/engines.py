@@ -9,9 +9,8 @@ from svc_cli.client.api import Client
 from svc_cli.progress import Progress
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
-from svc_cli.sync.runs import sync
-from svc_cli.sync.scenes import Options
-from svc_cli.sync.touching import Touched, touch
+from svc_cli.sync.runs import SyncOptions
+from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
 #: What was sent is waited for so long; what takes longer is seen to its end by a later sync. It is short, since nothing
@@ -24,7 +23,7 @@ class Session:
     """A connection, and how mappings are synced over it."""
 
     client: Client
-    options_for: Callable[[Mapping], Options]
+    options_for: Callable[[Mapping], SyncOptions]
 
 
 Connect = Callable[[], AbstractContextManager[Session]]
@@ -66,7 +65,7 @@ class Engine:
         options = self._options(mapping)
         return touch(self.session().client, mapping, options, self._index_path(mapping), paths, on_item)
 
-    def _options(self, mapping: Mapping) -> Options:
+    def _options(self, mapping: Mapping) -> SyncOptions:
         return replace(self.session().options_for(mapping), wait="ready", timeout_s=WAIT_S)
 
     def _index_path(self, mapping: Mapping) -> Path:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from svc_cli.sync.scopes import folders_above
+from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
 
 #: Rest after which a path counts as settled.

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from svc_cli.errors import Interrupted, PathMissing, SvcError, SyncRunning, WaitTimedOut, refused_by_system
 from svc_cli.progress import Silent
-from svc_cli.sync.doubts import Cause, Withheld
 from svc_cli.sync.mappings import Mapping
 from svc_cli.sync.reports import Report
 from svc_cli.sync.runs import identify_root
+from svc_cli.sync.safety import Cause, Withheld
 from svc_cli.sync.watch import places
 from svc_cli.sync.watch.agendas import Agenda
 from svc_cli.sync.watch.engines import WAIT_S, Engine

@@ -1,0 +1,126 @@
+"""What a sync does about each change: bytes are sent, a move or a retry needs none. Then it waits for the sources."""
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from svc_cli.client.waiting import Watch, wait_until_settled
+from svc_cli.errors import ApiError
+from svc_cli.sync.comparing import Change, Comparison
+from svc_cli.sync.index import State
+from svc_cli.sync.plan import Verb, row_of
+from svc_cli.sync.runs import SyncRun
+from svc_cli.sync.sending import SyncQueue
+from svc_cli.uploads.items import ReportItem
+
+#: Rows that are written to the index at a time.
+SAVED_AT_ONCE = 1000
+_ACTIONS = {
+    Verb.CREATE: "created",
+    Verb.UPDATE: "updated",
+    Verb.MOVE: "moved",
+    Verb.RETRY: "retried",
+    Verb.WAIT: "unchanged",
+    Verb.KEEP: "unchanged",
+    Verb.FAIL: "failed",
+    Verb.SKIP: "skipped",
+}
+
+
+def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
+    """The way into the bucket."""
+    jobs = run.options.jobs
+    return SyncQueue(run.client, run.index, bucket_id, jobs, on_item, on_sent=run.flow.count, on_wait=run.show)
+
+
+def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
+    """Do what the changes ask for, while the walk goes on. Raises SvcError for what would stop every file."""
+    run.progress.begin("syncing", None)
+    queue = open_queue(run, bucket_id, run.add)
+    run.report.batch_ids = queue.batch_ids
+    with queue:
+        for change in comparison:
+            row, now = change.row, change.now
+            if change.verb in (Verb.CREATE, Verb.UPDATE) and now is not None and change.content is not None:
+                place_id = row.place_id if change.verb is Verb.UPDATE and row is not None else None
+                queue.add_file(run.mapping, now, change.content, place_id)
+            elif change.verb in (Verb.MOVE, Verb.RETRY):
+                _update_source(run, change)
+            else:
+                record(run, change)
+            if refreshed := comparison.take_refreshed(SAVED_AT_ONCE):
+                run.index.save(refreshed)
+        queue.finish()
+    run.index.save(comparison.take_refreshed())
+
+
+def record(run: SyncRun, change: Change) -> None:
+    """Report a change that needs nothing, or that is only planned."""
+    if change.verb is Verb.KEEP:
+        run.report.keep(change.path)
+    else:
+        run.add(_item_of(change))
+
+
+def wait(run: SyncRun, bucket_id: str) -> None:
+    """Wait until every accepted source is ready or has failed. Raises WaitTimedOut."""
+    pending = {item.source_id: item for item in run.report.items.values() if item.is_pending and item.source_id}
+    if not pending:
+        return
+    run.progress.begin("indexing", len(pending))
+    watch = Watch(list(pending), bucket_id)
+    try:
+        wait_until_settled(
+            run.client,
+            watch,
+            timeout_s=run.options.timeout_s,
+            on_change=lambda seen: run.progress.update(seen.settled_count),
+        )
+    finally:
+        # What is known of each source by now goes into the report and into the index.
+        rows = run.index.load_within(item.path for item in pending.values())
+        changed = []
+        for source_id, source in ((each, source) for each, source in watch.seen.items() if source):
+            item = pending[source_id]
+            item.follow(source)
+            run.on_item(item)
+            row = rows.get(item.path)
+            if row is not None and source["status"] != "gone":
+                changed.append(row_of({**source, "title": row.path}, row, row.place_id))
+        run.index.save(changed)
+
+
+def _update_source(run: SyncRun, change: Change) -> None:
+    """Give the source of a file that moved its new title, or queue one that failed again, from its stored bytes."""
+    item, row, now = _item_of(change), change.row, change.now
+    if row is None or row.source_id is None or now is None:
+        raise AssertionError("a move and a retry have a source")
+    try:
+        if change.verb is Verb.MOVE:
+            names = {"title": now.path, "filename": PurePosixPath(now.path).name}
+            item.follow(run.client.update_source(row.source_id, names))
+            moved = now._replace(source_id=row.source_id, place_id=row.place_id, state=row.state, reason=row.reason)
+            run.index.move(row.path, moved)
+        else:
+            item.follow(run.client.retry_source(row.source_id))
+            run.index.save([row._replace(state=State.SENT, reason=None)])
+    except ApiError as error:
+        item.refuse(error)
+    run.add(item)
+
+
+def _item_of(change: Change) -> ReportItem:
+    """The change as a report shows it."""
+    now, row = change.now, change.row
+    item = ReportItem(path=change.path, action=_ACTIONS[change.verb], source_id=row.source_id if row else None)
+    item.ready = row is not None and row.state == State.READY
+    if now is not None:
+        item.size_bytes, item.sha256 = now.size_bytes, now.sha256
+    if change.error is not None:
+        item.size_bytes = change.size_bytes
+        item.refuse(change.error)
+    elif change.verb is Verb.FAIL and row is not None:
+        item.status = "failed"
+        item.fail(row.error or {"code": "svc_source_failed", "message": "indexing failed.", "retryable": False})
+    elif change.verb is Verb.SKIP and row is not None:
+        item.reason = row.reason
+    return item

@@ -1,0 +1,120 @@
+"""The end of a sync: what is gone from the folder is taken out of the bucket, where that is wanted and safe."""
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from svc_cli.errors import ApiError
+from svc_cli.sync.comparing import Comparison
+from svc_cli.sync.index import State
+from svc_cli.sync.plan import Holdings
+from svc_cli.sync.runs import SyncRun
+from svc_cli.sync.safety import Cause, Findings, Leaving, Replacements, Withheld, causes_of_all, too_many
+from svc_cli.uploads.items import ReportItem
+
+
+def remove(
+    run: SyncRun, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool, is_late: bool
+) -> None:
+    """Take what is gone out of the bucket; or report that it still answers, and why it was left.
+
+    Without a bucket id, as in a dry run, it is only reported. Raises SafetyStop where more is gone than may be.
+    """
+    run.report.withheld.clear()
+    ours, others = _by_owner(run, comparison, known)
+    _withhold(run, Cause.OTHER_FOLDER, others)
+    if run.options.prune == "none":
+        _withhold(run, Cause.PRUNE_NOT_ASKED, ours)
+        return
+    found = Findings(
+        items=list(run.report.items.values()),
+        paths=known.rows.keys(),
+        hashes={row.sha256 for row in known.rows.values() if row.source_id},
+        is_complete=comparison.snapshot.is_complete,
+        is_moved=is_moved,
+        is_restless=run.options.is_restless,
+        is_late=is_late,
+    )
+    causes = causes_of_all(found)
+    for cause, because in causes.items():
+        _withhold(run, cause, ours, because)
+    if causes:
+        return
+    certain = _hold_back(run, ours, found)
+    owned = known.owned + len(known.surplus)
+    if not run.options.max_delete.allows(len(certain), owned):
+        _withhold(run, Cause.TOO_MANY, certain)
+        raise too_many(len(certain), owned, run.options.max_delete)
+    for number, each in enumerate(certain):
+        try:
+            _take_out(run, each, bucket_id)
+        except BaseException:
+            _withhold(run, Cause.ENDED_EARLY, certain[number:])
+            raise
+
+
+def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
+    """What is gone: what may be removed, and what may be another folder's.
+
+    A name that nobody chose is the folder's own, which others may have too: then only what was seen here counts.
+    """
+    ours: list[Leaving] = []
+    others: list[Leaving] = []
+    for row in comparison.gone:
+        # The newest source of the path, and the one whose place it has not taken.
+        ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
+        is_silent = row.state == State.FAILED and len(ids) == 1
+        leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]
+        (ours if run.mapping.is_named or row.hashed_ns > 0 else others).extend(leaving)
+    doubled = [
+        Leaving(source["title"], source["id"], source["sha256"], source.get("size_bytes") or 0)
+        for source in known.surplus
+    ]
+    (ours if run.mapping.is_named else others).extend(doubled)
+    return ours, others
+
+
+def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
+    """What may go; a source that a file in trouble may replace stays, and that is reported."""
+    replacements = Replacements(found.items)
+    certain: list[Leaving] = []
+    kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
+    for each in leaving:
+        own = replacements.find(each)
+        if own is None:
+            certain.append(each)
+        else:
+            kept[own[0]][each] = own[1]
+    for cause, because in kept.items():
+        _withhold(run, cause, because, tuple(dict.fromkeys(because.values())))
+    return certain
+
+
+def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
+    """Report what stays, file by file and once for all of them."""
+    if not leaving:
+        return
+    run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
+    for each in leaving:
+        _report(run, ReportItem(path=each.path, action="gone", source_id=each.source_id, ready=True))
+
+
+def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
+    is_delete = run.options.prune == "delete"
+    action = "deleted" if is_delete else "detached"
+    item = ReportItem(path=leaving.path, action=action, source_id=leaving.source_id, ready=True)
+    try:
+        if bucket_id is not None and is_delete:
+            run.client.delete_source(leaving.source_id)
+        elif bucket_id is not None:
+            run.client.detach_source(bucket_id, leaving.source_id)
+    except ApiError as error:
+        if error.code != "source_not_found":
+            item.refuse(error)
+    _report(run, item)
+    run.on_item(item)
+
+
+def _report(run: SyncRun, item: ReportItem) -> None:
+    """A title that was there once too often has its file's item already; a failure is reported all the same."""
+    if item.error is not None or item.path not in run.report.items:
+        run.report.add(item)

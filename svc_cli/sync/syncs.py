@@ -1,0 +1,230 @@
+"""One sync of one mapping, of the whole folder or of what was touched in it.
+
+A whole sync:
+
+1. lock the mapping; ask for the bucket
+2. bring to their end the batches that a killed run left
+3. index and bucket agree again, where one of them has moved
+4. walk, compare, and send while the walk goes on; moves and retries
+5. wait until what was sent is ready
+6. take out what is gone, if that was asked for and nothing forbids it
+7. list the bucket once more where something changed, so that the next run need not
+
+A sync of touched paths asks nothing about the rest. It trusts the index for what it touches and leaves the index's idea
+of the bucket's revision as it is: the bucket has moved on by what is sent here, so the next whole sync lists it and
+mends whatever was assumed wrongly. Nothing is taken out of the bucket: whether what is gone may leave it can only be
+judged with the whole folder in view.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from svc_cli.client.api import Client
+from svc_cli.errors import ApiError, PathMissing, WaitTimedOut
+from svc_cli.progress import Progress, Silent
+from svc_cli.sync.apply import apply, open_queue, record, wait
+from svc_cli.sync.comparing import Comparison
+from svc_cli.sync.index import BUCKET_ID, ROOT, Index, hold
+from svc_cli.sync.mappings import Mapping
+from svc_cli.sync.plan import Holdings
+from svc_cli.sync.removing import remove
+from svc_cli.sync.reports import Report
+from svc_cli.sync.runs import SyncOptions, SyncRun, identify_root, reporting
+from svc_cli.sync.safety import Cause, Withheld, refuse_lost_root
+from svc_cli.sync.snapshots import FolderPart, Snapshot
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.runs import refuse_archived
+from svc_daemon.wire import Json
+
+#: Left out of the report of touched paths: nobody expects a hidden or empty file to be sent when it is saved.
+EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
+
+
+class Touched(NamedTuple):
+    """What became of the touched paths."""
+
+    report: Report
+    #: Only a whole sync can do what is left.
+    needs_sync: bool
+
+
+def sync(
+    client: Client,
+    mapping: Mapping,
+    options: SyncOptions,
+    index_path: Path,
+    progress: Progress,
+    on_item: Callable[[ReportItem], None] = lambda _: None,
+) -> Report:
+    """Bring the folder into the bucket; what ended it early is in the report.
+
+    Raises SyncRunning, UsageError for a mapping that no source can carry or an index that can't be opened, and while
+    nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
+    """
+    mapping.check(options.filters.max_path_characters, options.max_tags, options.max_tag_characters)
+    report = Report(
+        mapping=mapping.name,
+        bucket=mapping.bucket,
+        is_dry=options.is_dry,
+        is_strict=options.is_strict,
+        exits_pending=options.exits_pending,
+        # Until the run comes to removing, all that is gone is withheld.
+        withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
+    )
+    with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
+        _sync(SyncRun(client, mapping, options, index, progress, report, on_item))
+    if isinstance(report.stopped_by, ApiError | PathMissing) and not report.items:
+        raise report.stopped_by
+    return report
+
+
+def touch(
+    client: Client,
+    mapping: Mapping,
+    options: SyncOptions,
+    index_path: Path,
+    paths: Iterable[str],
+    on_item: Callable[[ReportItem], None],
+) -> Touched:
+    """Bring these paths, and what lies below them, into the bucket; what ended it early is in the report.
+
+    Without a change nothing is asked of the service. Raises SyncRunning, and UsageError where the index is refused.
+    """
+    report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
+    with hold(index_path, str(mapping.folder)), Index(index_path) as index:
+        run = SyncRun(client, mapping, options, index, Silent(), report, on_item)
+        with reporting(report, index_path):
+            is_whole = _touch(run, FolderPart(paths))
+    return Touched(report, needs_sync=not is_whole)
+
+
+def _sync(run: SyncRun) -> None:
+    folder, options, index = run.mapping.folder, run.options, run.index
+    root = identify_root(folder)
+    bucket = _find_bucket(run, is_here=root is not None)
+    known = Holdings({}, []) if bucket is None else _know(run, bucket, is_here=root is not None)
+    if root is None:
+        refuse_lost_root(str(folder), exists=False, is_empty=True, owned=known.owned)
+        raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
+    is_moved = bool(known.rows) and index.find_fact(ROOT) not in (None, root)
+    if is_moved:
+        run.report.remarks.append(
+            "the folder is another one than last time: every file is read again, and nothing is pruned."
+        )
+    comparison = Comparison(Snapshot(folder, options.filters), known.rows, is_moved or options.is_thorough)
+    if bucket is None or options.is_dry:
+        for change in comparison:
+            record(run, change)
+    else:
+        apply(run, bucket["id"], comparison)
+    # A walk that met nothing has sent nothing either, so this is early enough.
+    refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
+    _report_left_out(run, comparison)
+    # A disk that was taken away in the middle of the walk looks as if the rest of its files were deleted.
+    is_moved = is_moved or identify_root(folder) != root
+    if bucket is None or options.is_dry:
+        remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
+    else:
+        _finish(run, bucket["id"], comparison, known, root, is_moved=is_moved)
+
+
+def _find_bucket(run: SyncRun, *, is_here: bool) -> Json | None:
+    """The bucket, made where it is missing and may be made; None where a dry run, or a missing folder, finds none."""
+    name = run.mapping.bucket
+    try:
+        bucket = run.client.bucket(name, members=False)
+    except ApiError as error:
+        may_make = run.options.may_create and "_" not in name  # an id is not made, only a slug
+        if error.code != "bucket_not_found" or not may_make:
+            raise
+    else:
+        refuse_archived(bucket)
+        return bucket
+    if not is_here:
+        return None
+    if run.options.is_dry:
+        run.report.remarks.append(f"the bucket {name} would be created.")
+        return None
+    run.client.ensure_bucket(name)
+    run.report.remarks.append(f"created the bucket {name}.")
+    return run.client.bucket(name, members=False)
+
+
+def _know(run: SyncRun, bucket: Json, *, is_here: bool) -> Holdings:
+    """What index and bucket know together, once batches that were cut off have come to their end.
+
+    Without the folder these would only be given up, and what arrived of them with it.
+    """
+    if not run.options.is_dry:
+        run.index.adopt_bucket(bucket["id"])
+        if is_here and run.index.list_batches():
+            run.report.remarks.append("an earlier run was cut off; its batches were brought to their end.")
+            with open_queue(run, bucket["id"], run.report.recover) as queue:
+                queue.recover(run.mapping.folder)
+    return run.look(bucket)
+
+
+def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
+    report = run.report
+    for skip in comparison.snapshot.skips:
+        report.add(ReportItem.of_skip(skip))
+    answering = [row for row in comparison.left_out if row.source_id is not None]
+    for row in answering:
+        known = report.items.get(row.path)
+        item = known or ReportItem(path=row.path, action="skipped", reason="left out with its folder")
+        item.source_id, item.ready = row.source_id, True
+        report.add(item)
+    if answering:
+        report.remarks.append(
+            f"{len(answering)} files are left out now and still answer: `svc source rm` takes them out."
+        )
+
+
+def _finish(
+    run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, root: str, *, is_moved: bool
+) -> None:
+    """Wait, take out what is gone, and leave an index with which the next run has nothing to ask.
+
+    What takes too long to be indexed withholds no more of what is gone than it has to. Raises WaitTimedOut at the end.
+    """
+    late: WaitTimedOut | None = None
+    try:
+        if run.options.wait == "ready":
+            wait(run, bucket_id)
+    except WaitTimedOut as error:
+        late = error
+    is_late = late is not None or run.options.wait != "ready"
+    remove(run, bucket_id, comparison, known, is_moved=is_moved, is_late=is_late)
+    run.index.remove(row.path for row in (*comparison.gone, *comparison.left_out) if row.source_id is None)
+    if run.report.has_changes:
+        run.list_bucket(bucket_id, run.index.load())
+    run.index.set_fact(ROOT, root)
+    if late is not None:
+        raise late
+
+
+def _touch(run: SyncRun, part: FolderPart) -> bool:
+    """False where a whole sync is needed."""
+    index, folder = run.index, run.mapping.folder
+    bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
+    # The folder has to be the one of the last sync, and that one has to have come to its end.
+    if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
+        return False
+    comparison = Comparison(Snapshot(folder, run.options.filters, part), index.load_within(part.paths))
+    apply(run, bucket_id, comparison)
+    for skip in comparison.snapshot.skips:
+        if skip.reason not in EXPECTED:
+            run.add(ReportItem.of_skip(skip))
+    if run.options.wait == "ready":
+        wait(run, bucket_id)
+    index.remove(row.path for row in comparison.gone if row.source_id is None)
+    owned = [row for row in comparison.gone if row.source_id is not None]
+    if owned and run.options.prune != "none":
+        return False
+    for row in owned:
+        run.add(ReportItem(path=row.path, action="gone", source_id=row.source_id, ready=True))
+    # A file whose row has no error failed for the moment, or because the index was wrong.
+    troubled = [item.path for item in run.report.items.values() if item.error]
+    rows = index.load_within(troubled)
+    return all(path in rows and rows[path].error is not None for path in troubled)
