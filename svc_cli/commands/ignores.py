@@ -1,4 +1,4 @@
-"""`svc ignore`: what a sync leaves out, and which rule says so. Asks no service."""
+"""`svc ignore`: what a sync leaves out, and by which rule. Asks no service."""
 
 import sys
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from svc_cli.commands.sync import project_mappings
 from svc_cli.errors import PathMissing
 from svc_cli.exits import Exit
 from svc_cli.render import table
-from svc_cli.sync.snapshots import Explanation, Filters, Snapshot, explain
+from svc_cli.sync.snapshots import Filters, Snapshot, explain
 from svc_cli.uploads.skips import code_of
 
 app = new_app("Show which files a sync leaves out, and which rule does it.")
@@ -29,8 +29,16 @@ RootOption = Annotated[
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
     """Show for each path whether a sync takes it, or which rule in which file leaves it out."""
     exclude = _exclude(call, Path(root))
-    verdicts = [explain(Path(root), path, exclude) for path in paths]
-    call.console.show({"items": [asdict(each) for each in verdicts]}, lambda: _render(call, verdicts))
+    found = [explain(Path(root), path, exclude) for path in paths]
+    rows = [
+        (
+            *(each.path, each.reason or "taken", each.at if each.is_ignored else ""),
+            f"{each.origin}: {each.pattern}" if each.origin else "",
+        )
+        for each in found
+    ]
+    items = {"items": [asdict(each) for each in found]}
+    call.console.show(items, lambda: table(call.console, ("path", "", "at", "rule"), rows))
     return Exit.DONE
 
 
@@ -61,12 +69,3 @@ def _exclude(call: Invocation, root: Path) -> tuple[str, ...]:
     """What `svc.toml` leaves out of this folder besides."""
     known = next((each for each in project_mappings(call) if each.folder.resolve() == root.resolve()), None)
     return (*(known.exclude if known else ()), *call.settings.get("sync.exclude"))
-
-
-def _render(call: Invocation, verdicts: list[Explanation]) -> str:
-    rows = [(each.path, each.reason or "taken", each.at if each.is_ignored else "", _rule(each)) for each in verdicts]
-    return table(call.console, ("path", "", "at", "rule"), rows)
-
-
-def _rule(verdict: Explanation) -> str:
-    return f"{verdict.origin}: {verdict.pattern}" if verdict.origin else ""

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,6 +23,7 @@ from svc_cli.commands.options import (
     parse_duration,
 )
 from svc_cli.commands.sync_report import render_report, say_next
+from svc_cli.commands.upload import check_jobs, stream_item
 from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.settings import read_mapping_tables
@@ -31,15 +33,14 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.safety import MaxDelete
 from svc_cli.sync.snapshots import Filters
 from svc_cli.sync.syncs import sync
-from svc_cli.uploads.items import ReportItem, worst
+from svc_cli.uploads.items import worst
 from svc_cli.uploads.runs import resumable
+from svc_cli.uploads.skips import readable_extensions
 from svc_cli.uploads.transfers import stops_everything
 from svc_daemon import paths
 
 app = new_app()
 
-#: Files at a time.
-MOST_JOBS = 64
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")
 ]
@@ -89,7 +90,7 @@ class FolderFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffFlags(FolderFlags):
-    """What stands on the command line of `diff`."""
+    """The options of `svc diff`."""
 
     all: AllOption = False
     checksum: ChecksumOption = False
@@ -98,7 +99,7 @@ class DiffFlags(FolderFlags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncFlags(DiffFlags):
-    """What stands on the command line of `sync`."""
+    """The options of `svc sync`."""
 
     max_delete: Annotated[
         str | None,
@@ -141,12 +142,15 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete", flags.max_delete))
     reports = _sync_all(call, mappings, flags, max_delete) if flags.all else []
     reports = reports or [_sync(call, mappings[0], flags, max_delete)]
-    call.console.show(_as_json(reports, is_all=flags.all), lambda: _render(call, reports))
+    code = worst(report.exit for report in reports)
+    summary = {"v": 1, "type": "sync.summary", "mappings": [report.as_json() for report in reports]}
+    value = {**summary, "exit_code": int(code)} if flags.all else reports[0].as_json()
+    call.console.show(value, lambda: "\n\n".join(render_report(call.console, report) for report in reports))
     for report in reports:
         if report.stopped_by is not None:
             call.console.fail(report.stopped_by)
         say_next(call.console, report)
-    return worst(report.exit for report in reports)
+    return code
 
 
 def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
@@ -192,14 +196,10 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
-    jobs = get("sync.jobs", flags.jobs)
-    if not 1 <= jobs <= MOST_JOBS:
-        raise UsageError(f"--jobs takes 1 to {MOST_JOBS}, not {jobs}.")
-    extensions = {f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]}
     return SyncOptions(
         filters=Filters(
             follow_links=flags.follow_links or get("sync.follow_links"),
-            extensions=frozenset(extensions),
+            extensions=readable_extensions(limits),
             max_bytes=known["file_bytes"]["value"],
             max_path_characters=known["title_characters"]["value"],
         ),
@@ -208,7 +208,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
         max_delete=max_delete,
         wait=get("wait", flags.wait),
         timeout_s=parse_duration(get("sync.timeout", flags.timeout)),
-        jobs=jobs,
+        jobs=check_jobs(get("sync.jobs", flags.jobs)),
         is_thorough=flags.checksum,
         verify_remote=flags.verify_remote,
         is_strict=flags.strict or get("sync.strict"),
@@ -234,12 +234,12 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
-    """Sync one mapping by a client of its own: one that was told to stop sends nothing more."""
+    """Sync one mapping by a client of its own: a stopped client sends nothing more."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
         with call.progress() as progress:
-            report = sync(client, mapping, options, index_path, progress, lambda item: _stream(call, item))
+            report = sync(client, mapping, options, index_path, progress, partial(stream_item, call, "sync.item"))
     for withheld in report.withheld:
         call.console.event({"type": "sync.withheld", "mapping": mapping.name, **withheld.as_json()})
     return report
@@ -254,22 +254,3 @@ def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags:
         exclude=(*mapping.exclude, *get("sync.exclude", flags.exclude)),
     )
     return replace(options, filters=filters, prune=flags.prune or mapping.prune or get("sync.prune"))
-
-
-def _stream(call: Invocation, item: ReportItem) -> None:
-    call.console.event({"type": "sync.item", **item.as_json()})
-
-
-def _as_json(reports: Sequence[Report], *, is_all: bool) -> dict[str, Any]:
-    if not is_all:
-        return reports[0].as_json()
-    return {
-        "v": 1,
-        "type": "sync.summary",
-        "mappings": [report.as_json() for report in reports],
-        "exit_code": int(worst(report.exit for report in reports)),
-    }
-
-
-def _render(call: Invocation, reports: Sequence[Report]) -> str:
-    return "\n\n".join(render_report(call.console, report) for report in reports)

@@ -21,10 +21,21 @@ DRY_WORDS = {
 
 def render_report(console: Console, report: Report) -> str:
     """The whole report of one mapping."""
-    items = report.items.values()
-    lists = (render_troubles(console, items), render_skips(console, items))
+    items, counts = report.items.values(), report.counts
+    total = sum(counts[action] for action in ACTIONS)
+    head = f"{total} files, {clean(report.mapping)} to bucket {clean(report.bucket)}, {report.duration_ms / 1000:.1f} s"
+    rows = []
+    for action in sorted(ACTIONS, key=lambda action: action != "failed"):
+        sent = sum(item.size_bytes or 0 for item in items if item.action == action)
+        if counts[action]:
+            word = DRY_WORDS.get(action, action) if report.is_dry else action
+            rows.append((word, counts[action], size(sent) if action in ("created", "updated") else ""))
+    if counts["pending"] and not report.is_dry:
+        rows.append(("pending", counts["pending"], ""))
+    head = f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
     notes = "\n".join(f"note: {clean(note)}" for note in report.notes)
-    return "\n\n".join(part for part in (_counts(console, report), _changes(console, report), *lists, notes) if part)
+    parts = [head, _render_plan(console, report), render_troubles(console, items), render_skips(console, items), notes]
+    return "\n\n".join(part for part in parts if part)
 
 
 def say_next(console: Console, report: Report) -> None:
@@ -37,37 +48,13 @@ def say_next(console: Console, report: Report) -> None:
         console.next_step(f'svc search "…" -b {report.bucket}')
 
 
-def _word(action: str, *, is_dry: bool) -> str:
-    return DRY_WORDS.get(action, action) if is_dry else action
-
-
-def _counts(console: Console, report: Report) -> str:
-    counts = report.counts
-    total = sum(counts[action] for action in ACTIONS)
-    head = f"{total} files, {clean(report.mapping)} to bucket {clean(report.bucket)}, {report.duration_ms / 1000:.1f} s"
-    rows = [
-        (_word(action, is_dry=report.is_dry), counts[action], _bytes_of(report, action))
-        for action in sorted(ACTIONS, key=lambda action: action != "failed")
-        if counts[action]
-    ]
-    if counts["pending"] and not report.is_dry:
-        rows.append(("pending", counts["pending"], ""))
-    return f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
-
-
-def _bytes_of(report: Report, action: str) -> str:
-    if action not in ("created", "updated"):
-        return ""
-    return size(sum(item.size_bytes or 0 for item in report.items.values() if item.action == action))
-
-
-def _changes(console: Console, report: Report) -> str:
+def _render_plan(console: Console, report: Report) -> str:
     """A plan names its files; what was done is only counted."""
     if not report.is_dry:
         return ""
     planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]
     most = len(planned) if console.is_verbose else MOST_NAMES
-    rows = [(_word(item.action, is_dry=True), item.path) for item in planned[:most]]
+    rows = [(DRY_WORDS.get(item.action, item.action), item.path) for item in planned[:most]]
     if len(planned) > most:
         rows.append(("", f"and {len(planned) - most} more"))
     return table(console, ("", "file"), rows) if rows else ""

@@ -30,6 +30,7 @@ from svc_cli.uploads.decisions import KnownSources
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import UploadOptions, UploadRun, elapsed_ms, look, resumable
 from svc_cli.uploads.selections import FolderPolicy, expand, select
+from svc_cli.uploads.skips import readable_extensions
 
 app = new_app()
 
@@ -94,9 +95,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
         limits = client.limits()
         client.pace_creates(limits["limits"]["creates_per_second"]["value"])
         policy = FolderPolicy(
-            extensions=frozenset(
-                f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"]
-            ),
+            extensions=readable_extensions(limits),
             max_bytes=limits["limits"]["file_bytes"]["value"],
             max_path_characters=limits["limits"]["title_characters"]["value"],
         )

@@ -63,7 +63,7 @@ FLUSH_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags(FolderFlags):
-    """What stands on the command line of `watch run`."""
+    """The options of `svc watch run`."""
 
     folder: FolderArgument = None
     stay: Annotated[bool, typer.Option("--stay", help="Wait for a mapping to be added if there is none yet.")] = False
@@ -71,7 +71,7 @@ class RunFlags(FolderFlags):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddFlags:
-    """What stands on the command line of `watch add`."""
+    """The options of `svc watch add`."""
 
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to watch.")]
     bucket: BucketOption = None
@@ -110,7 +110,7 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
 def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> None:
     """Watch until mappings were added or removed."""
     from svc_cli.sync.watch import loops
-    from svc_cli.sync.watch.watchers import Telling, Watcher
+    from svc_cli.sync.watch.watchers import WatchCallbacks, Watcher
 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
@@ -118,19 +118,21 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     engine.session()  # what keeps us from beginning ends the command
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
-    telling = Telling(display.tell_item, display.tell_word, display.tell_withheld, lambda: display.show(watchers))
-    watchers += [Watcher(each, engine, _record(call, each), telling, bell) for each in mappings]
+    callbacks = WatchCallbacks(
+        display.show_item, display.show_note, display.show_withheld, lambda: display.show(watchers)
+    )
+    watchers += [Watcher(each, engine, _record(call, each), callbacks, bell) for each in mappings]
     loops.run(watchers, bell, lambda: flags.folder is None and added.stamp() != stamp)
 
 
 @contextmanager
 def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
-    from svc_cli.sync.watch.engines import Session
+    from svc_cli.sync.watch.engines import WatchSession
 
     max_delete = MaxDelete.parse(call.settings.get("sync.max_delete"))
     with call.client() as client:
         options = options_of(call, client, flags, max_delete)
-        yield Session(client, lambda mapping: options_for(call, mapping, options, flags))
+        yield WatchSession(client, lambda mapping: options_for(call, mapping, options, flags))
 
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
@@ -157,8 +159,8 @@ def add(call: Invocation, flags: AddFlags) -> None:
     if not flags.dry_run:
         added.write([*known, mapping])
     value = {**_as_json(mapping, str(added.path)), "dry_run": flags.dry_run}
-    said = f"{'would watch' if flags.dry_run else 'watched from now on:'} {folder} into {mapping.bucket}"
-    call.console.show(value, lambda: f"{said}, as {mapping.name}")
+    done = "would watch" if flags.dry_run else "watched from now on:"
+    call.console.show(value, lambda: f"{done} {folder} into {mapping.bucket}, as {mapping.name}")
     call.console.next_step("svc watch run")
 
 
@@ -174,13 +176,13 @@ def remove(
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
         _find(call, name)  # a mapping of svc.toml is removed there
-        raise UsageError(f"{name} stands in {call.settings.project_file}.", hint="remove its [[map]] there.")
+        raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
         added.write([each for each in known if each is not mapping])
         if not _record(call, mapping).is_held:
             _record(call, mapping).forget()
-    said = f"{'would be ' if dry_run else ''}watched no more: {mapping.folder}; bucket {mapping.bucket} stays as it is"
-    call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: said)
+    done = f"{'would be ' if dry_run else ''}watched no more: {mapping.folder}; bucket {mapping.bucket} stays as it is"
+    call.console.show({**_as_json(mapping, str(added.path)), "removed": not dry_run, "dry_run": dry_run}, lambda: done)
 
 
 @command(app, "ls", "svc watch ls")
@@ -257,7 +259,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 
 
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
-    """The mappings of the project and those that were added, with the file each stands in. Raises PathMissing."""
+    """The mappings of the project and those that were added, with the file of each. Raises PathMissing."""
     added = Added.of(paths.config_dir(call.settings.environ))
     found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
     found += [(each, str(added.path)) for each in added.read()]
@@ -297,7 +299,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """What the watcher says of itself; that it runs is told by its lock alone."""
+    """What the watcher last reported; whether it runs is known by its lock alone."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 
@@ -317,7 +319,7 @@ def _as_json(mapping: Mapping, source: str | None = None) -> Json:
 
 @dataclass(slots=True)
 class _Ending:
-    #: SIGTERM: whoever runs us wants an end.
+    #: SIGTERM: a service manager wants an end.
     is_asked: bool = False
 
 

@@ -16,7 +16,7 @@ from svc_daemon.wire import Json
 
 #: What happened last, below the live table.
 LAST_LINES = 10
-#: Many files that are told at a time are not drawn one by one.
+#: Of many files in a row, each is not drawn by itself.
 DRAW_S = 0.1
 NOTHING_WITHHELD = "nothing that is gone is left in the bucket any more."
 
@@ -30,7 +30,7 @@ class Display:
         self._screen = Screen(console)
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._drawn_s = 0.0
-        self._said: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
         #: Paths that were skipped, by mapping: the live screen counts them, to leave room for the rest.
         self._skipped: dict[str, set[str]] = {}
         #: The last state of each mapping.
@@ -47,48 +47,46 @@ class Display:
         if self._is_live:
             self._screen.__exit__(kind, error, trace)
 
-    def tell_item(self, mapping: Mapping, item: ReportItem) -> None:
+    def show_item(self, mapping: Mapping, item: ReportItem) -> None:
         """What became of a file."""
         self._console.event({"type": "watch.item", "mapping": mapping.name, **item.as_json()})
         if self._is_live and item.action == "skipped" and not self._console.is_verbose:
             self._skipped.setdefault(mapping.name, set()).add(item.path)
             return
-        self._tell(f"{mapping.name}: {_item_line(item.as_json())}")
+        self._print(f"{mapping.name}: {_item_line(item.as_json())}")
 
-    def tell_word(self, mapping: Mapping, text: str, is_warning: bool) -> None:
+    def show_note(self, mapping: Mapping, text: str, is_warning: bool) -> None:
         """Something worth a line."""
         self._console.event({"type": "watch.note", "mapping": mapping.name, "message": text, "warning": is_warning})
-        self._say(mapping, text, is_warning=is_warning)
+        self._show_line(mapping, text, is_warning=is_warning)
 
-    def tell_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
+    def show_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
         """What is gone and stays in the bucket from now on, and why."""
         causes = [each.as_json() for each in withheld]
         self._console.event({"type": "watch.withheld", "mapping": mapping.name, "withheld": causes})
         for each in withheld:
-            self._say(mapping, str(each), is_warning=True)
+            self._show_line(mapping, str(each), is_warning=True)
         if not withheld:
-            self._say(mapping, NOTHING_WITHHELD, is_warning=False)
+            self._show_line(mapping, NOTHING_WITHHELD, is_warning=False)
 
-    def _say(self, mapping: Mapping, text: str, *, is_warning: bool) -> None:
+    def _show_line(self, mapping: Mapping, text: str, *, is_warning: bool) -> None:
         if is_warning and not self._is_live:
             self._console.warn(f"{mapping.name}: {text}")
             self._console.err.flush()
         else:
-            self._tell(f"{mapping.name}: {text}")
+            self._print(f"{mapping.name}: {text}")
 
     def show(self, watchers: Sequence[Any]) -> None:
         """The states, wherever one has changed."""
         self.states = [watcher.facts() for watcher in watchers]
         for state in self.states:
-            if self._said.get(state["mapping"]) != state["state"]:
-                self._say_state(state)
+            if self._shown.get(state["mapping"]) == state["state"]:
+                continue
+            self._shown[state["mapping"]] = state["state"]
+            self._console.event({"type": "watch.state", **state})
+            if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
+                self._console.say(f"{state['mapping']}: {state['state']} {state['dir']}")
         self._draw()
-
-    def _say_state(self, state: Json) -> None:
-        self._said[state["mapping"]] = state["state"]
-        self._console.event({"type": "watch.state", **state})
-        if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
-            self._console.say(f"{state['mapping']}: {state['state']} {state['dir']}")
 
     def _draw(self) -> None:
         if self._is_live:
@@ -101,7 +99,7 @@ class Display:
             ]
             self._screen.update("\n".join([render_states(self._console, self.states), *skips, "", *lines]))
 
-    def _tell(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if self._is_live:
             self._lines.append(f"{time.strftime('%H:%M:%S')}  {clean(line)}")
             if time.monotonic() - self._drawn_s > DRAW_S:
@@ -119,12 +117,30 @@ def render_mappings(console: Console, mappings: Sequence[Json]) -> str:
 
 def render_states(console: Console, states: Sequence[Json]) -> str:
     """The table of `watch status`, and what needs a sentence."""
+    if not states:
+        return "nothing is mapped."
+    rows, details = [], []
+    for state in states:
+        at = time.localtime((state.get("last") or {}).get("at", 0))
+        last = time.strftime("%H:%M:%S" if at[:3] == time.localtime()[:3] else "%Y-%m-%d", at)
+        rows.append(
+            (
+                *(state["mapping"], state["bucket"], state["state"], state.get("pending") or ""),
+                *(last if state.get("last") else "", state["dir"]),
+            )
+        )
+        syncs = ", ".join(f"{count} {reason}" for reason, count in (state.get("syncs") or {}).items())
+        pairs = [
+            ("busy", state.get("busy")),
+            ("whole syncs", syncs),
+            ("polling", state.get("polling")),
+            ("withheld", " ".join(_withheld(state))),
+            ("trouble", (state.get("error") or {}).get("message")),
+        ]
+        if any(value for _, value in pairs):
+            details += ["", console.paint(clean(state["mapping"]), "bold"), fields(console, pairs)]
     heads = ("mapping", "bucket", "state", "pending", "last", "folder")
-    rows = [
-        (each["mapping"], each["bucket"], each["state"], each.get("pending") or "", _last(each), each["dir"])
-        for each in states
-    ]
-    return "\n".join([table(console, heads, rows), *_sentences(console, states)]) if rows else "nothing is mapped."
+    return "\n".join([table(console, heads, rows), *details])
 
 
 def render_line(line: Json) -> str:
@@ -147,28 +163,3 @@ def _item_line(item: Json) -> str:
 
 def _withheld(value: Json) -> list[str]:
     return [each["message"] for each in value.get("withheld") or []]
-
-
-def _last(state: Json) -> str:
-    last = state.get("last")
-    if not last:
-        return ""
-    at = time.localtime(last["at"])
-    is_today = at[:3] == time.localtime()[:3]
-    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d", at)
-
-
-def _sentences(console: Console, states: Sequence[Json]) -> list[str]:
-    found = []
-    for state in states:
-        syncs = ", ".join(f"{count} {reason}" for reason, count in (state.get("syncs") or {}).items())
-        pairs = [
-            ("busy", state.get("busy")),
-            ("whole syncs", syncs),
-            ("polling", state.get("polling")),
-            ("withheld", " ".join(_withheld(state))),
-            ("trouble", (state.get("error") or {}).get("message")),
-        ]
-        if any(value for _, value in pairs):
-            found += ["", console.paint(clean(state["mapping"]), "bold"), fields(console, pairs)]
-    return found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from svc_cli.uploads.ignores import IgnoreRules
+from svc_daemon.wire import Json
 from svc_daemon.wire.file_names import NameFlaw, find_flaw, find_odd_character
 
 UNREADABLE_TYPE = "type can't be read"
@@ -37,6 +38,11 @@ CODES = {
     SPELLED_TWICE: "name_taken",
     "left out with its folder": "folder_left_out",
 }
+
+
+def readable_extensions(limits: Json) -> frozenset[str]:
+    """Extensions that the service can read, by its answer to `limits()`: lower case with their dot."""
+    return frozenset(f".{each.lower().lstrip('.')}" for form in limits["formats"] for each in form["extensions"])
 
 
 class Skip(NamedTuple):

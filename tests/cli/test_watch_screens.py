@@ -17,9 +17,9 @@ def test_skipped_files_are_counted_and_listed_on_demand(make_console: MakeConsol
     recorded.console.is_verbose = is_verbose
     mapping = Mapping(name="docs", folder=Path("docs"), bucket="b")
     with Display(recorded.console) as display:
-        display.tell_item(mapping, ReportItem(path="a.md", action="created"))
+        display.show_item(mapping, ReportItem(path="a.md", action="created"))
         for number in range(5):
-            display.tell_item(mapping, ReportItem(path=f"{number}.gz", action="skipped", reason="type can't be read"))
+            display.show_item(mapping, ReportItem(path=f"{number}.gz", action="skipped", reason="type can't be read"))
         display.show([])
     shown = recorded.err.getvalue()
     assert "docs: created a.md" in shown
@@ -39,6 +39,6 @@ def test_a_long_line_does_not_wrap(make_console: MakeConsole) -> None:
     recorded = make_console(terminal=True, TERM="xterm-256color", NO_COLOR="1", COLUMNS="60")
     mapping = Mapping(name="docs", folder=Path("docs"), bucket="b")
     with Display(recorded.console) as display:
-        display.tell_item(mapping, ReportItem(path=f"{'long/' * 40}a.md", action="created"))
+        display.show_item(mapping, ReportItem(path=f"{'long/' * 40}a.md", action="created"))
         display.show([])
     assert "a.md" not in recorded.err.getvalue()

@@ -2,13 +2,12 @@
 
 hints        pure: what the file system reports, as paths below the root and what happened to them
 settling     pure: when a path has come to rest
-naps         pure: whether the machine was asleep
-places       where events don't come, and how many folders there are
-observers    hears the file system, through watchdog
-inotify      the same on Linux, where it tells what it lost
-agendas      pure: when the next whole sync is due, and why
-records      what a watcher leaves for others to read: its state, its log, and what is asked of it
-engines      what a watcher has done: whole syncs, syncs of what was touched, over a connection that is renewed
+places       which file systems report no changes, and how many folders there are
+observers    events of the file system, through watchdog
+inotify      the same on Linux, where losses are reported
+agendas      pure: when the next whole sync is due, and whether the machine was asleep
+records      what a watcher leaves for others to read: its state, its log, and requests to it
+engines      the syncs of a watcher, whole or of what was touched, over a connection that is renewed
 watchers     one mapping, from hint to sync
 loops        all watchers of one process
 lists        the mappings that were added for good

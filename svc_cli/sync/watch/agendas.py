@@ -1,10 +1,12 @@
-"""When the next whole sync is due, and why. Pure: the clock is an argument."""
+"""When the next whole sync is due, and why. Pure: the clocks are arguments."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-#: Every folder is looked at as a whole this often, whatever was heard.
+#: Every folder is looked at as a whole this often, even if nothing was reported.
 PERIOD_S = 600.0
+#: Clocks that differ by less were only read one after the other.
+NAP_S = 2.0
 #: After trouble the next try comes after these: doubling from the first to the last.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
@@ -40,3 +42,16 @@ class Agenda:
         """Try again, later each time."""
         self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2 or FIRST_PAUSE_S)
         self.call("trouble", now_s, self._pause_s)
+
+
+@dataclass(slots=True)
+class Naps:
+    """Whether the machine was asleep: a clock that runs during sleep gets ahead of one that doesn't."""
+
+    _ahead_s: float | None = None
+
+    def has_slept(self, waking_s: float, all_s: float) -> bool:
+        """Whether there was a sleep since the last call. `waking_s` pauses during sleep, `all_s` does not."""
+        ahead_s, before_s = all_s - waking_s, self._ahead_s
+        self._ahead_s = ahead_s
+        return before_s is not None and ahead_s - before_s > NAP_S

@@ -1,4 +1,4 @@
-"""What watchers have done: syncs of all and of what was touched, over a connection that is renewed after trouble."""
+"""The syncs of watchers, of all and of what was touched, over a connection that is renewed after trouble."""
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
@@ -19,33 +19,33 @@ WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class WatchSession:
     """A connection, and how mappings are synced over it."""
 
     client: Client
     options_for: Callable[[Mapping], SyncOptions]
 
 
-Connect = Callable[[], AbstractContextManager[Session]]
+Connect = Callable[[], AbstractContextManager[WatchSession]]
 
 
 class Engine:
-    """Opened when something is to be done, and anew after `close`: the daemon may have moved to another port."""
+    """Connects when it has to, and again after `close`: the daemon may have moved to another port."""
 
     def __init__(self, connect: Connect, state_dir: Path) -> None:
         self._connect = connect
         self._state_dir = state_dir
         self._open = ExitStack()
-        self._session: Session | None = None
+        self._session: WatchSession | None = None
 
-    def session(self) -> Session:
+    def session(self) -> WatchSession:
         """Raises what connecting raises: Unreachable, NotAuthenticated, …"""
         if self._session is None:
             self._session = self._open.enter_context(self._connect())
         return self._session
 
     def close(self) -> None:
-        """Disconnect; what comes next connects anew."""
+        """Disconnect; the next call connects again."""
         self._session = None
         self._open.close()
 

@@ -16,7 +16,7 @@ class Kind(StrEnum):
 
     #: It was made or written to; more may follow.
     WRITTEN = "written"
-    #: Whoever wrote it is done.
+    #: Its writer is done.
     CLOSED = "closed"
     #: It is not there any more.
     GONE = "gone"
@@ -46,7 +46,7 @@ _KINDS = {"created": Kind.WRITTEN, "modified": Kind.WRITTEN, "closed": Kind.CLOS
 def hints_of(event: Event, root: str, is_fresh: Callable[[str], bool]) -> Iterator[Hint]:
     """The hints of one event.
 
-    `is_fresh` tells of a path whether it was written a moment ago: what an editor writes beside a file and then puts in
+    `is_fresh` returns whether a path was written a moment ago: what an editor writes beside a file and then puts in
     its place is the file's new content, and anything else that moves is a file that was there before.
     """
     path = _below(event.path, root)

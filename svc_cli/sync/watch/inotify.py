@@ -1,4 +1,4 @@
-"""Linux: watchdog's observer over a kernel queue that says when it overflowed, or got no more watches."""
+"""Linux: watchdog's observer over a kernel queue that reports when it overflowed, or got no more watches."""
 
 import errno
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Ma
 
 
 class KernelQueue(InotifyFD):
-    """One inotify instance. watchdog mends its watches after an overflow and tells nobody; so this one does."""
+    """One inotify instance. watchdog mends its watches after an overflow without a report; this one reports it."""
 
-    def __init__(self, lose: Callable[[str], None]) -> None:
+    def __init__(self, on_loss: Callable[[str], None]) -> None:
         super().__init__()
-        self._lose = lose
+        self._on_loss = on_loss
 
     def handle_event(self, event: InotifyEvent) -> None:
         super().handle_event(event)
         if event.is_queue_overflow:
-            self._lose("overflow")
+            self._on_loss("overflow")
 
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
         """Watch a folder; watchdog goes on without one that it was not given."""
@@ -26,15 +26,15 @@ class KernelQueue(InotifyFD):
             return super().add_callback(path, mask, callback, id_)
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                self._lose("limit")
+                self._on_loss("limit")
             raise
 
 
 class InotifyObserver(BaseObserver):
     """An observer with a kernel queue of its own."""
 
-    def __init__(self, lose: Callable[[str], None]) -> None:
-        self._queue = KernelQueue(lose)
+    def __init__(self, on_loss: Callable[[str], None]) -> None:
+        self._queue = KernelQueue(on_loss)
         self._queue.start()
         super().__init__(InotifyEmitter, inotify_fd=self._queue)
 

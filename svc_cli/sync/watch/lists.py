@@ -39,7 +39,7 @@ class Added:
         return facts.st_mtime_ns, facts.st_ino
 
     def write(self, mappings: Iterable[Mapping]) -> None:
-        """Replace the file as a whole."""
+        """Replace the file as a whole. Raises UsageError for a folder whose name is not UTF-8."""
         text = "\n".join(f"[[map]]\n{_lines(mapping)}" for mapping in mappings)
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self.path.with_suffix(f".{os.getpid()}.new")
@@ -53,7 +53,7 @@ class Added:
 
 def _lines(mapping: Mapping) -> str:
     values: dict[str, Any] = {
-        # A name that nobody gave proves nothing about what the bucket has under it.
+        # A name that was not chosen proves nothing about what the bucket has under it.
         "name": mapping.name if mapping.is_named else None,
         "dir": str(mapping.folder),
         "bucket": mapping.bucket,
@@ -62,9 +62,6 @@ def _lines(mapping: Mapping) -> str:
         "tags": list(mapping.tags),
         "prune": mapping.prune,
     }
-    return "".join(f"{name} = {_toml(value)}\n" for name, value in values.items() if value)
-
-
-def _toml(value: Any) -> str:
-    """JSON spells texts and lists of texts as TOML does, but for one control character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # JSON spells texts and lists of texts as TOML does, but for one control character.
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items() if value]
+    return "".join(lines).replace("\x7f", "\\u007f")

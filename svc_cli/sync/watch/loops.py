@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from queue import Empty, SimpleQueue
 
-from svc_cli.sync.watch.naps import Naps
+from svc_cli.sync.watch.agendas import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
 #: Folders, requests and clocks are looked at this often.
@@ -15,27 +15,24 @@ PULSE_S = 1.0
 def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
     """Watch until `has_ended`, which is asked with every pulse. Raises SyncRunning, KeyboardInterrupt."""
     naps = Naps()
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
     with ExitStack() as held:
         for watcher in watchers:
             held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
             held.callback(watcher.close)
         while not has_ended():
-            has_slept = naps.has_slept(time.monotonic(), _clock_of_sleepers())
+            # A clock that goes on while the machine sleeps.
+            all_s = time.time() if boot is None else time.clock_gettime(boot)
+            has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:
                 watcher.look_after(time.monotonic(), has_slept=has_slept)
             _rest(watchers, bell)
 
 
 def _rest(watchers: Sequence[Watcher], bell: SimpleQueue[None]) -> None:
-    """Wait until something is due or heard."""
+    """Wait until something is due, or the bell rings."""
     due_s = min((watcher.due_s() for watcher in watchers), default=float("inf"))
     with suppress(Empty):
         bell.get(timeout=min(PULSE_S, max(0.0, due_s - time.monotonic())))
         while True:
             bell.get_nowait()
-
-
-def _clock_of_sleepers() -> float:
-    """A clock that goes on while the machine sleeps."""
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.time() if boot is None else time.clock_gettime(boot)

@@ -1,4 +1,4 @@
-"""Hears the file system, through watchdog: by events, or by asking again and again where none come."""
+"""Reports of the file system, through watchdog: by events, or by polling where none come."""
 
 import errno
 import sys
@@ -23,11 +23,11 @@ from watchdog.observers.polling import PollingObserver
 from svc_cli.sync.watch.hints import Event
 
 #: Opening and reading a file are no events: a sync reads files, and would wake itself.
-HEARD: list[type[FileSystemEvent]] = [
+WATCHED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *(FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent),
 ]
-#: Between two looks at a folder that tells of no changes.
+#: Between two looks at a folder whose file system reports no changes.
 POLL_S = 5.0
 
 
@@ -36,17 +36,17 @@ class LimitReached(OSError):
 
 
 class Observer:
-    """One folder that is listened to. `tell` and `lose` are called in other threads."""
+    """One folder that is observed. Both callbacks are called in other threads."""
 
     def __init__(
-        self, folder: Path, tell: Callable[[Event], None], lose: Callable[[str], None], *, polls: bool
+        self, folder: Path, on_event: Callable[[Event], None], on_loss: Callable[[str], None], *, polls: bool
     ) -> None:
-        """`lose` hears why events were lost: `overflow` or `limit`.
+        """`on_loss` gets the reason why events were lost: `overflow` or `limit`.
 
-        Raises LimitReached where the system gives no watches, OSError for a folder that can't be listened to.
+        Raises LimitReached where the system gives no watches, OSError for a folder that can't be observed.
         """
-        observer = PollingObserver(timeout=POLL_S) if polls else _native(lose)
-        observer.schedule(_Ear(tell), str(folder), recursive=True, event_filter=HEARD)
+        observer = PollingObserver(timeout=POLL_S) if polls else _native(on_loss)
+        observer.schedule(_Handler(on_event), str(folder), recursive=True, event_filter=WATCHED)
         try:
             observer.start()
         except OSError as error:
@@ -59,7 +59,7 @@ class Observer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still listens; it may say so of a folder that was replaced."""
+        """Whether it still runs; it may do so for a folder that was replaced."""
         emitters = self._observer.emitters
         return self._observer.is_alive() and bool(emitters) and all(emitter.is_alive() for emitter in emitters)
 
@@ -68,16 +68,16 @@ class Observer:
         self._observer.join()
 
 
-class _Ear(FileSystemEventHandler):
-    def __init__(self, tell: Callable[[Event], None]) -> None:
-        self._tell = tell
+class _Handler(FileSystemEventHandler):
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self._on_event = on_event
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        self._tell(Event(event.event_type, event.is_directory, str(event.src_path), str(event.dest_path)))
+        self._on_event(Event(event.event_type, event.is_directory, str(event.src_path), str(event.dest_path)))
 
 
-def _native(lose: Callable[[str], None]) -> BaseObserver:
-    """The system's own way to tell; on Linux one that says when it lost something. Raises LimitReached."""
+def _native(on_loss: Callable[[str], None]) -> BaseObserver:
+    """The system's own observer; on Linux one that reports when it lost something. Raises LimitReached."""
     if not sys.platform.startswith("linux"):
         from watchdog.observers import Observer as SystemObserver
 
@@ -85,6 +85,6 @@ def _native(lose: Callable[[str], None]) -> BaseObserver:
     from svc_cli.sync.watch.inotify import InotifyObserver
 
     try:
-        return InotifyObserver(lose)
+        return InotifyObserver(on_loss)
     except OSError as error:
         raise LimitReached(error.errno, error.strerror) from error

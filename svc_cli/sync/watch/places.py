@@ -1,20 +1,22 @@
-"""Where a folder lies: on a file system that tells of changes, or on one that has to be asked."""
+"""Where a folder lies: on a file system that reports changes, or on one that has to be polled."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-#: File systems whose changes are made elsewhere too, where nobody here hears of them.
+#: File systems that are changed from other machines too, which is not reported here.
 SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "drvfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "prl_fs", "smb3", "smbfs"}
     | {"vboxsf", "virtiofs", "vmhgfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.vmhgfs-fuse"}
 )
 #: The kernel's table of what is mounted.
 MOUNTS = Path("/proc/self/mounts")
+#: How the table writes characters that would end a field.
+_ESCAPES = {"\\040": " ", "\\011": "\t", "\\012": "\n", "\\134": "\\"}
 
 
 def find_silence(folder: Path) -> str | None:
-    """The file system that holds the folder, where it tells of no changes."""
+    """The file system that holds the folder, where that reports no changes."""
     try:
         lines = MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -30,7 +32,9 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         parts = line.split(" ")
         if len(parts) < 3:
             continue
-        point = _unescaped(parts[1]).rstrip("/")
+        point = parts[1].rstrip("/")
+        for code, character in _ESCAPES.items():
+            point = point.replace(code, character)
         # Of two mounts at one place the later one is seen.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
@@ -40,9 +44,3 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
 def count_folders(root: Path) -> int:
     """The folder and all below it."""
     return sum(1 for _ in os.walk(root))
-
-
-def _unescaped(text: str) -> str:
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, character)
-    return text

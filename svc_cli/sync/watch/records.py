@@ -1,7 +1,7 @@
 """What a watcher leaves for others to read, a few small files for each mapping.
 
 `.json` is its state, replaced as a whole; `.log` is what it did, a line of JSON each; `.lock` is held as long as it
-runs, and let go of by the kernel however it ends; `.ask` is there while somebody waits for a whole sync.
+runs, and released by the kernel however it ends; `.ask` is there while somebody waits for a whole sync.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Record:
             return False
 
     def read_state(self) -> Json:
-        """What the last watcher said of itself; empty where there was none."""
+        """The state that the last watcher wrote; empty where there was none."""
         try:
             state: Json = json.loads(self._path("json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -93,7 +93,7 @@ class Record:
         return [json.loads(line) for line in found[-lines:] if line.endswith("}")] if lines else []
 
     def ask(self) -> str:
-        """Ask the watcher for a whole sync; the token under which its state will tell that it is done."""
+        """Ask the watcher for a whole sync. Returns the token that its state will show as `flushed` when it is done."""
         token = uuid.uuid4().hex
         draft = self._path(f"ask.{token}")
         draft.write_text(token)
@@ -101,14 +101,14 @@ class Record:
         return token
 
     def find_ask(self) -> str | None:
-        """The token of who asks for a sync."""
+        """The token of the last request for a sync."""
         try:
             return self._path("ask").read_text() or None
         except OSError:
             return None
 
     def end_ask(self, token: str) -> None:
-        """Forget the question, unless somebody asked anew."""
+        """Forget the request, unless somebody has asked again."""
         if self.find_ask() == token:
             with contextlib.suppress(OSError):
                 self._path("ask").unlink()

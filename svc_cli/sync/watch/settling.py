@@ -22,7 +22,7 @@ Look = Callable[[str], Facts]
 
 @dataclass(slots=True)
 class Restless:
-    """A path that was heard of."""
+    """A path that changed and has not settled yet."""
 
     kind: Kind
     facts: Facts
@@ -48,11 +48,11 @@ class Settler:
 
     waiting: dict[str, Restless] = field(default_factory=dict)
     burst: Burst | None = None
-    #: When something was last heard to be gone.
+    #: When something was last reported as gone.
     _gone_s: float = float("-inf")
 
-    def hear(self, hint: Hint, now_s: float, look: Look) -> None:
-        """Take a hint: the path is looked at now, and again when it is due."""
+    def add(self, hint: Hint, now_s: float, look: Look) -> None:
+        """Take a hint: its path is looked at now, and again when it is due."""
         if hint.kind is Kind.GONE:
             self._gone_s = now_s
         if self.burst is not None:
@@ -101,7 +101,7 @@ class Settler:
         return self.burst is not None or (known is not None and known.kind in (Kind.WRITTEN, Kind.CLOSED))
 
     def is_calm(self, now_s: float) -> bool:
-        """Whether what was heard to be gone has had its time to come back."""
+        """Whether what was reported as gone has had its time to come back."""
         return self.burst is None and now_s >= self._gone_s + REST_S[Kind.GONE]
 
     def due_s(self) -> float | None:

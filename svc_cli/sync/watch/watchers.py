@@ -40,13 +40,13 @@ SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """Who hears what a watcher does. All are called in the thread of the loop."""
+class WatchCallbacks:
+    """What is called as a watcher works, always in the thread of the loop."""
 
     #: What became of a file.
     item: Callable[[Mapping, ReportItem], None]
     #: Something worth a line, and whether it is a warning.
-    word: Callable[[Mapping, str, bool], None]
+    note: Callable[[Mapping, str, bool], None]
     #: What is gone and stays in the bucket, wherever that has changed.
     withheld: Callable[[Mapping, Sequence[Withheld]], None]
     #: The state may have changed.
@@ -60,14 +60,14 @@ class Watcher:
     mapping: Mapping
     engine: Engine
     record: Record
-    telling: Telling
+    callbacks: WatchCallbacks
     #: Gets something whenever there is something to do.
     bell: SimpleQueue[None]
     settler: Settler = field(default_factory=Settler)
     agenda: Agenda = field(default_factory=Agenda)
     state: str = "starting"
     error: Json | None = None
-    #: Why the folder is asked again and again instead of listened to.
+    #: Why the folder is polled instead of observed.
     polling: str | None = None
     last: Json | None = None
     #: What the last whole sync left in the bucket though it is gone.
@@ -76,7 +76,7 @@ class Watcher:
     _events: deque[Event] = field(default_factory=deque)
     _losses: deque[str] = field(default_factory=deque)
     _observer: "Observer | None" = None
-    #: The folder that is listened to, without links, and its device and inode.
+    #: The folder that is observed, without links, and its device and inode.
     _base: Path = Path()
     _root: str | None = None
     _is_missing: bool = False
@@ -92,7 +92,9 @@ class Watcher:
             self.agenda.call("resume", now_s)
         while self._losses:
             self._make_good(self._losses.popleft(), now_s)
-        self._hear(now_s)
+        while self._events:
+            for hint in hints_of(self._events.popleft(), str(self._base), self.settler.is_fresh):
+                self.settler.add(hint, now_s, self._look)
         settled = self.settler.take(now_s, self._look)
         if EVERYTHING in settled:
             self.agenda.call("burst", now_s)
@@ -117,7 +119,7 @@ class Watcher:
         return self.agenda.due_s if settles_s is None else min(self.agenda.due_s, settles_s)
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop observing."""
         self._disarm()
         self.state = "stopped"
         self._save()
@@ -141,7 +143,7 @@ class Watcher:
         }
 
     def _check_root(self, now_s: float) -> None:
-        """Listen to the folder that is there now: one that was replaced is listened to in vain."""
+        """Observe the folder that is there now: one that was replaced reports nothing."""
         root = identify_root(self.mapping.folder)
         if self._observer is not None and root == self._root and self._observer.is_alive:
             return
@@ -154,22 +156,22 @@ class Watcher:
             self.agenda.call("armed", now_s)
 
     def _arm(self, now_s: float) -> bool:
-        """Begin to listen, before anything is looked at. False where even asking again and again fails."""
+        """Begin to observe, before anything is looked at. False where even polling fails."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
         silence = places.find_silence(self.mapping.folder)
         if silence is not None and self.polling is None:
-            self._poll_because(f"{silence} tells of no changes")
+            self._poll_because(f"{silence} reports no changes")
         polls = self.polling is not None
         try:
-            # A root that is a link is listened to where it leads; reports name the files there.
+            # A root that is a link is observed where it leads; events name the files there.
             self._base = self.mapping.folder.resolve()
             self._observer = Observer(self._base, self._wake, self._lose, polls=polls)
         except LimitReached:
             self._make_good("limit", now_s)
             return self._arm(now_s) if not polls else False
         except OSError:
-            return False  # gone again; the next look at the root tells
+            return False  # gone again; the next look at the root finds out
         return True
 
     def _disarm(self) -> None:
@@ -186,7 +188,7 @@ class Watcher:
         self.bell.put(None)
 
     def _make_good(self, loss: str, now_s: float) -> None:
-        """Events were lost: look at everything; where the system gives too few watches, ask again and again."""
+        """Events were lost: look at everything; where the system gives too few watches, poll."""
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
@@ -199,12 +201,7 @@ class Watcher:
 
     def _poll_because(self, reason: str) -> None:
         self.polling = reason
-        self.telling.word(self.mapping, f"asks every 5 s what has changed: {reason}.", True)
-
-    def _hear(self, now_s: float) -> None:
-        while self._events:
-            for hint in hints_of(self._events.popleft(), str(self._base), self.settler.is_fresh):
-                self.settler.hear(hint, now_s, self._look)
+        self.callbacks.note(self.mapping, f"asks every 5 s what has changed: {reason}.", True)
 
     def _look(self, path: str) -> Facts:
         try:
@@ -215,7 +212,7 @@ class Watcher:
 
     def _touch(self, paths: set[str], now_s: float) -> None:
         def work() -> Report:
-            touched = self.engine.touch(self.mapping, paths, self._tell_item)
+            touched = self.engine.touch(self.mapping, paths, self._report_settled)
             if self.withheld:
                 self.agenda.call("withheld", now_s, WITHHELD_PAUSE_S)
             if touched.needs_sync:
@@ -235,7 +232,7 @@ class Watcher:
             is_calm = self.settler.is_calm(now_s)
             if not is_calm and self.engine.prunes(self.mapping):
                 self.agenda.call("calm", now_s, CALM_S)
-            report = self.engine.sync(self.mapping, Silent(), self._tell_item, is_restless=not is_calm)
+            report = self.engine.sync(self.mapping, Silent(), self._report_settled, is_restless=not is_calm)
             self._withhold([each for each in report.withheld if each.cause is not Cause.PRUNE_NOT_ASKED])
             return report
 
@@ -248,7 +245,7 @@ class Watcher:
             return
         self._reported = withheld
         self._log({"type": "watch.withheld", "withheld": [each.as_json() for each in withheld]})
-        self.telling.withheld(self.mapping, withheld)
+        self.callbacks.withheld(self.mapping, withheld)
 
     def _run(self, reason: str, now_s: float, work: Callable[[], Report]) -> bool:
         """False where somebody else syncs the folder just now."""
@@ -258,7 +255,7 @@ class Watcher:
         except SvcError as raised:
             report, error = None, raised
         except BrokenPipeError:
-            raise  # whoever heard of us has enough
+            raise  # the reader of our output has seen enough
         except OSError as raised:
             report, error = None, refused_by_system(raised)
         if isinstance(error, Interrupted):
@@ -277,40 +274,42 @@ class Watcher:
 
     def _end_well(self, report: Report | None) -> None:
         if self.error is not None:
-            self.telling.word(self.mapping, "is in order again.", False)
+            self.callbacks.note(self.mapping, "is in order again.", False)
         self.error = None
-        if report is not None and any(map(_may_soon_be_taken, report.items.values())):
+        items = report.items.values() if report is not None else ()
+        # A file that was not taken for the moment; a source that has failed is tried again once a period only.
+        if any(item.error and item.error.get("retryable") and item.status != "failed" for item in items):
             self.agenda.end_in_trouble(time.monotonic())
         else:
             self.agenda.end_well()
 
     def _leave_late(self, report: Report, now_s: float) -> None:
-        """What takes long to index is told now, and seen to its end by a later sync."""
+        """Report what takes long to index now; a later sync sees it to its end."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":
-                self._tell(item)
+                self._report(item)
         self.agenda.call("late", now_s, LATE_PAUSE_S)
 
     def _end_in_trouble(self, error: SvcError) -> None:
-        """Say what is wrong, once, and try again later over a new connection."""
+        """Report what is wrong, once, and try again later over a new connection."""
         body = error.body()
         if self.error is None or self.error["message"] != body["message"]:
             hint = f" {error.hint}" if error.hint else ""
-            self.telling.word(self.mapping, f"{error.message}{hint}", True)
+            self.callbacks.note(self.mapping, f"{error.message}{hint}", True)
             self._log({"type": "watch.error", "error": body})
         self.error = body
         if not isinstance(error, PathMissing):
             self.engine.close()
         self.agenda.end_in_trouble(time.monotonic())
 
-    def _tell_item(self, item: ReportItem) -> None:
-        """Tell of a file once it is searchable, or won't be."""
+    def _report_settled(self, item: ReportItem) -> None:
+        """Report a file once it is searchable, or has failed."""
         if not item.is_pending and item.action != "unchanged":
-            self._tell(item)
+            self._report(item)
 
-    def _tell(self, item: ReportItem) -> None:
+    def _report(self, item: ReportItem) -> None:
         self._log({"type": "watch.item", **item.as_json()})
-        self.telling.item(self.mapping, item)
+        self.callbacks.item(self.mapping, item)
 
     def _remember(self, reason: str, report: Report) -> None:
         counts = {action: count for action, count in report.counts.items() if count}
@@ -341,7 +340,7 @@ class Watcher:
         except OSError as error:
             self._written = {}  # what others can't read yet is written again
             self._complain(error)
-        self.telling.state()
+        self.callbacks.state()
 
     def _log(self, line: Json) -> None:
         try:
@@ -350,12 +349,7 @@ class Watcher:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        """Say once that there is no room for what others are to read; watching goes on without it."""
+        """Report once that the record can't be written; watching goes on without it."""
         if not self._is_unwritable:
-            self.telling.word(self.mapping, f"its state can't be written: {error.strerror}.", True)
+            self.callbacks.note(self.mapping, f"its state can't be written: {error.strerror}.", True)
         self._is_unwritable = True
-
-
-def _may_soon_be_taken(item: ReportItem) -> bool:
-    """A file that was not taken for the moment; a source that has failed is tried again once a period only."""
-    return item.error is not None and bool(item.error.get("retryable")) and item.status != "failed"

@@ -26,7 +26,7 @@ class Folder:
             while self.steps and self.steps[0][0] <= now_s:
                 _, path, kind, size = self.steps.pop(0)
                 self.sizes[path] = size
-                self.settler.hear(Hint(path, kind), now_s, self.look)
+                self.settler.add(Hint(path, kind), now_s, self.look)
             self.settled += [(now_s, path) for path in sorted(self.settler.take(now_s, self.look))]
         return self.settled
 
