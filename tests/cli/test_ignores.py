@@ -50,88 +50,30 @@ def test_what_git_keeps_is_what_is_sent(tree: Path, monkeypatch: pytest.MonkeyPa
     assert sorted(file.title for file in selection.files) == _kept_by_git(tree, under)
 
 
-def test_svcignore_wins_over_gitignore(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tree)
-    (tree / ".svcignore").write_text("!b.log\na.md\n")
-    titles = {file.title for file in select(["."], POLICY).files}
-    assert "b.log" in titles
-    assert not titles & {"a.md"}
-
-
-def test_an_ignored_folder_is_one_line_and_is_not_entered(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_svcignore_wins_over_gitignore_and_an_ignored_folder_is_one_line(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tree)
     skips = {skip.path: skip.reason for skip in select(["."], POLICY).skips}
-    assert skips["build/"] == "ignored"
-    assert not any(title.startswith("build/") and title != "build/" for title in skips)
-
-
-def test_a_folder_outside_any_repository_has_its_own_rules_only(tmp_path: Path) -> None:
-    folder = tmp_path / "plain"
-    folder.mkdir()
-    assert rules_above(folder) == IgnoreRules()
-
-
-def test_a_named_file_is_sent_even_if_ignored(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tree)
-    assert [file.title for file in select(["b.log"], POLICY).files] == ["b.log"]
+    assert [path for path in skips if path.startswith("build/")] == ["build/"]
+    (tree / ".svcignore").write_text("!b.log\na.md\n")
+    titles = {file.title for file in select(["."], POLICY).files}
+    assert titles & {"b.log", "a.md"} == {"b.log"}
+    assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "what is named is sent"
 
 
 #: What git takes for a pattern and what it does not, and names to try them on; no name has a letter of two bytes, since
 #: git's `?` stands for one byte and ours for one character.
-PIECES = (
-    *(
-        "a",
-        "b",
-        "foo",
-        "*.md",
-        "*",
-        "**",
-        "***",
-        "?",
-        "[ab]",
-        "[!a]",
-        "[^a]*",
-        "[a-c]",
-        "foo*",
-        "*o",
-        "f**o",
-        "\\#h",
-        "\\!n",
-    ),
-    *(
-        "#h",
-        "!n",
-        "a b",
-        "a\\ b",
-        "\\[z\\]",
-        "[",
-        "[a",
-        "[]",
-        "[!]",
-        "[]a]",
-        "[z-a]",
-        "[[:alpha:]]",
-        "[[:no:]]",
-        "\\",
-        "a\\",
-        "*\\",
-        "[\\]]",
-        "b ",
-    ),
-)
+PLAIN = r"a b foo *.md * ** *** ? [ab] [!a] [^a]* [a-c] foo* *o f**o \#h \!n #h !n \[z\] [ [a [] [!] []a] [z-a]"
+ODD = r"[[:alpha:]] [[:no:]] \ a\ *\ [\]]"
+PIECES = (*PLAIN.split(), *ODD.split(), "a b", "a\\ b", "b ")
 NAMES = ("a", "b", "foo", "x.md", "a b", "#h", "!n", "[z]", "A", "foo.md", "a\\", "b ", "]")
 
 
 def _random_line(random: Random) -> str:
     line = "/".join(random.choice(PIECES) for _ in range(random.choice([1, 1, 2, 3])))
-    marks = [
-        (0.25, "/", ""),
-        (0.3, "", "/"),
-        (0.25, "!", ""),
-        (0.05, "", "\r"),
-        (0.03, "", "\x0c"),
-        (0.03, "\ufeff", ""),
-    ]
+    ends = [(0.3, "/"), (0.05, "\r"), (0.03, "\x0c")]
+    marks = [(0.25, "/", ""), (0.25, "!", ""), (0.03, "\ufeff", ""), *((share, "", end) for share, end in ends)]
     for share, before, behind in marks:
         if random.random() < share:
             line = before + line + behind
@@ -153,22 +95,18 @@ def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
 def test_any_pattern_means_what_it_means_to_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     root = tmp_path / "repo"
     for number in range(8):
-        _make_tree(Random(seed * 8 + number), _made(root / str(number)))
+        (root / str(number)).mkdir(parents=True)
+        _make_tree(Random(seed * 8 + number), root / str(number))
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     monkeypatch.chdir(root)
-    policy = FolderPolicy(frozenset({".md"}), 1000)
-    selection = select(["."], policy)
+    selection = select(["."], POLICY)
     # Git knows nothing of the service, which takes no name that ends in a backslash.
     refused = [skip.path for skip in selection.skips if skip.reason == "name is blank or a path"]
     assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(root, ".")
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
-
-
-def test_what_is_inside_an_ignored_folder_is_ignored_when_it_is_named(tmp_path: Path) -> None:
+def test_rules_reach_a_folder_from_its_repository_and_from_nowhere_else(tmp_path: Path) -> None:
+    assert rules_above(tmp_path / "plain") == IgnoreRules()
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("build/\n!build/keep.md\n")
     rules = rules_above(tmp_path / "build" / "sub")

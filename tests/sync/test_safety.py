@@ -1,28 +1,168 @@
-"""What is gone leaves the bucket only where nothing speaks against it."""
+"""What is gone leaves the bucket only where nothing forbids it: limits, doubts about all files, and about one."""
+
+from typing import Any
 
 import pytest
 
-from svc_cli.errors import SafetyStop, UsageError
-from svc_cli.sync.safety import DEFAULT_MAX_DELETE, MaxDelete, refuse_lost_root, too_many
+from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SafetyStop, UsageError
+from svc_cli.sync.safety import (
+    DEFAULT_MAX_DELETE,
+    Cause,
+    Findings,
+    Leaving,
+    MaxDelete,
+    Replacements,
+    Withheld,
+    causes_of_all,
+    refuse_lost_root,
+    too_many,
+)
+from svc_cli.uploads.contents import changed
+from svc_cli.uploads.items import ReportItem
+
+BROKEN = {"code": "document_unreadable", "message": "it is no document.", "retryable": False}
+EXHAUSTED = {"code": "max_attempts_exhausted", "message": "it was tried often.", "retryable": True}
+UNREADABLE = FileRefused("it can't be read.", code="svc_file_unreadable")
+REFUSED = ApiError(400, {"code": "invalid_request", "message": "its name is refused."})
+#: The bucket has `known.md` with the bytes "old".
+KNOWN: dict[str, Any] = {"paths": {"known.md"}, "hashes": {"old"}}
+
+
+def ready(path: str, sha256: str = "new") -> ReportItem:
+    return ReportItem(path=path, action="created", source_id="src_1", status="active", ready=True, sha256=sha256)
+
+
+def pending(path: str, sha256: str) -> ReportItem:
+    return ReportItem(path=path, action="created", source_id="src_1", status="queued", sha256=sha256)
+
+
+def failed(path: str, sha256: str, error: dict[str, Any] | None = None) -> ReportItem:
+    """A file that the service has and could not index."""
+    item = ReportItem(path=path, action="created", source_id="src_1", status="failed", sha256=sha256)
+    item.fail(error or BROKEN)
+    return item
+
+
+def refused(path: str, error: Any, sha256: str | None = "new", source_id: str | None = None) -> ReportItem:
+    """A file that did not become a source, or whose source did not follow."""
+    item = ReportItem(path=path, action="created", sha256=sha256, source_id=source_id, size_bytes=7)
+    item.refuse(error)
+    return item
+
+
+def causes(*items: ReportItem, **facts: Any) -> list[Cause]:
+    return list(causes_of_all(Findings(items=items, **KNOWN, **facts)))
 
 
 @pytest.mark.parametrize(
-    ("limit", "gone", "owned", "is_allowed"),
+    "item",
     [
-        ("25%", 25, 100, True),
-        ("25%", 26, 100, False),
-        ("25%", 10, 10, True),
-        ("25%", 11, 11, False),
-        ("0%", 10, 1000, True),
-        ("0%", 11, 1000, False),
-        ("5", 5, 5, True),
-        ("5", 6, 1000, False),
-        ("0", 1, 1000, False),
-        ("100%", 500, 500, True),
+        ready("a.md"),
+        failed("known.md", "old"),
+        failed("known.md", "old", EXHAUSTED),
+        failed("copy.md", "old"),
+        pending("known.md", "old"),
+        refused("b.md", REFUSED),
+        refused("b.md", UNREADABLE, sha256=None),
+        refused("b.md", changed()),
+        ReportItem(path="c.gz", action="skipped", reason="type can't be read"),
+    ],
+    ids=lambda item: f"{item.action} {item.path} {(item.error or {}).get('code')}",
+)
+def test_a_file_whose_trouble_is_its_own_keeps_no_other_in_the_bucket(item: ReportItem) -> None:
+    assert causes(item, is_late=True) == []
+
+
+@pytest.mark.parametrize(
+    ("item", "cause"),
+    [
+        (failed("known.md", "new"), Cause.NEWLY_FAILED),
+        (failed("new.md", "new", EXHAUSTED), Cause.NEWLY_FAILED),
+        (pending("new.md", "new"), Cause.NOT_INDEXED),
+        (refused("new.md", NetworkFailed("the line broke.")), Cause.NOT_SENT),
+        (refused("new.md", ApiError(503, {"code": "storage_full", "retryable": True})), Cause.NOT_SENT),
+        (refused("new.md", ApiError(500, {"code": "internal_error"})), Cause.NOT_SENT),
+        (refused("new.md", ApiError(400, {"code": "checksum_mismatch"})), Cause.NOT_SENT),
+        (refused("known.md", ApiError(503, {"code": "storage_full"}), "old", "src_1"), Cause.NOT_SENT),
+        (refused("moved.md", ApiError(503, {"code": "storage_full"}), "old", "src_1"), Cause.MOVE_NOT_SENT),
+        (refused("moved.md", ApiError(404, {"code": "source_not_found"}), "old", "src_1"), Cause.MOVE_NOT_SENT),
     ],
 )
-def test_a_limit_is_a_number_or_a_share(limit: str, gone: int, owned: int, is_allowed: bool) -> None:
-    assert MaxDelete.parse(limit).allows(gone, owned) is is_allowed
+def test_what_is_not_decided_yet_keeps_everything_and_is_named(item: ReportItem, cause: Cause) -> None:
+    found = Findings(items=[ready("a.md"), item], is_late=True, **KNOWN)
+    assert causes_of_all(found) == {cause: (item.path,)}
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        ({"is_complete": False}, Cause.FOLDER_UNREADABLE),
+        ({"is_moved": True}, Cause.FOLDER_REPLACED),
+        ({"is_restless": True}, Cause.JUST_DELETED),
+    ],
+)
+def test_doubts_about_the_folder_keep_everything(facts: dict[str, bool], cause: Cause) -> None:
+    assert causes(**facts) == [cause]
+
+
+def test_all_causes_are_named_and_not_the_first_alone() -> None:
+    unlisted = refused("sub/", UNREADABLE, sha256=None)
+    unlisted.size_bytes = None
+    found = Findings(items=[unlisted, failed("b.md", "new")], is_complete=False, is_moved=True, **KNOWN)
+    assert causes_of_all(found) == {
+        Cause.FOLDER_UNREADABLE: ("sub/",),
+        Cause.FOLDER_REPLACED: (),
+        Cause.NEWLY_FAILED: ("b.md",),
+    }
+
+
+def test_a_pending_file_is_no_doubt_where_nobody_waited() -> None:
+    assert causes(pending("new.md", "new")) == []
+
+
+@pytest.mark.parametrize(
+    ("leaving", "item", "cause"),
+    [
+        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 9), pending("b.md", "x"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 9), ready("b.md", "x"), None),
+        (Leaving("a.md", "src_1", "x", 9, is_silent=True), failed("b.md", "x"), None),
+        (Leaving("a.md", "src_1", "x", 9), failed("b.md", "y"), None),
+        (Leaving("a.md", "src_1", "x", 9), failed("a.md", "y"), Cause.REPLACEMENT_NOT_READY),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", changed(), sha256="y"), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 0), refused("b.md", UNREADABLE, sha256=None), Cause.MAY_HAVE_MOVED),
+        (Leaving("a.md", "src_1", "x", 9), refused("b.md", UNREADABLE, sha256=None), None),
+        (Leaving("a.md", "src_1", "x", 7), refused("b.md", REFUSED, sha256="y"), None),
+    ],
+)
+def test_a_source_stays_for_a_file_that_may_be_the_same_document(
+    leaving: Leaving, item: ReportItem, cause: Cause | None
+) -> None:
+    assert Replacements([ready("c.md", "x"), item]).find(leaving) == (cause and (cause, item.path))
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_each_cause_has_a_code_and_a_sentence(cause: Cause) -> None:
+    files = None if cause is Cause.ENDED_EARLY else 3
+    told = Withheld(cause, files, ("a", "b", "c", "d", "e")).as_json()
+    assert (told["code"], told["files"]) == (cause.value, files)
+    assert told["because"] == ["a", "b", "c", "d", "e"]
+    if files:
+        assert told["message"].startswith("3 files are gone here and still answer: ")
+        assert told["message"].endswith(" (a, b, c and 2 more).")
+    else:
+        assert told["message"] == "nothing was pruned: the sync ended early."
+
+
+def test_a_limit_is_a_number_or_a_share() -> None:
+    cells = [
+        *(("25%", 25, 100, True), ("25%", 26, 100, False), ("25%", 10, 10, True), ("25%", 11, 11, False)),
+        *(("0%", 10, 1000, True), ("0%", 11, 1000, False), ("100%", 500, 500, True)),
+        *(("5", 5, 5, True), ("5", 6, 1000, False), ("0", 1, 1000, False)),
+    ]
+    for limit, gone, owned, is_allowed in cells:
+        assert MaxDelete.parse(limit).allows(gone, owned) is is_allowed, (limit, gone, owned)
 
 
 @pytest.mark.parametrize("text", ["", "%", "-1", "101%", "ten", "1.5", "٣"])
@@ -31,27 +171,17 @@ def test_a_limit_that_makes_no_sense_is_refused(text: str) -> None:
         MaxDelete.parse(text)
 
 
-def test_too_many_are_told_with_the_way_out() -> None:
+def test_too_many_are_reported_with_the_way_out() -> None:
     stop = too_many(30, 100, DEFAULT_MAX_DELETE)
     assert str(stop) == "30 of 100 files are gone, more than 25 %; nothing was removed."
     assert stop.hint == "if that is right, run `svc sync` with --max-delete 30."
 
 
-@pytest.mark.parametrize(
-    ("exists", "is_empty", "owned", "stops"),
-    [
-        (True, False, 5, False),
-        (True, True, 5, True),
-        (False, True, 5, True),
-        (True, True, 0, False),
-        (False, True, 0, False),
-    ],
-)
-def test_a_root_that_was_full_is_not_taken_for_an_empty_one(
-    exists: bool, is_empty: bool, owned: int, stops: bool
-) -> None:
-    if not stops:
-        refuse_lost_root("docs", exists=exists, is_empty=is_empty, owned=owned)
+@pytest.mark.parametrize(("exists", "is_empty"), [(True, False), (True, True), (False, True)])
+def test_a_root_that_was_full_is_not_taken_for_an_empty_one(exists: bool, is_empty: bool) -> None:
+    refuse_lost_root("docs", exists=exists, is_empty=is_empty, owned=0)
+    if exists and not is_empty:
+        refuse_lost_root("docs", exists=exists, is_empty=is_empty, owned=5)
         return
     with pytest.raises(SafetyStop, match="5 files of it are in the bucket"):
-        refuse_lost_root("docs", exists=exists, is_empty=is_empty, owned=owned)
+        refuse_lost_root("docs", exists=exists, is_empty=is_empty, owned=5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_cli.sync.snapshots import Filters, Fingerprint, Snapshot
+from svc_cli.sync.snapshots import Filters, Fingerprint, FolderPart, Snapshot
 
 MOST_BYTES = 1000
 
@@ -155,3 +155,30 @@ def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:
     fill(folder, "deep.md")
     assert walk(tmp_path)[:2] == ([], {"d/" * 150 + "deep.md": "path is too long"})
     assert walk(tmp_path, max_path_characters=400)[0] == ["d/" * 150 + "deep.md"]
+
+
+def test_a_part_leads_to_its_paths_and_to_all_below_them() -> None:
+    inside = ["a", "a/b", "a/b/c.md", "a/b/c/d", "x.md"]
+    part = FolderPart(["a/b", "x.md"])
+    assert [path for path in [*inside, "a/bc", "x.md2"] if part.leads_to(path)] == inside
+
+
+def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_path: Path) -> None:
+    for name in ("a/one.md", "a/two.md", "a/deep/three.md", "b/four.md", "a/ignored.log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    filters = Filters(max_bytes=100, max_path_characters=100)
+    scope = FolderPart(["a/one.md", "a/deep", "a/ignored.log", "gone.md"])
+    assert [entry.path for entry in Snapshot(tmp_path, filters, scope)] == ["a/one.md", "a/deep/three.md"]
+
+
+def test_one_of_two_spellings_brings_the_other_along(tmp_path: Path) -> None:
+    composed, apart = "caf\u00e9.md", "cafe\u0301.md"
+    for name in (composed, apart):
+        (tmp_path / name).write_text("text")
+    if len(list(tmp_path.iterdir())) == 1:
+        pytest.skip("this file system knows one spelling only")
+    snapshot = Snapshot(tmp_path, Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
+    assert [entry.path for entry in snapshot] == [composed]
+    assert len(snapshot.skips) == 1
