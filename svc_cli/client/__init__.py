@@ -21,7 +21,7 @@ Large files go through a session, which goes on where it was cut; many go throug
     client.finalize_batch("handbook", batch["batch_id"])
 
 Answers are the API's own JSON objects as dicts. Errors are those of `svc_cli.errors`: ApiError carries the API's code
-and status. Requests are retried where that is safe; creates are held back together when the service says so.
+and status. Requests are retried where that is safe; creates are held back together when the service asks for it.
 Threads may share a client.
 """
 

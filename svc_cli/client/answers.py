@@ -1,4 +1,4 @@
-"""Answers: a question to an agent, whole or as it is told."""
+"""Answers: a question to an agent, whole or as it is written."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
 from svc_daemon.wire import Json
 
-#: A model may think as long as the daemon lets it; it is the daemon that ends it.
+#: A model may think as long as the daemon allows; the daemon ends it.
 SILENCE_S = 600.0
 
 
@@ -39,7 +39,7 @@ class AnswerCalls(Calls):
             raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> Json:
-        """The text of a source as it stands in the stored bytes now, and whether these are unchanged."""
+        """The text of a source, read from the stored bytes again, and whether these are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 

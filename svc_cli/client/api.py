@@ -55,7 +55,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         self._storage.stop()
 
     def pace_creates(self, per_second: float) -> None:
-        """Keep the creates of all threads to the service's rate (`limits()` tells it), so that none is refused."""
+        """Keep the creates of all threads to the service's rate, which `limits()` has, so that none is refused."""
         self._transport.gate.pace(per_second)
 
     @property
@@ -79,7 +79,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
-        """Make the bucket unless it exists; `created` tells which. `fields` count only when it is made."""
+        """Make the bucket unless it exists; `created` is true where it was made, with these `fields`."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
 
@@ -97,7 +97,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         """One page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` where `limit` is given.
 
         Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Ready members alone, unless
-        `status` says otherwise.
+        `status` asks for others.
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
 
@@ -214,5 +214,5 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._get("/v1/limits")
 
     def version(self, *, verify: str | None = None) -> Json:
-        """The daemon's release and its range of API versions; `writing` also says how the model that writes stands."""
+        """The daemon's release and its API versions; `verify="writing"` adds the state of the model that writes."""
         return self._get("/v1/version", {"verify": verify} if verify else None)

@@ -9,7 +9,7 @@ from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Reply
 from svc_daemon.wire import Json
 
-#: The two doors for a URL: what stands there as it is, or the article of a web page.
+#: The two doors for a URL: its content as it is, or the article of a web page.
 Door = Literal["file", "page"]
 
 _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
@@ -52,7 +52,7 @@ class ImportCalls(Calls):
         return self._create(path, body, key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> Json:
-        """Fetch a source's URL again; `changed` tells whether it is indexed anew."""
+        """Fetch a source's URL again; `changed` is true where it is indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 

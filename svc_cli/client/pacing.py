@@ -14,11 +14,11 @@ SLACK = 1.01
 
 
 class Stopped(Exception):
-    """The run was told to stop while it waited."""
+    """The run was stopped while it waited."""
 
 
 class Gate:
-    """Open as often as the pace allows; closed for all until the time has passed that somebody was told to wait."""
+    """Open as often as the pace allows; closed for all while the service asks one of them to wait."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -3,7 +3,9 @@
 import random
 from dataclasses import dataclass, field
 
-#: Codes that say "wait your turn": they are waited out for as long as it takes and use up no attempt.
+from svc_cli.errors import ApiError, NetworkFailed
+
+#: Codes of a rate limit: they are waited out for as long as it takes and use up no attempt.
 PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 
 
@@ -15,7 +17,7 @@ class RetryPolicy:
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0
-    #: Longest `Retry-After` that is honoured before the caller is told instead.
+    #: Longest `Retry-After` that is waited for; a longer one is raised to the caller.
     longest_wait_s: float = 30.0
     jitter: random.Random = field(default_factory=random.Random)
 
@@ -43,8 +45,21 @@ def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     return code == "request_in_progress"
 
 
+def may_pass(error: Exception) -> bool:
+    """Whether what failed with this error may succeed a moment later."""
+    if isinstance(error, ApiError):
+        return error.code == "offset_mismatch" or is_worth_retrying(error.status, error.code, error.retryable)
+    return isinstance(error, NetworkFailed)
+
+
+def wait_s(error: Exception) -> float | None:
+    """Seconds that the service asks to be left alone for; None where it asks for nothing."""
+    value = error.details.get("retry_after_seconds") if isinstance(error, ApiError) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
 def parse_retry_after(value: str | None) -> float | None:
-    """Seconds of a `Retry-After` header; None where there is none that says seconds."""
+    """Seconds of a `Retry-After` header; None where there is none in seconds."""
     try:
         return max(0.0, float(value)) if value else None
     except ValueError:

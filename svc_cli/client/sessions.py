@@ -18,9 +18,9 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> Reply:
-        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay tells how far it is.
+        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay shows how far it is.
 
-        `upload_url` is a capability: whoever has it may send. Don't log it.
+        `upload_url` is a capability: it is all that is needed to send. Don't log it.
         """
         body = {**description.body(), "size_bytes": size_bytes}
         return self._create(f"/v1/buckets/{part(bucket)}/uploads", body, idempotency_key)
@@ -34,7 +34,7 @@ class SessionCalls(Calls):
     ) -> int:
         """Send what is not yet stored, through cut connections too; how many bytes that were.
 
-        With `resume` the service is asked first how much it has. `on_sent` is told of each block that went out.
+        With `resume` the service is asked first how much it has. `on_sent` gets the size of each block that went out.
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 

@@ -23,7 +23,10 @@ class Checked:
 
 def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
     """Check a call as its receiver got it. `headers` in any case. Raises ValueError for what is no secret."""
-    hook = _hook(secret)
+    try:
+        hook = Webhook(secret)
+    except EmptyWebhookSecretError as error:
+        raise ValueError("the secret is empty") from error
     given = {name.lower(): value for name, value in headers.items()}
     try:
         hook.verify(body, given, json_parse=False)
@@ -38,13 +41,6 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
     except ValueError:
         return Checked("invalid", "the signature header or the body is malformed")
     return Checked("valid")
-
-
-def _hook(secret: str) -> Webhook:
-    try:
-        return Webhook(secret)
-    except EmptyWebhookSecretError as error:
-        raise ValueError("the secret is empty") from error
 
 
 def _is_signed(hook: Webhook, headers: Mapping[str, str], body: bytes) -> bool:

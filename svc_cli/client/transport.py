@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 import httpx
 
 from svc_cli.client.pacing import Gate
-from svc_cli.client.retries import PACED_CODES, RetryPolicy, is_worth_retrying, parse_retry_after
+from svc_cli.client.retries import PACED_CODES, RetryPolicy, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
@@ -113,7 +113,11 @@ class Transport:
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
-                yield from read_events(response)
+                for line in response.iter_lines():
+                    if line.startswith("data: {"):
+                        yield json.loads(line.removeprefix("data: "))
+            except ValueError:
+                raise _no_answer(response) from None
             except httpx.TransportError as error:
                 raise self._network_failed(request, error) from error
 
@@ -132,15 +136,17 @@ class Transport:
         while True:
             attempt += 1
             outcome = try_once(request)
-            if request.is_create and not _was_counted(outcome):
+            # Replays and refusals cost no token of the service's; a broken line may have.
+            is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
+            if request.is_create and not is_counted:
                 self.gate.give_back()
             if not isinstance(outcome, SvcError):
                 return outcome
             if isinstance(outcome, ApiError) and request.is_create and _has_a_turn(outcome):
-                self.gate.hold(_wait_s(outcome) or 1.0)
+                self.gate.hold(wait_s(outcome) or 1.0)
                 attempt -= 1
                 continue
-            delay_s = self._policy.delay_s(attempt, _wait_s(outcome)) if _may_pass(outcome) else None
+            delay_s = self._policy.delay_s(attempt, wait_s(outcome)) if may_pass(outcome) else None
             if delay_s is None:
                 raise outcome
             self._sleep(delay_s)
@@ -148,6 +154,9 @@ class Transport:
     def _try(self, request: Request) -> "Reply | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
             self.gate.wait()
+        key_header = None
+        if request.idempotency_key is not None:
+            key_header = {headers.IDEMPOTENCY_KEY.encode(): _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())}
         try:
             response = self._http.request(
                 request.method,
@@ -156,7 +165,7 @@ class Transport:
                 json=request.json,
                 data=request.form,
                 files={"file": (*request.file, UNKNOWN_TYPE)} if request.file else None,
-                headers=_key_header(request.idempotency_key),
+                headers=key_header,
                 timeout=_timeout(request),
             )
         except httpx.TransportError as error:
@@ -164,7 +173,7 @@ class Transport:
         except KeyboardInterrupt:
             self._was_interrupted = True
             raise
-        return read_answer(response)
+        return read_reply(response)
 
     def _try_to_open(self, stack: ExitStack, request: Request) -> "httpx.Response | SvcError":
         try:
@@ -175,7 +184,7 @@ class Transport:
             response.read()
         except httpx.TransportError as error:
             return self._network_failed(request, error)
-        refusal = read_answer(response)
+        refusal = read_reply(response)
         return refusal if isinstance(refusal, SvcError) else _no_answer(response)
 
     def _network_failed(self, request: Request, error: httpx.TransportError) -> NetworkFailed:
@@ -188,17 +197,17 @@ class Transport:
         return failure
 
 
-class Told(dict[str, Any]):
-    """An object of an answer; to ask it for a field that it lacks is a BadAnswer, and no bug of whoever asks."""
+class ReplyBody(dict[str, Any]):
+    """An object of a reply. A field that it lacks is a BadAnswer and no bug of the caller."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
 
 
-def read_answer(response: httpx.Response) -> "Reply | ApiError | BadAnswer":
-    """Tell success from refusal from something that is no answer of this API."""
+def read_reply(response: httpx.Response) -> "Reply | ApiError | BadAnswer":
+    """A success, a refusal, or the error for something that is no answer of this API."""
     try:
-        body = response.json(object_hook=Told) if response.content else {}
+        body = response.json(object_hook=ReplyBody) if response.content else {}
     except ValueError:
         body = None
     if not isinstance(body, dict):
@@ -208,27 +217,13 @@ def read_answer(response: httpx.Response) -> "Reply | ApiError | BadAnswer":
     found = body.get("error")
     error = found if isinstance(found, dict) else {}
     wait = response.headers.get(headers.RETRY_AFTER)
-    # The routes of OpenAI's clients tell these two in headers alone.
+    # The routes of OpenAI's clients have these two in headers alone.
     error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
     request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
     refusal = ApiError(response.status_code, error, request_id)
     if wait:
         refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
     return refusal
-
-
-def read_events(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    """The data of each event; raises BadAnswer for a stream that has something else in it."""
-    for line in response.iter_lines():
-        if line.startswith("data: {"):
-            try:
-                yield json.loads(line.removeprefix("data: "))
-            except ValueError:
-                raise _no_answer(response) from None
-
-
-def _key_header(key: str | None) -> dict[bytes, bytes] | None:
-    return None if key is None else {headers.IDEMPOTENCY_KEY.encode(): _UNSENDABLE.sub(b"\xff", key.encode())}
 
 
 def _no_answer(response: httpx.Response) -> BadAnswer:
@@ -239,24 +234,8 @@ def _timeout(request: Request) -> httpx.Timeout:
     return httpx.Timeout(request.silence_s, connect=CONNECT_S)
 
 
-def _was_counted(outcome: object) -> bool:
-    """Whether the service took a token for this create: replays and refusals cost none. A broken line may have."""
-    return isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
-
-
 def _has_a_turn(refusal: ApiError) -> bool:
     """Whether waiting helps: what is larger than a whole minute's quota never gets its turn."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much
-
-
-def _wait_s(outcome: Exception) -> float | None:
-    value = outcome.details.get("retry_after_seconds") if isinstance(outcome, ApiError) else None
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _may_pass(outcome: Exception) -> bool:
-    if isinstance(outcome, ApiError):
-        return is_worth_retrying(outcome.status, outcome.code, outcome.retryable)
-    return isinstance(outcome, NetworkFailed)

@@ -61,7 +61,7 @@ def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
     not come back while the service still remembers the key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # the hash stands for it
+    del fields["data"]  # the hash is in its place
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 

@@ -50,7 +50,7 @@ class Watch:
     def __init__(self, source_ids: Sequence[str], bucket: str | None = None) -> None:
         #: In the order they were named; the value is the last answer.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
-        #: A bucket that all of them belong to; lets many be watched by lists.
+        #: A bucket that all of them belong to; many of them are then watched by its list.
         self.bucket = bucket
 
     @property
@@ -90,7 +90,12 @@ def wait_until_settled(
         if not watch.open_ids:
             return watch.seen
         if deadline_s is not None and clock() >= deadline_s:
-            raise _timed_out(watch, timeout_s or 0)
+            left = watch.open_ids
+            raise WaitTimedOut(
+                f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work goes on.",
+                hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
+                details={"source_ids": left},
+            )
         shortest_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, PAUSE_FOR_EACH_S * len(watch.open_ids)))
         pause_s = shortest_s if watch.settled_count > before else min(LONGEST_PAUSE_S, max(shortest_s, pause_s * 1.5))
         sleep(pause_s if deadline_s is None else max(0.0, min(pause_s, deadline_s - clock())))
@@ -104,7 +109,7 @@ def wait_for_task(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Json:
-    """The task once it has ended; `on_change` is told how much of it is done. Raises WaitTimedOut."""
+    """The task once it has ended; `on_change` gets how much of it is done. Raises WaitTimedOut."""
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while not (task := client.task(task_id)).get("finished_at"):
@@ -131,7 +136,7 @@ def wait_for_batches(
 ) -> None:
     """Ask until every batch is terminal. `seen` has their ids as keys and takes the last answers.
 
-    `on_change` is told how many are. Raises WaitTimedOut.
+    `on_change` gets how many are. Raises WaitTimedOut.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -192,12 +197,3 @@ def _ask(client: SourceReader, source_id: str) -> Json:
         if error.code != "source_not_found":
             raise
         return {"id": source_id, "status": "gone", "ready": False, "replaced_by": error.details.get("replaced_by")}
-
-
-def _timed_out(watch: Watch, timeout_s: float) -> WaitTimedOut:
-    left = watch.open_ids
-    return WaitTimedOut(
-        f"{len(left)} of {len(watch.seen)} sources are not ready after {timeout_s:g} s; the work goes on.",
-        hint=f"svc wait {' '.join(left[:5])}{' …' if len(left) > 5 else ''}",
-        details={"source_ids": left},
-    )

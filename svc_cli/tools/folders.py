@@ -20,7 +20,14 @@ class Folders:
 
     def __init__(self, allowed: Sequence[Path]) -> None:
         """Raises PathMissing and UsageError for what is no folder."""
-        self._roots = [_real_folder(folder) for folder in allowed]
+        for folder in allowed:
+            if not folder.exists():
+                raise PathMissing(f"{folder} does not exist.")
+            if not folder.is_dir():
+                raise UsageError(
+                    f"{folder} is not a folder.", hint="--allow takes folders; files are named by the tools."
+                )
+        self._roots = [folder.resolve() for folder in allowed]
 
     def __bool__(self) -> bool:
         return bool(self._roots)
@@ -36,8 +43,9 @@ class Folders:
         return Path(path).name, data
 
     def _find(self, path: str) -> Path:
-        """Where the path leads. What is outside is refused before it is looked at: nobody learns what is there."""
-        inside = [real for root in self._roots if self._holds(real := _resolved(root / path))]
+        """Where the path leads. What is outside is refused before it is looked at, so that nothing leaks."""
+        paths = [_resolved(root / path) for root in self._roots]
+        inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
         found = next((real for real in inside if _is_there(real)), None)
         if found is not None:
             return found
@@ -45,23 +53,12 @@ class Folders:
             raise PathMissing(f"There is no file {path!r} in the allowed folders.")
         raise self._refused(path)
 
-    def _holds(self, real: Path) -> bool:
-        return any(real.is_relative_to(root) for root in self._roots)
-
     def _refused(self, path: str) -> PathRefused:
         listed = ", ".join(map(str, self._roots))
         allowed = f"Files are read only under {listed}." if listed else "No folder is allowed."
         return PathRefused(
             f"{path!r} may not be read. {allowed}", hint="`svc mcp --allow DIR` allows a folder; or send contentBase64."
         )
-
-
-def _real_folder(folder: Path) -> Path:
-    if not folder.exists():
-        raise PathMissing(f"{folder} does not exist.")
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder.", hint="--allow takes folders; files are named by the tools.")
-    return folder.resolve()
 
 
 def _resolved(path: Path) -> Path:
@@ -74,5 +71,5 @@ def _resolved(path: Path) -> Path:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a folder on the way that nobody may look into, a name too long
+    except OSError:  # a folder on the way that may not be read, a name too long
         return False

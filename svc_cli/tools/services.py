@@ -1,6 +1,6 @@
-"""The API as `svc mcp` reaches it: the client, in threads, connected anew for each call of a tool.
+"""The API as `svc mcp` reaches it: the client, in threads, connected again for each call of a tool.
 
-A program may keep `svc mcp` for days. Meanwhile the daemon is started anew, at another port even, the key is changed,
+A program may keep `svc mcp` for days. Meanwhile the daemon is restarted, at another port even, the key is changed,
 and somebody else may listen where the daemon was; so each call of a tool finds out who answers before it sends the key,
 as every command does. Where the line dies in the middle, it connects once more, which starts the local daemon where
 that is meant, and the request is made again. Nothing is doubled by that: every create has its idempotency key.
@@ -114,6 +114,6 @@ class Line:
 
 
 def failure(error: SvcError) -> CallFailed:
-    """The error as a tool tells it, with the way out that the command line knows."""
-    told = {name: value for name, value in error.body().items() if value is not None}
-    return CallFailed(told, error.request_id)
+    """The error as a tool reports it, with the hint of the command line."""
+    body = {name: value for name, value in error.body().items() if value is not None}
+    return CallFailed(body, error.request_id)
