@@ -1,17 +1,16 @@
-"""`svc agent …`: who answers, and what it searches."""
+"""`svc agent …`: agents, each with what it may search."""
 
 import json
 import math
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from svc_cli.commands.names import find_source
 from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
-from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.render import fields, table
 from svc_daemon.wire import Json
@@ -25,7 +24,7 @@ app = new_app(
     "svc ask --agent hr how long is parental leave",
 )
 
-#: The value of an option that takes away what the agent has.
+#: The value of an option that removes the setting.
 NONE = "none"
 AgentArgument = Annotated[
     str,
@@ -37,7 +36,7 @@ AgentArgument = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """What an agent is to be."""
+    """The options of `agent create` and `agent set`."""
 
     agent: Annotated[
         str,
@@ -89,11 +88,16 @@ class AgentOptions:
 
     def sent(self, client: "Client") -> Json:
         """The fields that were given, with ids for the names of sources. Raises UsageError."""
+        try:
+            filters = None if self.filters is None else json.loads(self.filters)
+        except ValueError as error:
+            example = '{"type": "eq", "key": "lang", "value": "en"}'
+            raise UsageError("--filters takes a JSON object.", hint=f"such as {example}.") from error
         policy = {
             "scope": self.scope,
             "bucket_ids": self.bucket or None,
             "source_ids": [find_source(client, source) for source in self.source or ()] or None,
-            "filters": _parsed(self.filters),
+            "filters": filters,
         }
         policy = {name: value for name, value in policy.items() if value is not None}
         for name, flag, text, kind in (
@@ -113,7 +117,7 @@ class AgentOptions:
 
 
 def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float | None:
-    """What the flag says; None takes away what the agent has. Whether it is in range is the service's to say."""
+    """The number given with the flag, or None to remove the setting; the service checks its range."""
     if text.strip().casefold() == NONE:
         return None
     with suppress(ValueError):
@@ -121,16 +125,6 @@ def _number(flag: str, text: str, kind: type[int] | type[float]) -> int | float 
         if math.isfinite(number):
             return number
     raise UsageError(f"{flag} takes {'a whole number' if kind is int else 'a number'} or {NONE!r}, not {text!r}.")
-
-
-def _parsed(filters: str | None) -> Any:
-    if filters is None:
-        return None
-    try:
-        return json.loads(filters)
-    except ValueError as error:
-        example = '{"type": "eq", "key": "lang", "value": "en"}'
-        raise UsageError("--filters takes a JSON object.", hint=f"such as {example}.") from error
 
 
 @command(app, "ls")
@@ -172,12 +166,30 @@ def show(call: Invocation, agent: AgentArgument) -> None:
     """Show everything about one agent."""
     with call.client() as client:
         answer = client.agent(agent)
-    call.console.show(answer, lambda: _render(call.console, answer))
+    policy = answer["policy"]
+    pairs = [
+        ("agent", answer["id"]),
+        ("model", answer["model"]),
+        ("name", answer["name"]),
+        ("role", answer["role"]),
+        ("instructions", answer["instructions"]),
+        ("searches", _reach(answer)),
+        ("error", answer["policy_error"]),
+        ("buckets", "  ".join(policy["bucket_ids"])),
+        ("sources", "  ".join(policy["source_ids"])),
+        ("filters", json.dumps(policy["filters"]) if policy["filters"] else None),
+        ("passages", policy["top_k"]),
+        ("threshold", policy["score_threshold"]),
+        ("in use at", answer["bound_surface"]),
+        ("created", answer["created_at"]),
+        ("updated", answer["updated_at"]),
+    ]
+    call.console.show(answer, lambda: fields(call.console, pairs))
 
 
 @command(app, "set", "svc agent set hr --bucket handbook --bucket policies", "svc agent set hr --threshold none")
 def change(call: Invocation, options: AgentOptions) -> None:
-    """Change what the options name of an agent, and leave the rest as it is."""
+    """Change the fields of an agent that are given as options; the others stay as they are."""
     with call.client() as client:
         changes = options.sent(client)
         if not changes:
@@ -222,27 +234,3 @@ def _reach(agent: Json) -> str:
     withheld = ", and what this key can't reach" if agent.get("policy_withheld") else ""
     noun = policy["scope"].removesuffix("s") if len(named) == 1 else policy["scope"]
     return f"{len(named)} {noun}{withheld}"
-
-
-def _render(console: Console, agent: Json) -> str:
-    policy = agent["policy"]
-    return fields(
-        console,
-        [
-            ("agent", agent["id"]),
-            ("model", agent["model"]),
-            ("name", agent["name"]),
-            ("role", agent["role"]),
-            ("instructions", agent["instructions"]),
-            ("searches", _reach(agent)),
-            ("error", agent["policy_error"]),
-            ("buckets", "  ".join(policy["bucket_ids"])),
-            ("sources", "  ".join(policy["source_ids"])),
-            ("filters", json.dumps(policy["filters"]) if policy["filters"] else None),
-            ("passages", policy["top_k"]),
-            ("threshold", policy["score_threshold"]),
-            ("in use at", agent["bound_surface"]),
-            ("created", agent["created_at"]),
-            ("updated", agent["updated_at"]),
-        ],
-    )

@@ -1,4 +1,4 @@
-"""`svc ask`: an answer as it is told, then the numbered sources that it rests on."""
+"""`svc ask`: an answer, then the numbered sources that it quotes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ NOTHING = "the answer rests on no source."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskFlags:
-    """What is asked, and of whom."""
+    """The options of `ask`."""
 
     words: Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question, in plain words.")]
     bucket: BucketsOption = None
@@ -40,10 +40,6 @@ class AskFlags:
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with code 3 unless sources support the whole answer.")
     ] = False
-
-    @property
-    def question(self) -> str:
-        return " ".join(self.words)
 
 
 @command(
@@ -58,35 +54,38 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
 
     The question needs no quotes. Options may come before or after it; what follows `--` is question, even with a dash.
     """
-    if not flags.question.strip():
+    question = " ".join(flags.words)
+    if not question.strip():
         raise UsageError("The question is empty.")
     with call.client() as client:
-        body = _body(call, flags)
+        # An agent has buckets of its own; the bucket of the settings is for questions without an agent.
+        default = None if flags.agent else call.settings.get("bucket")
+        buckets = flags.bucket or ([default] if default else [])
+        body = {
+            "model": model_id(flags.agent or "default"),
+            "input": question,
+            **({"buckets": buckets} if buckets else {}),
+        }
         if flags.stream and call.console.format != "json":
             answer = _follow(call.console, client.ask_streaming(body))
         else:
             answer = client.ask(body)
-            call.console.show(answer, lambda: clean_text(text_of(answer)))
+            parts = [part["text"] for message in answer["output"] for part in message["content"]]
+            call.console.show(answer, lambda: clean_text("".join(parts)))
         empty = [] if answer["sources"] else warn_of_emptiness(client)
     if call.console.is_text:
         call.console.print(render_sources(call.console, answer["sources"]))
-    for warning in [*(answer.get("warnings") or []), *_shortened(answer), *empty]:
+    reason = (answer.get("incomplete_details") or {}).get("reason")
+    incomplete = [SHORTENED.get(reason, "the answer is incomplete.")] if reason else []
+    for warning in [*(answer.get("warnings") or []), *incomplete, *empty]:
         call.console.warn(str(warning))
     if not answer["grounded"]:
         call.console.warn(NOT_ALL if answer["sources"] else NOTHING)
     return Exit.FAILED if flags.strict and not answer["grounded"] else Exit.DONE
 
 
-def _body(call: Invocation, flags: AskFlags) -> Json:
-    # An agent knows its buckets; the usual bucket is for questions that go to no agent in particular.
-    default = None if flags.agent else call.settings.get("bucket")
-    buckets = flags.bucket or ([default] if default else [])
-    model = model_id(flags.agent or "default")
-    return {"model": model, "input": flags.question, **({"buckets": buckets} if buckets else {})}
-
-
 def _follow(console: Console, events: Iterator[Json]) -> Json:
-    """Print the answer as it comes; gives it whole."""
+    """Print the answer as it arrives, and return the whole of it."""
     answer: Json = {}
     for event in events:
         console.event(event)
@@ -100,17 +99,6 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
     return answer
 
 
-def _shortened(answer: Json) -> list[str]:
-    """Why the model did not come to its end."""
-    reason = (answer.get("incomplete_details") or {}).get("reason")
-    return [SHORTENED.get(reason, "the answer is incomplete.")] if reason else []
-
-
-def text_of(answer: Json) -> str:
-    """The words of an answer as `/v1/responses` gives it."""
-    return "".join(part["text"] for message in answer["output"] for part in message["content"])
-
-
 def clean_text(text: str) -> str:
     """Text from elsewhere on several lines."""
     return "\n".join(clean(line) for line in text.split("\n"))
@@ -119,11 +107,10 @@ def clean_text(text: str) -> str:
 def render_sources(console: Console, sources: list[Json]) -> str:
     """One block for each: number, title and place, and the quote under it."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
-    return "".join(f"\n{_source(console, source, columns)}" for source in sources)
-
-
-def _source(console: Console, source: Json, columns: int) -> str:
-    title = clean(source["title"] or source["filename"])
-    head = head_of(console, f"[{source['number']}]", title, place_of(source["location"]), source["source_id"])
-    quote = " ".join(clean(source["quote"]).split())
-    return f"{head}\n    {cut(f'“{quote}”', columns)}"
+    blocks = []
+    for source in sources:
+        title = clean(source["title"] or source["filename"])
+        head = head_of(console, f"[{source['number']}]", title, place_of(source["location"]), source["source_id"])
+        quote = " ".join(clean(source["quote"]).split())
+        blocks.append(f"\n{head}\n    {cut(f'“{quote}”', columns)}")
+    return "".join(blocks)

@@ -16,7 +16,6 @@ from svc_cli.commands.options import (
     parse_metadata,
 )
 from svc_cli.commands.status import render_buckets
-from svc_cli.console import Console
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields
@@ -86,14 +85,12 @@ def create(
     given = _given(name, description, meta, _chunking(chunk_size, chunk_overlap))
     with call.client() as client:
         answer = client.ensure_bucket(slug, given, dry_run=dry_run)
-    call.console.show(answer, lambda: _created(answer, slug))
+    if dry_run:
+        text = f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be made"
+    else:
+        text = f"created {slug} ({answer['id']})" if answer["created"] else f"{slug} exists ({answer['id']})"
+    call.console.show(answer, lambda: text)
     call.console.next_step(f"svc upload FILE -b {slug}")
-
-
-def _created(answer: Json, slug: str) -> str:
-    if answer.get("dry_run"):
-        return f"would create {slug}" if answer["would_create"] else f"{slug} exists; nothing would be made"
-    return f"created {slug} ({answer['id']})" if answer["created"] else f"{slug} exists ({answer['id']})"
 
 
 @command(app, "set", "svc bucket set handbook --name 'Staff handbook'", "svc bucket set handbook --chunk-size 1200")
@@ -116,14 +113,15 @@ def set_fields(
         raise UsageError("There is nothing to change.", hint="`svc bucket set --help` lists what can be changed.")
     with call.client() as client:
         answer = client.bucket(bucket) | {"dry_run": True} if dry_run else client.update_bucket(bucket, given)
-    said = f"would change {answer['slug']}" if dry_run else f"changed {answer['slug']}"
-    call.console.show(answer, lambda: said + _to_cut(answer))
+    text = f"would change {answer['slug']}" if dry_run else f"changed {answer['slug']}"
+    text += f"; {_left(answer)} sources are being cut again" if _left(answer) else ""
+    call.console.show(answer, lambda: text)
     if _left(answer):
         call.console.next_step(f"svc bucket show {answer['slug']}")
 
 
 def _given(name: str | None, description: str | None, meta: list[str] | None, chunking: Json | None) -> Json:
-    """The fields that were named on the command line."""
+    """The body of a create or a change: the fields that were given as options."""
     fields_named = {
         "name": name,
         "description": description,
@@ -134,18 +132,15 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """In the proportions of the default's, a piece is a fifth shorter or a tenth longer at most; the rest stays."""
+    """Sizes in the proportions of the default: a passage is a fifth shorter or a tenth longer than its target at most."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None
 
 
 def _left(bucket: Json) -> int:
+    """How many sources are still being cut into passages again."""
     return int(bucket["bucketStore"].get("rechunking_member_count", 0))
-
-
-def _to_cut(bucket: Json) -> str:
-    return f"; {_left(bucket)} sources are being cut again" if _left(bucket) else ""
 
 
 @command(app, "show", "svc bucket show handbook")
@@ -153,34 +148,26 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
     """Show everything about one bucket."""
     with call.client() as client:
         answer = client.bucket(bucket, members=not call.console.is_text)
-    call.console.show(answer, lambda: _render(call.console, answer))
-
-
-def _render(console: Console, bucket: Json) -> str:
-    counts, store = bucket["counts"], bucket["bucketStore"]
-    return fields(
-        console,
-        [
-            ("bucket", bucket["slug"]),
-            ("id", bucket["id"]),
-            ("name", bucket["name"]),
-            ("description", bucket.get("description")),
-            ("state", bucket["status"]),
-            ("index", store["status"]),
-            (
-                "sources",
-                f"{counts['total']} ({counts['file']} files, {counts['website']} pages, {counts['qa']} q and a)",
-            ),
-            ("failed", store.get("failed_member_count") or None),
-            ("ready", counts["retrievable"]),
-            ("pending", store["pending_member_count"]),
-            ("to be cut again", _left(bucket) or None),
-            ("chunk size", (bucket["chunking"] or {}).get("target")),
-            ("metadata", "  ".join(f"{key}={value}" for key, value in (bucket.get("metadata") or {}).items())),
-            ("revision", bucket.get("revision")),
-            ("created", bucket.get("createdAt")),
-        ],
-    )
+    counts, store = answer["counts"], answer["bucketStore"]
+    kinds = f"{counts['file']} files, {counts['website']} pages, {counts['qa']} q and a"
+    pairs = [
+        ("bucket", answer["slug"]),
+        ("id", answer["id"]),
+        ("name", answer["name"]),
+        ("description", answer.get("description")),
+        ("state", answer["status"]),
+        ("index", store["status"]),
+        ("sources", f"{counts['total']} ({kinds})"),
+        ("failed", store.get("failed_member_count") or None),
+        ("ready", counts["retrievable"]),
+        ("pending", store["pending_member_count"]),
+        ("to be cut again", _left(answer) or None),
+        ("chunk size", (answer["chunking"] or {}).get("target")),
+        ("metadata", "  ".join(f"{key}={value}" for key, value in (answer.get("metadata") or {}).items())),
+        ("revision", answer.get("revision")),
+        ("created", answer.get("createdAt")),
+    ]
+    call.console.show(answer, lambda: fields(call.console, pairs))
 
 
 @command(app, "archive", "svc bucket archive handbook", "svc bucket archive --restore handbook")
@@ -194,15 +181,15 @@ def archive(
     status = "active" if restore else "archived"
     with call.client() as client:
         answer = client.bucket(bucket) if dry_run else client.update_bucket(bucket, {"status": status})
-    said = f"would be {status}: {answer['slug']}" if dry_run else f"{answer['slug']} is {status}"
-    call.console.show({**answer, "dry_run": True} if dry_run else answer, lambda: said)
+    text = f"would be {status}: {answer['slug']}" if dry_run else f"{answer['slug']} is {status}"
+    call.console.show({**answer, "dry_run": True} if dry_run else answer, lambda: text)
     if not restore and not dry_run:
         call.console.next_step(f"svc bucket archive --restore {answer['slug']}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFlags:
-    """What stands on the command line of `bucket rm`."""
+    """The options of `bucket rm`."""
 
     buckets: Annotated[list[str], typer.Argument(metavar="BUCKET", help="The buckets, by slug or id.")]
     force: Annotated[bool, typer.Option("--force", help="Delete without asking.")] = False
@@ -236,7 +223,7 @@ def rm(call: Invocation, flags: RemoveFlags) -> Exit:
 
 
 def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout_s: float | None) -> Json:
-    """The answer of the deletion with what the end of its task changes."""
+    """Wait for the task of a deletion, and return the answer with its result."""
     with call.progress() as progress:
         progress.begin("deleting", answer["deletion"]["total"])
         task = wait_for_task(client, answer["deletion"]["task_id"], timeout_s, progress.update)
@@ -248,17 +235,17 @@ def _wait_for_deletion(call: Invocation, client: "Client", answer: Json, timeout
 def _show_deletions(call: Invocation, answers: list[Json]) -> Exit:
     code = Exit.FAILED if any(answer.get("error") for answer in answers) else Exit.DONE
     value = {"v": 1, "type": "bucket.deletions", "items": answers, "exit_code": int(code)}
-    text = "\n".join(_deleted(answer) for answer in answers)
-    call.console.show(answers[0] if len(answers) == 1 else value, lambda: text)
+    lines = []
+    for answer in answers:
+        slug, deletion = answer["slug"], answer.get("deletion") or {}
+        if answer.get("dry_run"):
+            lines.append(f"would delete {slug} and up to {answer['counts']['total']} sources")
+        elif answer["status"] == "deleting":
+            lines.append(f"deleting {slug}: {deletion['total']} sources; searches no longer find them")
+        elif answer["status"] == "active":
+            lines.append(f"{slug} is back: {answer['error']['message']}")
+        else:
+            gone, stay = deletion["deleted"], deletion["detached"]
+            lines.append(f"deleted {slug}: {gone} sources, {stay} stay in other buckets")
+    call.console.show(answers[0] if len(answers) == 1 else value, lambda: "\n".join(lines))
     return code
-
-
-def _deleted(answer: Json) -> str:
-    if answer.get("dry_run"):
-        return f"would delete {answer['slug']} and up to {answer['counts']['total']} sources"
-    deletion = answer["deletion"]
-    if answer["status"] == "deleting":
-        return f"deleting {answer['slug']}: {deletion['total']} sources; searches no longer find them"
-    if answer["status"] == "active":
-        return f"{answer['slug']} is back: {answer['error']['message']}"
-    return f"deleted {answer['slug']}: {deletion['deleted']} sources, {deletion['detached']} stay in other buckets"

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,11 +22,13 @@ app = new_app("Check the quotes of an answer against the stored files.")
 
 
 PROVEN = "proven"
+#: The place of a quote in its source, in characters.
+PLACE_FIELDS = ("char_start", "char_end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """One quote of an answer, and where it is said to stand."""
+    """One quote of an answer, and the place that the answer names."""
 
     number: int
     source_id: str
@@ -37,7 +39,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What became of one quote."""
+    """The result of checking one quote."""
 
     number: int
     source_id: str
@@ -71,7 +73,13 @@ def verify(
 
     Exits with code 3 if one is not.
     """
-    quotes = read_quotes(_read(file), file)
+    try:
+        document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise PathMissing(f"{file} does not exist.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is not JSON: {error}") from error
+    quotes = read_quotes(document, file)
     with call.client() as client:
         proofs = list(_prove_all(client, quotes))
     failed = sum(proof.result != PROVEN for proof in proofs)
@@ -79,7 +87,13 @@ def verify(
     items = [asdict(proof) for proof in proofs]
     counts = {PROVEN: len(proofs) - failed, "failed": failed}
     value = {"v": 1, "type": "cite.proofs", "items": items, "counts": counts, "exit_code": int(code)}
-    call.console.show(value, lambda: _render(call, proofs, failed))
+    heads = ("", "source", "place", "result", "")
+    rows = [
+        [f"[{each.number}]", each.title, each.place, each.result.replace("_", " "), each.message] for each in proofs
+    ]
+    lines = [table(call.console, heads, rows)] if rows else []
+    lines.append(f"{len(proofs) - failed} of {len(proofs)} quotes proven.")
+    call.console.show(value, lambda: "\n".join(lines))
     if not proofs:
         call.console.warn(f"{file} has no quotes: there is nothing to prove.")
     return code
@@ -96,31 +110,21 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
             f"{name} is no answer: it has neither `sources` nor `data`.",
             hint="`svc ask --json` and `svc search --json` print what can be verified.",
         )
-    return [_quote(number, entry, name) for number, entry in enumerate(listed, 1)]
-
-
-def _quote(number: int, entry: Any, name: str) -> Quote:
-    fields = entry if isinstance(entry, dict) else {}
-    source_id, location = fields.get("source_id"), fields.get("location")
-    quote = fields.get("quote", fields.get("text"))
-    if not isinstance(source_id, str) or not isinstance(quote, str) or not _is_place(location):
-        raise UsageError(f"{name}: source {number} lacks a source_id, a quote or its place in characters.")
-    title = str(fields.get("title") or fields.get("filename") or source_id)
-    return Quote(number=number, source_id=source_id, title=title, quote=quote, location=location)
-
-
-def _is_place(location: Any) -> TypeGuard[Json]:
-    return isinstance(location, dict) and all(isinstance(location.get(end), int) for end in ("char_start", "char_end"))
-
-
-def _read(file: str) -> Any:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-        return json.loads(text)
-    except FileNotFoundError as error:
-        raise PathMissing(f"{file} does not exist.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON: {error}") from error
+    quotes = []
+    for number, entry in enumerate(listed, 1):
+        fields = entry if isinstance(entry, dict) else {}
+        source_id, location, quote = (
+            fields.get("source_id"),
+            fields.get("location"),
+            fields.get("quote", fields.get("text")),
+        )
+        place = location if isinstance(location, dict) else {}
+        has_place = all(isinstance(place.get(end), int) for end in PLACE_FIELDS)
+        if not isinstance(source_id, str) or not isinstance(quote, str) or not has_place:
+            raise UsageError(f"{name}: source {number} lacks a source_id, a quote or its place in characters.")
+        title = str(fields.get("title") or fields.get("filename") or source_id)
+        quotes.append(Quote(number=number, source_id=source_id, title=title, quote=quote, location=place))
+    return quotes
 
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
@@ -128,7 +132,12 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
     readings: dict[str, Json | None] = {}
     for quote in quotes:
         if quote.source_id not in readings:
-            readings[quote.source_id] = _reread(client, quote.source_id)
+            try:
+                readings[quote.source_id] = client.read_source_again(quote.source_id)
+            except ApiError as error:
+                if error.code != "source_not_found":
+                    raise
+                readings[quote.source_id] = None
         result, message = prove(quote, readings[quote.source_id])
         yield Proof(
             number=quote.number,
@@ -141,70 +150,46 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
         )
 
 
-def _reread(client: "Client", source_id: str) -> Json | None:
-    try:
-        return client.read_source_again(source_id)
-    except ApiError as error:
-        if error.code == "source_not_found":
-            return None
-        raise
-
-
 def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
     """The result for one quote, and a sentence about it; `reading` is None for a source that is gone."""
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
-    return _fault_of(reading["content"]) or _look(quote, reading["text"]) or _look_around(quote, reading["chunks"])
-
-
-def _fault_of(content: Json) -> tuple[str, str] | None:
-    """Why nothing can be proven on these bytes."""
+    content = reading["content"]
     if content["sha256"] is None:
         return "bytes_lost", "the stored bytes are gone"
     if not content["unchanged"]:
         return "bytes_changed", "the stored bytes are not those that were uploaded"
-    return ("unreadable", content["error"]["message"]) if content["error"] else None
+    if content["error"]:
+        return "unreadable", content["error"]["message"]
+    return _find_quote(quote, reading["text"], reading["chunks"])
 
 
-def _look(quote: Quote, text: str) -> tuple[str, str] | None:
-    """Why the words don't stand at their place in the text."""
+def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
+    """Whether the words are at their place, and on the page and the lines of the passages there."""
+    place = quote.location
     if not quote.quote or quote.quote not in text:
-        return "not_found", "these words don't stand in the source"
-    start, end = quote.location["char_start"], quote.location["char_end"]
-    if start < 0 or text[start:end] != quote.quote:
-        return "elsewhere", "these words stand in the source, but not at this place"
-    return None
-
-
-def _look_around(quote: Quote, chunks: list[Json]) -> tuple[str, str]:
-    """Whether page and lines are those of what stands there."""
-    said = quote.location
+        return "not_found", "the source does not contain these words"
+    if place["char_start"] < 0 or text[place["char_start"] : place["char_end"]] != quote.quote:
+        return "elsewhere", "the source contains these words, but not at this place"
     places = [chunk["location"] for chunk in chunks]
-    around = [at for at in places if at["char_start"] < said["char_end"] and said["char_start"] < at["char_end"]]
+    around = [at for at in places if at["char_start"] < place["char_end"] and place["char_start"] < at["char_end"]]
     pages = {at["page"] for at in around}
-    if said.get("page") not in pages:
-        told = ", ".join(str(page) for page in sorted(page for page in pages if page))
-        return "elsewhere", f"these words stand on page {told}" if told else "the source has no pages"
-    if not _has_lines(around, said.get("line_start"), said.get("line_end")):
-        return "elsewhere", "these words stand on other lines"
-    return PROVEN, "stands in the stored bytes, word for word"
+    if place.get("page") not in pages:
+        listed = ", ".join(str(page) for page in sorted(page for page in pages if page))
+        return "elsewhere", f"these words are on page {listed}" if listed else "the source has no pages"
+    if not _has_lines(around, place.get("line_start"), place.get("line_end")):
+        return "elsewhere", "these words are on other lines"
+    return PROVEN, "in the stored bytes, word for word"
 
 
 def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
-    """Whether the lines may be those of a quote in these pieces; None is what a format without lines has.
+    """Whether a quote of these passages may have these lines; None is for formats without lines.
 
-    The bucket may have been cut otherwise since: then the quote's piece was a part of these, or had them within it.
+    The bucket may have been cut into other passages since, so the quote's passage may lie within these, or enclose
+    them.
     """
     lines: list[tuple[int, int]] = [(at["line_start"], at["line_end"]) for at in around if at["line_start"] is not None]
     if not isinstance(first, int) or not isinstance(last, int) or not lines:
         return first is None and last is None and not lines
     starts, ends = zip(*lines, strict=True)
     return bool(min(starts) <= first <= last <= max(ends) or first <= min(starts) <= max(ends) <= last)
-
-
-def _render(call: Invocation, proofs: list[Proof], failed: int) -> str:
-    rows = [
-        [f"[{each.number}]", each.title, each.place, each.result.replace("_", " "), each.message] for each in proofs
-    ]
-    summary = f"{len(proofs) - failed} of {len(proofs)} quotes proven."
-    return f"{table(call.console, ('', 'source', 'place', 'result', ''), rows)}\n{summary}" if rows else summary

@@ -1,10 +1,10 @@
-"""The completion scripts: for each shell a small interpreter, and the places of the command line as its data."""
+"""The completion scripts: for each shell a small interpreter, with the commands and flags as its data."""
 
 from collections.abc import Callable, Iterator, Sequence
 
 from svc_cli.commands.completion_words import CommandPlace, Flag
 
-#: Asked by the scripts for the buckets that exist; never starts a daemon.
+#: How the scripts list the buckets that exist; it never starts a daemon.
 BUCKETS = "svc bucket ls --names --no-autostart 2>/dev/null"
 
 _BASH_HEAD = """\
@@ -30,33 +30,19 @@ complete -o bashdefault -o default -F _svc svc
 
 def bash(places: Sequence[CommandPlace]) -> str:
     """For bash 3.2 and newer."""
-    return "\n".join(
-        [_BASH_HEAD, *_bash_paths(places), _BASH_MIDDLE, *_bash_values(places), *_bash_words(places), _BASH_TAIL]
-    )
-
-
-def _bash_paths(places: Sequence[CommandPlace]) -> Iterator[str]:
-    yield f"            {_alternatives(place.path for place in places[1:])})"
-    yield '                where="$where ${COMP_WORDS[index]}" ;;'
-
-
-def _bash_values(places: Sequence[CommandPlace]) -> Iterator[str]:
-    for keys, flag in _valued(places):
-        yield f"        {keys})"
-        if flag.kind == "free":
-            yield "            return ;;"
-        else:
-            words = f"$({BUCKETS})" if flag.kind == "bucket" else " ".join(flag.choices)
-            yield f'            COMPREPLY=($(compgen -W "{words}" -- "$current")); return ;;'
-
-
-def _bash_words(places: Sequence[CommandPlace]) -> Iterator[str]:
-    yield "    esac"
-    yield '    case "$where" in'
+    lines = [_BASH_HEAD, f"            {_alternatives(place.path for place in places[1:])})"]
+    lines += ['                where="$where ${COMP_WORDS[index]}" ;;', _BASH_MIDDLE]
+    for keys, flag in _flags_with_values(places):
+        words = f"$({BUCKETS})" if flag.kind == "bucket" else " ".join(flag.choices)
+        complete = f'COMPREPLY=($(compgen -W "{words}" -- "$current")); return ;;'
+        lines += [f"        {keys})", f"            {'return ;;' if flag.kind == 'free' else complete}"]
+    lines += ["    esac", '    case "$where" in']
     for place in places:
-        words = f"$({BUCKETS})" if place.argument == "bucket" else " ".join([*_names(place), *place.choices])
+        names = [name for name, _ in place.commands]
+        words = f"$({BUCKETS})" if place.argument == "bucket" else " ".join([*names, *place.choices])
         flags = " ".join(name for flag in place.flags for name in flag.names if name.startswith("--"))
-        yield f'        "{place.path}") commands="{words}" flags="{flags}" ;;'
+        lines.append(f'        "{place.path}") commands="{words}" flags="{flags}" ;;')
+    return "\n".join([*lines, _BASH_TAIL])
 
 
 _ZSH_HEAD = """\
@@ -91,20 +77,18 @@ fi
 
 def zsh(places: Sequence[CommandPlace]) -> str:
     """For a file `_svc` on the fpath, or to be sourced after compinit."""
-    return "\n".join(
-        [_ZSH_HEAD, *_zsh_paths(places), _ZSH_MIDDLE, *_zsh_values(places), *_zsh_words(places), _ZSH_TAIL]
-    )
-
-
-def _zsh_paths(places: Sequence[CommandPlace]) -> Iterator[str]:
-    yield f"            ({_alternatives(place.path for place in places[1:])})"
-    yield '                where="$where ${words[index]}" ;;'
-
-
-def _zsh_values(places: Sequence[CommandPlace]) -> Iterator[str]:
-    for keys, flag in _valued(places):
-        yield f"        ({keys})"
-        yield f"            {_ZSH_VALUES[flag.kind](flag)}; return ;;"
+    lines = [_ZSH_HEAD, f"            ({_alternatives(place.path for place in places[1:])})"]
+    lines += ['                where="$where ${words[index]}" ;;', _ZSH_MIDDLE]
+    for keys, flag in _flags_with_values(places):
+        lines += [f"        ({keys})", f"            {_ZSH_VALUES[flag.kind](flag)}; return ;;"]
+    lines += ["    esac", '    case "$where" in']
+    for place in places:
+        flags = [f"{name}:{flag.help}" for flag in place.flags for name in flag.names if name.startswith("--")]
+        words = [*(f"{name}:{text}" for name, text in place.commands), *place.choices]
+        commands = f'${{(f)"$({BUCKETS})"}}' if place.argument == "bucket" else " ".join(map(_quoted, words))
+        lines += [f'        ("{place.path}")', f"            commands=({commands})"]
+        lines.append(f"            flags=({' '.join(map(_quoted, flags))}) ;;")
+    return "\n".join([*lines, _ZSH_TAIL])
 
 
 _ZSH_VALUES: dict[str, Callable[[Flag], str]] = {
@@ -112,20 +96,6 @@ _ZSH_VALUES: dict[str, Callable[[Flag], str]] = {
     "bucket": lambda _: f'compadd -- ${{(f)"$({BUCKETS})"}}',
     "choice": lambda flag: f"compadd -- {' '.join(flag.choices)}",
 }
-
-
-def _zsh_words(places: Sequence[CommandPlace]) -> Iterator[str]:
-    yield "    esac"
-    yield '    case "$where" in'
-    for place in places:
-        flags = [f"{name}:{flag.help}" for flag in place.flags for name in flag.names if name.startswith("--")]
-        yield f'        ("{place.path}")'
-        if place.argument == "bucket":
-            yield f'            commands=(${{(f)"$({BUCKETS})"}})'
-        else:
-            words = [*(f"{name}:{text}" for name, text in place.commands), *place.choices]
-            yield f"            commands=({' '.join(map(_quoted, words))})"
-        yield f"            flags=({' '.join(map(_quoted, flags))}) ;;"
 
 
 _FISH_HEAD = """\
@@ -146,20 +116,18 @@ complete -c svc -e"""
 def fish(places: Sequence[CommandPlace]) -> str:
     """For ~/.config/fish/completions/svc.fish."""
     paths = " ".join(_quoted(place.path) for place in places[1:])
-    lines = [line for place in places for line in _fish_place(place)]
-    return "\n".join([_FISH_HEAD, f"            case {paths}", _FISH_MIDDLE, *lines, ""])
-
-
-def _fish_place(place: CommandPlace) -> Iterator[str]:
-    start = f"complete -c svc -n '__svc_at {place.path}'"
-    for name, text in place.commands:
-        yield f"{start} -f -a {name} -d {_quoted(text)}"
-    if place.argument == "bucket":
-        yield f"{start} -f -a '({BUCKETS})'"
-    elif place.choices:
-        yield f"{start} -f -a '{' '.join(place.choices)}'"
-    for flag in place.flags:
-        yield f"{start} {_fish_names(flag)}{_FISH_VALUES[flag.kind](flag)} -d {_quoted(flag.help)}"
+    lines = [_FISH_HEAD, f"            case {paths}", _FISH_MIDDLE]
+    for place in places:
+        start = f"complete -c svc -n '__svc_at {place.path}'"
+        lines += [f"{start} -f -a {name} -d {_quoted(text)}" for name, text in place.commands]
+        if place.argument == "bucket":
+            lines.append(f"{start} -f -a '({BUCKETS})'")
+        elif place.choices:
+            lines.append(f"{start} -f -a '{' '.join(place.choices)}'")
+        for flag in place.flags:
+            names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
+            lines.append(f"{start} {names}{_FISH_VALUES[flag.kind](flag)} -d {_quoted(flag.help)}")
+    return "\n".join([*lines, ""])
 
 
 _FISH_VALUES: dict[str, Callable[[Flag], str]] = {
@@ -168,10 +136,6 @@ _FISH_VALUES: dict[str, Callable[[Flag], str]] = {
     "bucket": lambda _: f" -x -a '({BUCKETS})'",
     "choice": lambda flag: f" -x -a '{' '.join(flag.choices)}'",
 }
-
-
-def _fish_names(flag: Flag) -> str:
-    return " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in flag.names)
 
 
 _POWERSHELL_TAIL = """\
@@ -208,24 +172,21 @@ Register-ArgumentCompleter -Native -CommandName svc -ScriptBlock {
 def powershell(places: Sequence[CommandPlace]) -> str:
     """For PowerShell 5.1 and newer, to be invoked from the profile."""
     head = "# Completion of svc for PowerShell, made by `svc completion powershell`.\n$svcPlaces = @{"
-    return "\n".join([head, *(_powershell_place(place) for place in places), _POWERSHELL_TAIL])
-
-
-def _powershell_place(place: CommandPlace) -> str:
-    words = [*place.commands, *((choice, choice) for choice in place.choices)]
-    pairs = ", ".join(f"@({_doubled(name)}, {_doubled(text)})" for name, text in words)
-    flags = "; ".join(
-        f"{_doubled(name)} = @({', '.join(map(_doubled, (flag.help, *_powershell_values(flag))))})"
-        for flag in place.flags
-        for name in flag.names
-    )
-    # The leading comma keeps a list of one pair from being taken apart.
-    start = ", " if len(words) == 1 else ""
-    return f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {flags} }} }}"
-
-
-def _powershell_values(flag: Flag) -> tuple[str, ...]:
-    return ("BUCKET",) if flag.kind == "bucket" else flag.choices
+    lines = [head]
+    for place in places:
+        words = [*place.commands, *((choice, choice) for choice in place.choices)]
+        pairs = ", ".join(f"@({_doubled(name)}, {_doubled(text)})" for name, text in words)
+        flags = []
+        for flag in place.flags:
+            values = ("BUCKET",) if flag.kind == "bucket" else flag.choices
+            texts = ", ".join(map(_doubled, (flag.help, *values)))
+            flags += [f"{_doubled(name)} = @({texts})" for name in flag.names]
+        # The leading comma keeps a list of one pair from being taken apart.
+        start = ", " if len(words) == 1 else ""
+        lines.append(
+            f"    {_doubled(place.path)} = @{{ Words = @({start}{pairs}); Flags = @{{ {'; '.join(flags)} }} }}"
+        )
+    return "\n".join([*lines, _POWERSHELL_TAIL])
 
 
 SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
@@ -239,8 +200,8 @@ SCRIPTS: dict[str, Callable[[Sequence[CommandPlace]], str]] = {
 FILES = {"bash": "svc.bash", "zsh": "_svc", "fish": "svc.fish", "powershell": "svc.ps1"}
 
 
-def _valued(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
-    """Each flag that takes a value, with the shell patterns `path flag` behind which its value stands."""
+def _flags_with_values(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
+    """Each flag that takes a value, with the shell patterns `path flag` that its value follows."""
     for place in places:
         for flag in place.flags:
             if flag.kind != "none":
@@ -249,10 +210,6 @@ def _valued(places: Sequence[CommandPlace]) -> Iterator[tuple[str, Flag]]:
 
 def _alternatives(texts: Iterator[str]) -> str:
     return " | ".join(f'"{text}"' for text in texts)
-
-
-def _names(place: CommandPlace) -> list[str]:
-    return [name for name, _ in place.commands]
 
 
 def _quoted(text: str) -> str:

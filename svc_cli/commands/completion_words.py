@@ -1,10 +1,10 @@
-"""What can be typed where, read from the commands themselves, so that completion can't be wrong about them."""
+"""What can be typed after each command, read from the commands themselves so that completion is never out of date."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: What stands after a flag or as an argument: nothing, one of some words, a bucket, or something with no list.
+#: What follows a flag, or is an argument: nothing, one of some words, a bucket, or any text.
 Kind = Literal["none", "choice", "bucket", "free"]
 
 
@@ -32,7 +32,7 @@ class CommandPlace:
 
 
 def grammar_of(root: Any) -> list[CommandPlace]:
-    """Every place of the command line, from the top down. `root` is `svc` as built; Typer has no public type for it."""
+    """Every command and group, from the top down. `root` is `svc` as built; Typer has no public type for it."""
     return list(_places(root, "svc"))
 
 
@@ -41,13 +41,19 @@ def _places(command: Any, path: str) -> Iterator[CommandPlace]:
     inner = [(name, command.get_command(None, name)) for name in names]
     inner = [(name, each) for name, each in inner if not each.hidden]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
+    choices = _choices(arguments[0]) if arguments else ()
+    argument: Kind = "free" if arguments else "none"
+    if choices:
+        argument = "choice"
+    elif arguments and arguments[0].metavar == "BUCKET":
+        argument = "bucket"
     flags = [_flag(each) for each in command.params if each.param_type_name == "option" and not each.hidden]
     yield CommandPlace(
         path,
         tuple((name, _first_sentence(each.help)) for name, each in inner),
         (*flags, Flag(("--help",), "Show the help.", "none")),
-        _argument_kind(arguments),
-        _choices(arguments[0]) if arguments else (),
+        argument,
+        choices,
     )
     for name, each in inner:
         yield from _places(each, f"{path} {name}")
@@ -66,24 +72,13 @@ def _flag(option: Any) -> Flag:
     return Flag(names, _first_sentence(option.help), kind, choices)
 
 
-def _argument_kind(arguments: list[Any]) -> Kind:
-    if not arguments:
-        return "none"
-    if _choices(arguments[0]):
-        return "choice"
-    return "bucket" if arguments[0].metavar == "BUCKET" else "free"
-
-
 def _choices(parameter: Any) -> tuple[str, ...]:
     annotation = parameter.type_descriptor.annotation
-    return tuple(str(each) for each in get_args(annotation)) if _is_literal(annotation) else ()
-
-
-def _is_literal(annotation: Any) -> bool:
-    return getattr(annotation, "__origin__", None) is Literal
+    is_literal = getattr(annotation, "__origin__", None) is Literal
+    return tuple(str(each) for each in get_args(annotation)) if is_literal else ()
 
 
 def _first_sentence(text: str | None) -> str:
-    """Help as it fits beside a word: its first sentence, without what stands in brackets."""
+    """The first sentence of a help text, without what is in brackets."""
     line = " ".join((text or "").split("\n\n")[0].split()).split("  [")[0].split(" [")[0]
     return line.split(". ")[0].rstrip(".")

@@ -1,9 +1,8 @@
-"""`svc daemon …`: the local daemon's life."""
+"""`svc daemon …`: the local daemon and its services."""
 
 import json
 import os
 import time
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -41,7 +40,7 @@ def start(call: Invocation, listen: ListenOption = None) -> None:
     """Start the daemon in the background, if it is not running."""
     _say_exposure(call, listen)
     daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.say, listen)
-    _show(call, daemon, "started" if is_new else "runs already")
+    _show(call, daemon, "started" if is_new else "is running already")
 
 
 @command(app, "stop")
@@ -93,7 +92,7 @@ def logs(
     installation = Installation(call.settings.environ)
     last = installation.log_tail(lines) if lines else []
     if follow:
-        _follow(call, installation, last)
+        follow_lines(call, installation, last)
         return
     for line in last:
         call.console.event({"type": "log", "line": _parsed(line)})
@@ -124,7 +123,7 @@ def install(
         except SvcError:
             _remove(units)
             raise
-    _show_units(call, units, installed=not show, said="" if show else "installed")
+    _show_units(call, units, installed=not show, done="" if show else "installed")
 
 
 @command(app, "uninstall")
@@ -137,7 +136,7 @@ def uninstall(call: Invocation) -> None:
         manager.unload(units)
         _remove(units)
         manager.reload()
-    _show_units(call, units, installed=False, said="removed" if units else "nothing was installed.")
+    _show_units(call, units, installed=False, done="removed" if units else "nothing was installed.")
 
 
 def _remove(units: list[Unit]) -> None:
@@ -145,92 +144,66 @@ def _remove(units: list[Unit]) -> None:
         unit.path.unlink(missing_ok=True)
 
 
-def _show_units(call: Invocation, units: list[Unit], *, installed: bool, said: str) -> None:
-    """Names and files; without a word to say, their text."""
+def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: str) -> None:
+    """Names and files of the units; their text where nothing was done to them."""
     value = {
         "installed": installed,
         "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],
     }
-    texts = [f"{said} {unit.path}" if said else f"# {unit.path}\n{unit.text}" for unit in units] or [said]
+    texts = [f"{done} {unit.path}" if done else f"# {unit.path}\n{unit.text}" for unit in units] or [done]
     call.console.show(value, lambda: "\n".join(texts))
 
 
-def _follow(call: Invocation, installation: Installation, last: list[str]) -> None:
-    def tell(line: str) -> None:
-        if call.console.is_text:
-            call.console.print(_readable(call.console, line))
-            call.console.out.flush()
-        call.console.event({"type": "log", "line": _parsed(line)})
-
-    for line in last:
-        tell(line)
-    follow_lines(installation, tell)
-
-
-def follow_lines(
-    installation: Installation, tell: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
-) -> None:
-    """Tell each line that is added to the log, through rotations, until interrupted."""
+def follow_lines(call: Invocation, installation: Installation, lines: list[str]) -> None:
+    """Show these lines and then each that is added to the log, through rotations, until interrupted."""
     path, rest = installation.files.log, b""
     offset = path.stat().st_size if path.exists() else 0
     while True:
-        size = path.stat().st_size if path.exists() else 0
+        for line in lines:
+            if call.console.is_text:
+                call.console.print(_readable(call.console, line))
+                call.console.out.flush()
+            call.console.event({"type": "log", "line": _parsed(line)})
+        time.sleep(FOLLOW_INTERVAL_S)
+        lines, size = [], path.stat().st_size if path.exists() else 0
         offset = offset if size >= offset else 0  # a shorter file is a new one
         if size > offset:
             with path.open("rb") as file:
                 file.seek(offset)
                 *whole, rest = (rest + file.read()).split(b"\n")
                 offset = file.tell()
-            for line in whole:
-                tell(line.decode("utf-8", "replace"))
-        sleep(FOLLOW_INTERVAL_S)
+            lines = [line.decode("utf-8", "replace") for line in whole]
 
 
-def daemon_facts(call: Invocation, daemon: Daemon) -> dict[str, Any]:
-    """What `--json` tells of a running daemon."""
-    answer = daemon.health.answer
-    return {
+def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
+    answer, files = daemon.health.answer, Installation(call.settings.environ).files
+    reported = ("status", "queue", "shortage", "embedding", "writer", "uptime_seconds")
+    facts: dict[str, Any] = {
         "running": True,
         "base_url": daemon.base_url,
         "pid": daemon.pid,
         "version": daemon.health.version,
         "api": daemon.health.api,
         "installation_id": daemon.health.installation_id,
-        "data_dir": str(Installation(call.settings.environ).files.root),
-        "log": str(Installation(call.settings.environ).files.log),
-        "status": answer.get("status"),
-        "queue": answer.get("queue"),
-        "shortage": answer.get("shortage"),
-        "embedding": answer.get("embedding"),
-        "writer": answer.get("writer"),
-        "uptime_seconds": answer.get("uptime_seconds"),
+        "data_dir": str(files.root),
+        "log": str(files.log),
+        **{name: answer.get(name) for name in reported},
     }
-
-
-def _show(call: Invocation, daemon: Daemon, said: str = "") -> None:
-    facts = daemon_facts(call, daemon)
-    queue = facts["queue"] or {}
+    embedding = facts["embedding"] or {}
+    model = [str(each) for each in (embedding.get("state"), embedding.get("message") or embedding.get("model")) if each]
     pairs = [
-        ("daemon", said or facts["status"]),
+        ("daemon", done or facts["status"]),
         ("address", facts["base_url"]),
         ("process", facts["pid"]),
         ("version", facts["version"]),
         ("data", facts["data_dir"]),
         ("log", facts["log"]),
-        ("queue", ", ".join(f"{count} {name}" for name, count in queue.items())),
+        ("queue", ", ".join(f"{count} {name}" for name, count in (facts["queue"] or {}).items())),
         ("short of", (facts["shortage"] or {}).get("message")),
-        ("model", model_line(facts["embedding"])),
+        ("model", ", ".join(model)),
         ("up", duration(facts["uptime_seconds"]) if facts["uptime_seconds"] is not None else None),
     ]
     call.console.show(facts, lambda: fields(call.console, pairs))
-
-
-def model_line(embedding: dict[str, Any] | None) -> str | None:
-    """How it stands with search by meaning; None where the daemon doesn't say."""
-    if embedding is None:
-        return None
-    about = embedding.get("message") or embedding.get("model")
-    return f"{embedding['state']}, {about}" if about else str(embedding["state"])
 
 
 def _say_exposure(call: Invocation, listen: str | None) -> None:
@@ -238,23 +211,23 @@ def _say_exposure(call: Invocation, listen: str | None) -> None:
     host = address.rpartition(":")[0].strip("[]")
     if host and host not in {"localhost", "::1"} and not host.startswith("127."):
         call.console.warn(
-            f"{address} can be reached from other machines: whoever has a key reads and writes, unencrypted. "
+            f"{address} can be reached from other machines: anyone with a key can read and write, unencrypted. "
             "Put a proxy with TLS before it."
         )
 
 
 def _readable(console: Console, line: str) -> str:
-    """A line of the log as a terminal shows it: when, how bad, what; elsewhere it stays JSON."""
+    """A line of the log: time, level and message on a terminal, JSON elsewhere."""
     parsed = _parsed(line)
     if not is_terminal(console.out) or not isinstance(parsed, dict):
         return clean(line)
     level = str(parsed.get("level", ""))
     facts = {**(parsed.get("fields") or {}), "request_id": parsed.get("request_id")}
-    told = "  ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+    extra = "  ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
     at = console.paint(clean(str(parsed.get("ts", ""))[:19].replace("T", " ")), "dim")
     named = clean(level.ljust(7))
     words = [at, console.paint(named, _LEVEL_COLOURS[level]) if level in _LEVEL_COLOURS else named]
-    words += [clean(str(parsed.get("message", ""))), *([console.paint(clean(told), "dim")] if told else [])]
+    words += [clean(str(parsed.get("message", ""))), *([console.paint(clean(extra), "dim")] if extra else [])]
     trace = clean(str(parsed.get("error") or "")).splitlines()
     return "\n    ".join(["  ".join(words), *trace])
 

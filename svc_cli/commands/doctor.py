@@ -1,4 +1,4 @@
-"""`svc doctor`: looks at everything an installation needs, one line each, and says what to do."""
+"""`svc doctor`: checks everything an installation needs, one line each, with the way to mend it."""
 
 import os
 import platform
@@ -6,8 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from svc_cli.commands.options import Invocation, command, new_app
 from svc_cli.connections import connected
@@ -30,7 +29,7 @@ MOST_RESERVED_BYTES = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found."""
+    """The result of one check."""
 
     check: str
     #: `ok`, `warning` or `failed`.
@@ -39,42 +38,62 @@ class Finding:
     hint: str | None = None
 
 
+Check = Callable[[Invocation], Iterator[Finding]]
+#: By the name under which a check that fails as a whole is reported, in the order of the report.
+CHECKS: dict[str, Check] = {}
+
+
+def check(name: str) -> Callable[[Check], Check]:
+    """Register a check of `svc doctor`."""
+
+    def register(function: Check) -> Check:
+        CHECKS[name] = function
+        return function
+
+    return register
+
+
 @command(app, "doctor")
 def doctor(call: Invocation) -> Exit:
     """Check the whole installation, and report what is wrong and how to fix it.
 
     Exits with code 3 if something is wrong.
     """
-    findings = [finding for look in LOOKS for finding in _looked(look, call)]
+    findings = []
+    for name, check in CHECKS.items():
+        try:
+            findings += list(check(call))
+        except SvcError as error:
+            findings.append(Finding(name, "failed", error.message, error.hint))
     code = Exit.FAILED if any(finding.state == "failed" for finding in findings) else Exit.DONE
     value = {"v": 1, "type": "doctor", "checks": [asdict(finding) for finding in findings], "exit_code": int(code)}
-    call.console.show(value, lambda: _report(call, findings))
+    rows = [(finding.check, finding.state, finding.text) for finding in findings]
+    hints = [f"hint: {finding.check}: {finding.hint}" for finding in findings if finding.hint]
+    call.console.show(
+        value, lambda: "\n".join([table(call.console, ("", "", ""), rows, fold=True).lstrip("\n"), *hints])
+    )
     return code
 
 
-def _looked(look: Callable[[Invocation], Iterator[Finding]], call: Invocation) -> list[Finding]:
-    try:
-        return list(look(call))
-    except SvcError as error:
-        return [Finding(look.__name__.strip("_"), "failed", error.message, error.hint)]
-
-
-def _program(_call: Invocation) -> Iterator[Finding]:
+@check("program")
+def check_program(_call: Invocation) -> Iterator[Finding]:
     yield Finding(
         "program", "ok", f"svc {VERSION}, API {API_RANGE}, Python {platform.python_version()}, {sys.platform}"
     )
 
 
-def _settings(call: Invocation) -> Iterator[Finding]:
+@check("settings")
+def check_settings(call: Invocation) -> Iterator[Finding]:
     changed = [found for found in call.settings.all() if found.source != "default"]
     text = ", ".join(f"{found.name} from {found.source}" for found in changed)
-    yield Finding("settings", "ok", text or "all as they come")
+    yield Finding("settings", "ok", text or "all at their defaults")
 
 
-def _folders(call: Invocation) -> Iterator[Finding]:
+@check("folders")
+def check_folders(call: Invocation) -> Iterator[Finding]:
     environ = call.settings.environ
     for name, folder in (("data", paths.data_dir(environ)), ("config", paths.config_dir(environ))):
-        owner = _existing(folder)
+        owner = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not os.access(owner, os.W_OK):
             yield Finding(f"{name} folder", "failed", f"{folder} can't be written", f"make {owner} yours.")
             continue
@@ -90,72 +109,62 @@ def least_free_bytes(total_bytes: int) -> int:
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
-def _existing(folder: Path) -> Path:
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
-
-
-def _daemon(call: Invocation) -> Iterator[Finding]:
+@check("daemon")
+def check_daemon(call: Invocation) -> Iterator[Finding]:
     if call.settings.get("base_url", call.flags.base_url):
         yield Finding("daemon", "ok", "another service is used (base_url)")
         return
     daemon = Installation(call.settings.environ).find()
     if daemon is None:
-        yield Finding("daemon", "warning", "none runs", "it starts with the first command, or by `svc daemon start`.")
+        yield Finding("daemon", "warning", "not running", "it starts with the first command, or by `svc daemon start`.")
     else:
         yield Finding("daemon", "ok", f"version {daemon.health.version} at {daemon.base_url}, process {daemon.pid}")
         if shortage := daemon.health.answer.get("shortage"):
             hint = "what was accepted waits and goes on by itself once there is enough again."
             yield Finding("shortage", "warning", f"{shortage['message']} Since {shortage['since']}.", hint)
-        yield from _model(daemon.health.answer.get("embedding") or {})
+        embedding = daemon.health.answer.get("embedding") or {}
+        state = embedding.get("state")
+        if state == "off":
+            hint = "`svc-daemon model install` brings one; without it searches go by words alone."
+            yield Finding("model", "ok", "none is installed", hint)
+        elif state == "failing":
+            yield Finding("model", "warning", str(embedding["message"]), "searches go by words until it works again.")
+        elif state is not None:
+            yield Finding("model", "ok", f"{state}, {embedding['model']}" if embedding.get("model") else state)
         if lost := (daemon.health.answer.get("set_aside") or {}).get("message"):
             yield Finding("stored files", "warning", lost, "docs/how-to/restore.md explains it.")
 
 
-def _model(embedding: dict[str, Any]) -> Iterator[Finding]:
-    """Whether searches go by meaning, too."""
-    state = embedding.get("state")
-    if state == "off":
-        hint = "`svc-daemon model install` brings one; without it searches go by words alone."
-        yield Finding("model", "ok", "none is installed", hint)
-    elif state == "failing":
-        yield Finding("model", "warning", str(embedding["message"]), "searches go by words until it works again.")
-    elif state is not None:
-        yield Finding("model", "ok", f"{state}, {embedding['model']}" if embedding.get("model") else state)
-
-
-def _service(call: Invocation) -> Iterator[Finding]:
+@check("service")
+def check_service(call: Invocation) -> Iterator[Finding]:
     if not call.settings.get("base_url", call.flags.base_url) and not Installation(call.settings.environ).find():
-        return  # the daemon's own line has said so; a look must not start one
+        return  # `check_daemon` reports that; a check must not start one
     with connected(call.settings, call.console, base_url=call.flags.base_url, autostart=False) as (client, connection):
         buckets = client.buckets(members=False)["buckets"]
-        formats = client.limits()["formats"]
+        formats = [each["name"] for each in client.limits()["formats"]]
         agents = _agents(client)
         writing = client.version(verify="writing").get("writing")
     yield Finding("key", "ok", f"{connection.credential.masked} from {connection.credential.source}")
     yield Finding(
-        "service", "ok", f"{_count(len(buckets), 'bucket')}, reads {', '.join(form['name'] for form in formats)}"
+        "service",
+        "ok",
+        f"{len(buckets)} {'bucket' if len(buckets) == 1 else 'buckets'}, reads {', '.join(formats)}",
     )
     yield from agents
-    if writing:
-        yield _writing(writing)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _writing(writing: dict[str, Any]) -> Finding:
-    """What writes the answers. A model whose server is away fails each of them: nothing is quoted in its place."""
+    if not writing:
+        return
     if writing["state"] == "off":
-        return Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
-    if writing["state"] == "failing":
+        yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
+    elif writing["state"] == "failing":
+        # Each answer of such a model fails: nothing is quoted in its place.
         hint = "`svc daemon restart` takes over settings that were changed."
-        return Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
-    return Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
+        yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
+    else:
+        yield Finding("answers", "ok", f"{writing['model']} writes them, and its server answers")
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """Whose stored policy is broken: these retrieve nothing. A key that may not look at agents says so."""
+    """A finding for each agent whose stored policy is broken, or one that all are well."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:
@@ -170,14 +179,4 @@ def _agents(client: "Client") -> list[Finding]:
         for agent in agents
         if agent["policy_error"]
     ]
-    return broken or [Finding("agents", "ok", f"{len(agents)}, each with a whole policy")]
-
-
-#: In the order of the report.
-LOOKS = (_program, _settings, _folders, _daemon, _service)
-
-
-def _report(call: Invocation, findings: list[Finding]) -> str:
-    rows = [(finding.check, finding.state, finding.text) for finding in findings]
-    hints = [f"hint: {finding.check}: {finding.hint}" for finding in findings if finding.hint]
-    return "\n".join([table(call.console, ("", "", ""), rows, fold=True).lstrip("\n"), *hints])
+    return broken or [Finding("agents", "ok", f"{len(agents)}, each with a valid policy")]

@@ -1,6 +1,5 @@
 """`svc eval`: how well searches find what they should, as a gate for builds."""
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,7 +31,7 @@ def _least(metric: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalFlags:
-    """What stands on the command line."""
+    """The options of `eval`."""
 
     golden: Annotated[
         str, typer.Argument(metavar="FILE", help="A YAML or JSON file of queries, and of what each must find.")
@@ -79,7 +78,7 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
 
 
 def _writable(path: str | None) -> Path | None:
-    """Where the report goes; said before anything is asked where it can't."""
+    """The file of the report. Raises UsageError, before any query is sent, if it can't be written."""
     if path is None:
         return None
     report = Path(path)
@@ -87,20 +86,15 @@ def _writable(path: str | None) -> Path | None:
         raise UsageError(f"--junit {path}: there is no folder {report.parent}.")
     if report.is_dir():
         raise UsageError(f"--junit {path}: this is a folder.", hint="name the file of the report in it.")
-    try:
-        _try_to_write(report)
+    is_new = not report.exists()
+    try:  # permissions alone don't show whether it works
+        if is_new or report.is_file():
+            report.open("ab").close()
+        if is_new:
+            report.unlink()
     except OSError as error:
         raise UsageError(f"--junit {path}: {error.strerror or error}.") from error
     return report
-
-
-def _try_to_write(path: Path) -> None:
-    """Open the file, and leave things as they are; raises OSError. Permissions alone don't say whether that works."""
-    is_new = not path.exists()
-    if is_new or path.is_file():
-        path.open("ab").close()
-    if is_new:
-        path.unlink()
 
 
 def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evaluation":
@@ -108,7 +102,7 @@ def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evalua
     from svc_cli.evals.scopes import EvalScope
     from svc_cli.evals.summaries import item_of
 
-    # An agent has buckets of its own; the one of the settings would cut it down unasked.
+    # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
     default = None if flags.agent else call.settings.get("bucket")
     scope = EvalScope(
         buckets=tuple(flags.bucket or ([default] if default else [])),
@@ -120,54 +114,34 @@ def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evalua
         progress.begin("asking", len(queries))
         done = 0
 
-        def tell(result: QueryResult) -> None:
+        def report(result: QueryResult) -> None:
             nonlocal done
             done += 1
             progress.update(done)
             call.console.event({"type": "eval.query", **item_of(result)})
 
-        return evaluate(client, scope, queries, tell)
+        return evaluate(client, scope, queries, report)
 
 
 def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    parts = [_table(console, evaluation), _misses(console, evaluation), _totals(console, evaluation, thresholds)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _table(console: Console, evaluation: "Evaluation") -> str:
-    rows = [
-        (
-            "found" if result.is_found else "missed",
-            cut(clean(result.golden.name), NAME_COLUMNS),
-            result.first_rank,
-            *(f"{value:.2f}" for value in asdict(result.scores).values()),
-        )
-        for result in evaluation.results
-    ]
-    return table(console, ("", "query", "rank", "recall", "mrr", "ndcg"), rows)
-
-
-def _misses(console: Console, evaluation: "Evaluation") -> str:
+    """A table of queries, then each miss with its reason, then the means and the thresholds they don't reach."""
     from svc_cli.evals.summaries import describe
 
-    def lines() -> Iterator[str]:
-        for result in evaluation.results:
-            for verdict in result.verdicts:
-                if verdict.miss:
-                    yield f"missed: {clean(result.golden.name)}"
-                    expected = clean(describe(verdict.expectation))
-                    yield f"  {console.paint(expected, 'bold')}: {clean(verdict.miss.message)}"
-
-    return "\n".join(lines())
-
-
-def _totals(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    scores, k = evaluation.scores, evaluation.scope.k
+    rows, misses = [], []
+    for result in evaluation.results:
+        name, scores = clean(result.golden.name), [f"{value:.2f}" for value in asdict(result.scores).values()]
+        rows.append(("found" if result.is_found else "missed", cut(name, NAME_COLUMNS), result.first_rank, *scores))
+        for verdict in result.verdicts:
+            if verdict.miss:
+                expected = console.paint(clean(describe(verdict.expectation)), "bold")
+                misses += [f"missed: {name}", f"  {expected}: {clean(verdict.miss.message)}"]
+    means, k = evaluation.scores, evaluation.scope.k
     found = sum(result.is_found for result in evaluation.results)
     head = (
-        f"recall@{k} {scores.recall:.3f}  MRR@{k} {scores.mrr:.3f}  nDCG@{k} {scores.ndcg:.3f}"
+        f"recall@{k} {means.recall:.3f}  MRR@{k} {means.mrr:.3f}  nDCG@{k} {means.ndcg:.3f}"
         f"  {found} of {len(evaluation.results)} queries find all that they should"
     )
-    failed = [threshold for threshold in thresholds.judge(evaluation) if not threshold.is_passed]
-    told = [f"{threshold.metric} is {threshold.reached:.3f} and should be {threshold.least:g}" for threshold in failed]
-    return "\n".join([console.paint(head, "bold"), *told])
+    failed = [each for each in thresholds.judge(evaluation) if not each.is_passed]
+    totals = [f"{each.metric} is {each.reached:.3f} and should be {each.least:g}" for each in failed]
+    parts = [table(console, ("", "query", "rank", "recall", "mrr", "ndcg"), rows), "\n".join(misses)]
+    return "\n\n".join(part for part in [*parts, "\n".join([console.paint(head, "bold"), *totals])] if part)

@@ -21,9 +21,13 @@ class HelpfulCommand(TyperCommand):
     """A command; its epilog holds the examples, one a line."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words behind the command: what is required bare, what may be left out in brackets."""
-        named = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
-        return ["[OPTIONS]", *(_usage_of(each) for each in named)]
+        """The arguments after the command; optional ones in brackets."""
+        pieces = ["[OPTIONS]"]
+        for each in self.get_params(ctx):
+            if each.param_type_name == "argument":
+                name = f"{each.metavar}{'…' if each.nargs != 1 else ''}"
+                pieces.append(name if each.required else f"[{name}]")
+        return pieces
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments and options; the common ones by themselves."""
@@ -55,8 +59,3 @@ def write_examples(formatter: Any, lines: Iterable[str]) -> None:
     if text := "".join(f"  {line}\n" for line in lines):
         with formatter.section("Examples"):
             formatter.write(text)
-
-
-def _usage_of(argument: Any) -> str:
-    name = f"{argument.metavar}{'…' if argument.nargs != 1 else ''}"
-    return name if argument.required else f"[{name}]"

@@ -1,4 +1,4 @@
-"""What is meant by a name that is not a whole id: the start of one, or a source's title or file name."""
+"""Finds the source that a name means: an id, the start of one, a title or a file name."""
 
 import re
 import unicodedata
@@ -43,7 +43,13 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
     if not matches:
         raise _missing(client, name, buckets)
     if len(matches) > 1:
-        raise _ambiguous(name, matches)
+        listed = [f"{source['id']} ({source['title']})" for source in matches[:MOST_CANDIDATES]]
+        more = [f"{len(matches) - MOST_CANDIDATES} more"] if len(matches) > MOST_CANDIDATES else []
+        raise SourceAmbiguous(
+            f"{len(matches)} sources match {name!r}.",
+            hint=f"use one of these ids: {', '.join([*listed, *more])}.",
+            details={"source_ids": [source["id"] for source in matches]},
+        )
     return str(matches[0]["id"])
 
 
@@ -76,13 +82,3 @@ def _missing(client: "Client", name: str, buckets: Sequence[str] | None) -> ApiE
         if close := get_close_matches(name, titles, n=1):
             error.hint = f"did you mean {close[0]!r}? {error.hint}"
     return error
-
-
-def _ambiguous(name: str, matches: Sequence[Json]) -> SourceAmbiguous:
-    listed = [f"{source['id']} ({source['title']})" for source in matches[:MOST_CANDIDATES]]
-    more = [f"{len(matches) - MOST_CANDIDATES} more"] if len(matches) > MOST_CANDIDATES else []
-    return SourceAmbiguous(
-        f"{len(matches)} sources match {name!r}.",
-        hint=f"use one of these ids: {', '.join([*listed, *more])}.",
-        details={"source_ids": [source["id"] for source in matches]},
-    )

@@ -1,4 +1,4 @@
-"""`svc search`: what the buckets know, with file, page or line."""
+"""`svc search`: passages of the sources, each with its file and its page or lines."""
 
 import re
 import textwrap
@@ -73,14 +73,14 @@ def search(
     query = " ".join(words)
     if not query.strip():
         raise UsageError("The query is empty.")
-    # An agent has buckets of its own; the one of the settings would cut it down unasked.
+    # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
     default = None if agent else call.settings.get("bucket")
     buckets = bucket or ([default] if default else [])
     most = call.settings.find("search.k", k)
     if not 1 <= most.value <= MOST_RESULTS:
         raise UsageError(f"search.k is 1 to {MOST_RESULTS}, not {most.value} as {most.source} has it.")
     options: dict[str, Any] = {
-        # Unasked, the agent's policy says how many.
+        # Without a flag or a setting the agent's policy decides.
         **({} if most.source == "default" else {"max_num_results": most.value}),
         "mode": call.settings.get("search.mode", mode),
         **({"agent": model_id(agent)} if agent else {}),
@@ -102,14 +102,14 @@ def warn_of_emptiness(client: "Client") -> list[str]:
     try:
         buckets = client.buckets(members=False)["buckets"]
     except SvcError:
-        return []  # the search has its answer; a key or a service that tells no more than that spoils nothing
+        return []  # the search itself has succeeded
     if any(bucket["counts"]["total"] for bucket in buckets):
         return []
     return ["no bucket holds anything yet: `svc upload PATH -b BUCKET` puts files into one."]
 
 
 def render_page(console: Console, page: dict[str, Any]) -> str:
-    """Results as blocks: a line that says where, and the passage under it."""
+    """Results as blocks: a line with title and place, and the passage under it."""
     if not page["data"]:
         return "nothing found."
     # Words without their endings, so that `replaced` is seen in `replaces`.

@@ -32,7 +32,7 @@ app = new_app(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceListFlags:
-    """Which sources are listed."""
+    """The options of `source ls`."""
 
     bucket: BucketOption = None
     status: Annotated[
@@ -58,7 +58,7 @@ class SourceListFlags:
     ] = None
 
     def filters(self) -> dict[str, str | int]:
-        """The query that asks the API for them; ready ones are what it lists unasked."""
+        """The query of the request; without a status the API lists ready sources."""
         status = None if self.status == "ready" else self.status
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}
@@ -109,7 +109,12 @@ def text(
     """Print the text that was extracted from a source."""
     with call.client() as client:
         answer = client.source_text(resolve_source(call, client, source, bucket))
-    call.console.show(answer, lambda: _chunks(answer) if chunks else _cleaned(answer["text"]))
+    blocks = []
+    for chunk in answer["chunks"]:
+        headings = " > ".join(chunk["location"].get("headings") or [])
+        place = ", ".join(filter(None, (place_of(chunk["location"]), headings)))
+        blocks.append(f"-- {chunk['chunk_id']}  {clean(place)}\n{_cleaned(chunk['text'])}")
+    call.console.show(answer, lambda: "\n\n".join(blocks) if chunks else _cleaned(answer["text"]))
 
 
 @command(
@@ -152,15 +157,6 @@ def get(
 
 def _cleaned(text: str) -> str:
     return "\n".join(clean(line) for line in text.rstrip("\n").split("\n"))
-
-
-def _chunks(answer: Json) -> str:
-    blocks = []
-    for chunk in answer["chunks"]:
-        headings = " > ".join(chunk["location"].get("headings") or [])
-        place = ", ".join(filter(None, (place_of(chunk["location"]), headings)))
-        blocks.append(f"-- {chunk['chunk_id']}  {clean(place)}\n{_cleaned(chunk['text'])}")
-    return "\n\n".join(blocks)
 
 
 @command(app, "retry", "svc source retry scan.pdf -b handbook")

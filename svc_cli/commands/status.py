@@ -1,4 +1,4 @@
-"""`svc status`: where everything stands, once or live."""
+"""`svc status`: the state of buckets, sources and batches, once or live."""
 
 import time
 from abc import ABC, abstractmethod
@@ -63,7 +63,11 @@ def status(
             view = _BucketView(call, client, bucket)
         else:
             view = _AllView(call, client)
-        return _watch(call, view) if watch else _once(call, view)
+        if watch:
+            return _watch(call, view)
+        answer = view.look()
+    call.console.show(answer, lambda: view.text(answer))
+    return Exit.DONE
 
 
 class _View(ABC):
@@ -177,14 +181,8 @@ def _pending(bucket: Json) -> int:
     return int(bucket["bucketStore"]["pending_member_count"])
 
 
-def _once(call: Invocation, view: _View) -> Exit:
-    answer = view.look()
-    call.console.show(answer, lambda: view.text(answer))
-    return Exit.DONE
-
-
 def _watch(call: Invocation, view: _View, sleep: Callable[[float], None] = time.sleep) -> Exit:
-    """Show again what changed until everything has settled; then leave the last state behind."""
+    """Show each change until everything has settled, and leave the last state on the screen."""
     shown: Json | None = None
     with Screen(call.console) as screen:
         while True:

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from svc_cli.commands.options import DryRunOption, Invocation, command, new_app
 from svc_cli.errors import SvcError, UsageError
 from svc_cli.exits import Exit
 from svc_cli.render import fields, table
-from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
     from svc_cli.client.api import Client
@@ -33,7 +32,7 @@ class SignatureRefused(SvcError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryListFlags:
-    """Which calls are listed."""
+    """The options of `webhook deliveries`."""
 
     status: Annotated[
         Literal["pending", "delivered", "failed"] | None, typer.Option(help="List only calls in this state.")
@@ -47,7 +46,7 @@ class DeliveryListFlags:
     ] = None
 
     def filters(self, client: "Client") -> dict[str, str | int]:
-        """The query that asks the API for them."""
+        """The query of the request."""
         source_id = find_source(client, self.source) if self.source else None
         wanted = {"status": self.status, "source_id": source_id, "limit": self.limit, "after": self.after}
         return {name: value for name, value in wanted.items() if value is not None}
@@ -58,18 +57,15 @@ def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
     """List events, with the calls that were made for them."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))
-    rows = [_row(each) for each in answer["deliveries"]]
+    rows = []
+    for each in answer["deliveries"]:
+        last = each["attempts"][-1] if each["attempts"] else {}
+        result = last.get("http_status") or (last.get("error") or {}).get("code")
+        rows.append((each["id"], each["event"], each["status"], len(each["attempts"]), result, each["url"]))
     heads = ("event", "kind", "state", "calls", "last answer", "address")
     call.console.show_page(answer, "deliveries", lambda: table(call.console, heads, rows) if rows else "no calls.")
     if answer.get("has_more"):
         call.console.note(f"there is more: --after {answer['last_id']}")
-
-
-def _row(delivery: Json) -> tuple[Any, ...]:
-    attempts = delivery["attempts"]
-    last = attempts[-1] if attempts else {}
-    told = last.get("http_status") or (last.get("error") or {}).get("code")
-    return delivery["id"], delivery["event"], delivery["status"], len(attempts), told, delivery["url"]
 
 
 @command(app, "resend")
@@ -104,12 +100,12 @@ def secret(
     with call.client() as client:
         answer = client.rotate_webhook_secret() if rotate and not dry_run else client.webhook_secret()
     if dry_run:
-        told = {"rotate": rotate, "dry_run": True}
-        call.console.show(told, lambda: "would make a new secret" if rotate else "would print the secret")
+        value = {"rotate": rotate, "dry_run": True}
+        call.console.show(value, lambda: "would make a new secret" if rotate else "would print the secret")
         return
     call.console.show(answer, lambda: str(answer["secret"]))
     if rotate:
-        call.console.note(f"the old secret counts until {answer['previous_expires_at']}.")
+        call.console.note(f"the old secret is valid until {answer['previous_expires_at']}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,22 +138,32 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
     It needs the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if
     the call is not genuine.
     """
-    secret_text, headers, body = _secret(flags.secret_file), _headers(flags.header or []), _body(flags.body)
+    secret_text, headers = _secret(flags.secret_file), {}
+    for line in flags.header or []:
+        name, separator, value = line.partition(":")
+        if not separator:
+            raise UsageError(f"--header takes `NAME: VALUE`, not {line!r}.")
+        headers[name.strip().lower()] = value.strip()
+    try:
+        body = sys.stdin.buffer.read() if flags.body == "-" else Path(flags.body).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{flags.body} can't be read: {error.strerror}.", code="svc_file_refused") from error
     from svc_cli.client.signatures import verify_webhook
 
     try:
         checked = verify_webhook(secret_text, headers, body)
     except ValueError as error:
-        raise UsageError("That is no webhook secret.", hint="it looks like whsec_…") from error
+        raise UsageError("This is not a webhook secret.", hint="a secret starts with whsec_.") from error
     if checked.verdict == "invalid" or (checked.verdict == "expired" and not flags.any_age):
-        hint = "--any-age checks one that was kept." if checked.verdict == "expired" else None
+        hint = "--any-age accepts an old call." if checked.verdict == "expired" else None
         raise SignatureRefused(f"The call is not valid: {checked.reason}.", hint=hint)
-    told = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
-    call.console.show(told, lambda: fields(call.console, [("valid", True), ("event", told["id"])]))
+    genuine = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
+    call.console.show(genuine, lambda: fields(call.console, [("valid", True), ("event", genuine["id"])]))
 
 
 def _secret(path: Path | None) -> str:
-    """Never a flag's value: others could read it in the list of processes. Raises UsageError."""
+    """The secret of the file or the environment. Raises UsageError."""
+    # Never the value of a flag: other users can read those in the list of processes.
     if path is not None:
         try:
             return path.read_text(encoding="utf-8").strip()
@@ -168,22 +174,3 @@ def _secret(path: Path | None) -> str:
     raise UsageError(
         "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
     )
-
-
-def _headers(lines: list[str]) -> dict[str, str]:
-    headers = {}
-    for line in lines:
-        name, separator, value = line.partition(":")
-        if not separator:
-            raise UsageError(f"--header takes `NAME: VALUE`, not {line!r}.")
-        headers[name.strip().lower()] = value.strip()
-    return headers
-
-
-def _body(path: str) -> bytes:
-    if path == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path} can't be read: {error.strerror}.", code="svc_file_refused") from error
