@@ -1,4 +1,4 @@
-"""`svc auth …`: the API key in use, and where it is kept."""
+"""`svc auth …`: the API key in use, and where it is stored."""
 
 import getpass
 import sys
@@ -29,7 +29,7 @@ def login(
 ) -> None:
     """Store an API key for the service in use, after checking with the service that it is valid."""
     destination, health = _reach(call)
-    key = _read(call, key_file, destination.origin)
+    key = _ask_for_key(call, key_file, destination.origin)
     with Client(destination.base_url, key) as client:
         team = client.buckets(members=False).get("team_id")
     stored = CredentialFile(call.settings.environ)
@@ -92,13 +92,13 @@ def token(call: Invocation) -> None:
 
 
 def _reach(call: Invocation) -> tuple[ServiceAddress, DaemonHealth]:
-    """Who is in force, without asking whether it takes a key."""
+    """The service in use, which is not asked whether it accepts a key."""
     autostart = not call.flags.no_autostart
     destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)
     return destination, health
 
 
-def _read(call: Invocation, key_file: str | None, origin: str) -> str:
+def _ask_for_key(call: Invocation, key_file: str | None, origin: str) -> str:
     if key_file == "-":
         return check_key(sys.stdin.readline(), "standard input")
     if key_file:

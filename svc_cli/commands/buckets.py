@@ -132,7 +132,7 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """Sizes in the proportions of the default: a passage is a fifth shorter or a tenth longer than its target at most."""
+    """Sizes in proportion: a passage is a fifth shorter or a tenth longer than its target at most."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None

@@ -41,35 +41,31 @@ def _places(command: Any, path: str) -> Iterator[CommandPlace]:
     inner = [(name, command.get_command(None, name)) for name in names]
     inner = [(name, each) for name, each in inner if not each.hidden]
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    choices = _choices(arguments[0]) if arguments else ()
-    argument: Kind = "free" if arguments else "none"
-    if choices:
-        argument = "choice"
-    elif arguments and arguments[0].metavar == "BUCKET":
-        argument = "bucket"
-    flags = [_flag(each) for each in command.params if each.param_type_name == "option" and not each.hidden]
+    options = [each for each in command.params if each.param_type_name == "option" and not each.hidden]
+    flags = [
+        Flag(
+            (*each.opts, *each.secondary_opts),
+            _first_sentence(each.help),
+            "none" if each.is_flag else _kind(each),
+            _choices(each),
+        )
+        for each in options
+    ]
     yield CommandPlace(
         path,
         tuple((name, _first_sentence(each.help)) for name, each in inner),
         (*flags, Flag(("--help",), "Show the help.", "none")),
-        argument,
-        choices,
+        _kind(arguments[0]) if arguments else "none",
+        _choices(arguments[0]) if arguments else (),
     )
     for name, each in inner:
         yield from _places(each, f"{path} {name}")
 
 
-def _flag(option: Any) -> Flag:
-    choices = _choices(option)
-    names = (*option.opts, *option.secondary_opts)
-    kind: Kind = "free"
-    if option.is_flag:
-        kind = "none"
-    elif choices:
-        kind = "choice"
-    elif option.metavar == "BUCKET":
-        kind = "bucket"
-    return Flag(names, _first_sentence(option.help), kind, choices)
+def _kind(parameter: Any) -> Kind:
+    if _choices(parameter):
+        return "choice"
+    return "bucket" if parameter.metavar == "BUCKET" else "free"
 
 
 def _choices(parameter: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`svc config …`: what is set, where, and how to change the user's own file."""
+"""`svc config …`: every setting with its origin, and changes to the user's own file."""
 
 import json
 import os
@@ -58,8 +58,16 @@ def set_(
     if value is None:
         values.pop(_known(name), None)
     else:
-        values[name] = _parse(_known(name), value)
-        check(name, values[name], "svc config set")
+        kind = RULES[_known(name)].kind
+        parsed: Any = value
+        if kind is int and value.lstrip("-").isdigit():
+            parsed = int(value)
+        elif kind is bool:
+            parsed = {"true": True, "false": False}.get(value.lower(), value)
+        elif kind is list:
+            parsed = [part.strip() for part in value.split(",")]
+        check(name, parsed, "svc config set")
+        values[name] = parsed
     if not dry_run:
         write_file(file, values)
     said = f"{'would ' if dry_run else ''}{'unset' if unset else 'set'} {name} in {file}"
@@ -72,7 +80,25 @@ def list_(
     explain: Annotated[bool, typer.Option("--explain", help="Show where each value comes from.")] = False,
 ) -> None:
     """List every setting with its value."""
-    found = [*call.settings.all(), *_folders(call), _key(call)]
+    environ = call.settings.environ
+    found = list(call.settings.all())
+    for name, folder in (
+        ("config_dir", paths.config_dir(environ)),
+        ("state_dir", paths.state_dir(environ)),
+        ("data_dir", paths.data_dir(environ)),
+    ):
+        variable = f"SVC_{name.upper()}"
+        found.append(SettingValue(name, str(folder), f"environment {variable}" if environ.get(variable) else "default"))
+    # The key is looked up in local files only; no service is asked for it.
+    address = call.settings.find("base_url", call.flags.base_url)
+    installation = Installation(environ)
+    local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
+    admin_key = installation.files.admin_key if address.value is None else None
+    try:
+        key = find_key(environ, ServiceAddress(address.value or local, address.from_project, admin_key))
+        found.append(SettingValue("api_key", key.masked, key.source))
+    except SvcError as error:
+        found.append(SettingValue("api_key", None, error.message))
     heads = ("setting", "value", "from") if explain else ("setting", "value")
     rows = [(each.name, _shown(each.value), each.source)[: len(heads)] for each in found]
     call.console.show({"settings": [_as_json(each) for each in found]}, lambda: table(call.console, heads, rows))
@@ -101,46 +127,9 @@ def _known(name: str) -> str:
     return name
 
 
-def _parse(name: str, text: str) -> Any:
-    kind = RULES[name].kind
-    if kind is int:
-        return int(text) if text.lstrip("-").isdigit() else text
-    if kind is bool:
-        return {"true": True, "false": False}.get(text.lower(), text)
-    return [part.strip() for part in text.split(",")] if kind is list else text
-
-
 def _toml(value: Any) -> str:
     """A value as TOML; JSON spells texts, numbers, booleans and lists of texts the same way."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _folders(call: Invocation) -> list[SettingValue]:
-    environ = call.settings.environ
-    folders = {"config_dir": paths.config_dir, "state_dir": paths.state_dir, "data_dir": paths.data_dir}
-    return [
-        SettingValue(
-            name,
-            str(find(environ)),
-            f"environment SVC_{name.upper()}" if environ.get(f"SVC_{name.upper()}") else "default",
-        )
-        for name, find in folders.items()
-    ]
-
-
-def _key(call: Invocation) -> SettingValue:
-    """The key, masked; a look at the local files only, nobody is asked."""
-    found = call.settings.find("base_url", call.flags.base_url)
-    installation = Installation(call.settings.environ)
-    local = (installation.record() or {}).get("base_url") or installation.fixed_url or "http://127.0.0.1:7820"
-    admin_key = installation.files.admin_key if found.value is None else None
-    try:
-        credential = find_key(
-            call.settings.environ, ServiceAddress(found.value or local, found.from_project, admin_key)
-        )
-    except SvcError as error:
-        return SettingValue("api_key", None, error.message)
-    return SettingValue("api_key", credential.masked, credential.source)
 
 
 def _as_json(found: SettingValue) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`svc eval`: how well searches find what they should, as a gate for builds."""
 
+import itertools
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from svc_cli.render import cut, table
 
 if TYPE_CHECKING:
     from svc_cli.evals.runs import Evaluation
+    from svc_cli.evals.scopes import EvalScope
     from svc_cli.evals.thresholds import Thresholds
 
 app = new_app()
@@ -49,6 +51,19 @@ class EvalFlags:
         str | None, typer.Option(metavar="FILE", help="Also write a report as JUnit XML to this file.")
     ] = None
 
+    def scope(self, call: Invocation) -> "EvalScope":
+        """Where the queries are asked."""
+        from svc_cli.evals.scopes import EvalScope
+
+        # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
+        default = None if self.agent else call.settings.get("bucket")
+        return EvalScope(
+            buckets=tuple(self.bucket or ([default] if default else [])),
+            agent=model_id(self.agent) if self.agent else None,
+            mode=call.settings.get("search.mode", self.mode),
+            k=self.k,
+        )
+
 
 @command(app, "eval", "svc eval golden.yaml -b handbook", "svc eval golden.yaml --min-recall 0.9 --junit report.xml")
 def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
@@ -58,14 +73,23 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     missed.
     """
     from svc_cli.evals.golden import read_golden
-    from svc_cli.evals.summaries import summarize
+    from svc_cli.evals.runs import QueryResult, evaluate
+    from svc_cli.evals.summaries import item_of, summarize
     from svc_cli.evals.thresholds import Thresholds
 
     queries = read_golden(Path(flags.golden))
     least = {"recall": flags.min_recall, "mrr": flags.min_mrr, "ndcg": flags.min_ndcg}
     thresholds = Thresholds({metric: value for metric, value in least.items() if value is not None})
     junit = _writable(flags.junit)
-    evaluation = _evaluate(call, flags, queries)
+    with call.client() as client, call.progress() as progress:
+        progress.begin("asking", len(queries))
+        done = itertools.count(1)
+
+        def report(result: QueryResult) -> None:
+            progress.update(next(done))
+            call.console.event({"type": "eval.query", **item_of(result)})
+
+        evaluation = evaluate(client, flags.scope(call), queries, report)
     if junit:
         from svc_cli.evals.junit import render_junit
 
@@ -95,32 +119,6 @@ def _writable(path: str | None) -> Path | None:
     except OSError as error:
         raise UsageError(f"--junit {path}: {error.strerror or error}.") from error
     return report
-
-
-def _evaluate(call: Invocation, flags: EvalFlags, queries: list[Any]) -> "Evaluation":
-    from svc_cli.evals.runs import QueryResult, evaluate
-    from svc_cli.evals.scopes import EvalScope
-    from svc_cli.evals.summaries import item_of
-
-    # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
-    default = None if flags.agent else call.settings.get("bucket")
-    scope = EvalScope(
-        buckets=tuple(flags.bucket or ([default] if default else [])),
-        agent=model_id(flags.agent) if flags.agent else None,
-        mode=call.settings.get("search.mode", flags.mode),
-        k=flags.k,
-    )
-    with call.client() as client, call.progress() as progress:
-        progress.begin("asking", len(queries))
-        done = 0
-
-        def report(result: QueryResult) -> None:
-            nonlocal done
-            done += 1
-            progress.update(done)
-            call.console.event({"type": "eval.query", **item_of(result)})
-
-        return evaluate(client, scope, queries, report)
 
 
 def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:

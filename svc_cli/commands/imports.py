@@ -37,7 +37,7 @@ JOBS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportFlags:
-    """What stands on the command line."""
+    """The options of `import`."""
 
     urls: Annotated[list[str], typer.Argument(metavar="URL", help="The addresses to fetch, http or https.")]
     bucket: BucketOption = None
@@ -73,10 +73,39 @@ class ImportFlags:
     no_create: NoCreateOption = False
     dry_run: DryRunOption = False
 
+    def checked(self, call: Invocation) -> "ImportPlan":
+        """The flags with the settings. Raises UsageError if they contradict each other."""
+        urls = tuple(dict.fromkeys(self.urls))
+        if self.force and self.kind is None:
+            raise UsageError("--force needs --as.", hint="add --as file or --as page.")
+        if self.webhook_meta and self.webhook is None:
+            raise UsageError("--webhook-meta goes with --webhook.")
+        if self.title is not None and len(urls) > 1:
+            raise UsageError("--title names one URL, but several were given.", hint="leave --title out.")
+        webhook = {"url": self.webhook, "metadata": parse_metadata(self.webhook_meta or [])} if self.webhook else None
+        return ImportPlan(
+            urls=urls,
+            bucket=call.bucket(self.bucket),
+            kind=self.kind or "auto",
+            pattern=ImportRequest(
+                url="",
+                title=self.title,
+                tags=parse_tags(self.tag or []),
+                metadata=dict(parse_metadata(self.meta or [])),
+                force=self.force,
+                webhook=webhook,
+            ),
+            is_refresh=self.refresh,
+            wait=call.settings.get("wait", self.wait),
+            timeout_s=parse_duration(self.timeout),
+            no_create=self.no_create,
+            is_dry=self.dry_run,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was asked for, flags and settings together, checked."""
+class ImportPlan:
+    """What to import, from flags and settings."""
 
     urls: tuple[str, ...]
     bucket: str
@@ -106,73 +135,39 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     addresses are allowed.
     """
     began_s = time.monotonic()
-    asked = _asked(call, flags)
+    plan = flags.checked(call)
     with call.client() as client, call.progress() as progress:
         client.pace_creates(client.limits()["limits"]["creates_per_second"]["value"])
         run = UploadRun(client, progress, partial(stream_item, call, "import.item"))
-        _import_all(call, client, run, asked)
+        _import_all(call, client, run, plan)
     summary = Summary(
         kind="import",
-        bucket=asked.bucket,
-        items=[run.items[url] for url in asked.urls if url in run.items],
+        bucket=plan.bucket,
+        items=[run.items[url] for url in plan.urls if url in run.items],
         duration_ms=elapsed_ms(began_s),
-        is_dry=asked.is_dry,
+        is_dry=plan.is_dry,
         stopped_by=run.stopped_by,
-        remaining=len(asked.urls) - len(run.items),
+        remaining=len(plan.urls) - len(run.items),
     )
-    was_left = summary.counts["unchanged"] and not asked.is_refresh
+    was_left = summary.counts["unchanged"] and not plan.is_refresh
     note = "what the bucket has was not fetched again; --refresh does that." if was_left else ""
     return summary.show(call.console, note)
 
 
-def _asked(call: Invocation, flags: ImportFlags) -> Asked:
-    """Flags over settings. Raises UsageError for what contradicts itself."""
-    urls = tuple(dict.fromkeys(flags.urls))
-    if flags.force and flags.kind is None:
-        raise UsageError("--force needs to know what to take it for.", hint="add --as file or --as page.")
-    if flags.webhook_meta and flags.webhook is None:
-        raise UsageError("--webhook-meta goes with --webhook.")
-    if flags.title is not None and len(urls) > 1:
-        raise UsageError("--title names one URL, but several were given.", hint="leave --title out.")
-    return Asked(
-        urls=urls,
-        bucket=call.bucket(flags.bucket),
-        kind=flags.kind or "auto",
-        pattern=_pattern(flags),
-        is_refresh=flags.refresh,
-        wait=call.settings.get("wait", flags.wait),
-        timeout_s=parse_duration(flags.timeout),
-        no_create=flags.no_create,
-        is_dry=flags.dry_run,
-    )
-
-
-def _pattern(flags: ImportFlags) -> ImportRequest:
-    webhook = {"url": flags.webhook, "metadata": parse_metadata(flags.webhook_meta or [])} if flags.webhook else None
-    return ImportRequest(
-        url="",
-        title=flags.title,
-        tags=parse_tags(flags.tag or []),
-        metadata=dict(parse_metadata(flags.meta or [])),
-        force=flags.force,
-        webhook=webhook,
-    )
-
-
-def _import_all(call: Invocation, client: Client, run: UploadRun, asked: Asked) -> None:
-    known = look(client, asked.bucket)
-    known = provision(call, client, known, asked.bucket, no_create=asked.no_create, is_dry=asked.is_dry)
+def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
+    known = look(client, plan.bucket)
+    known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
     if known.bucket_id is None:  # a dry run into a bucket that does not exist: nobody there to judge the URLs
-        run.items.update((url, ReportItem(path=url, action="created")) for url in asked.urls)
+        run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(
         bucket_id=known.bucket_id,
-        kind=asked.kind,
-        pattern=asked.pattern,
-        is_refresh=asked.is_refresh,
-        is_dry=asked.is_dry,
+        kind=plan.kind,
+        pattern=plan.pattern,
+        is_refresh=plan.is_refresh,
+        is_dry=plan.is_dry,
     )
     by_url = sources_by_url(source for sources in known.by_title.values() for source in sources)
-    run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in asked.urls], JOBS)
-    if asked.wait == "ready" and not asked.is_dry:
-        run.wait_for_all(known.bucket_id, asked.timeout_s)
+    run.do_all("fetching", [partial(import_one, client, url, by_url, options) for url in plan.urls], JOBS)
+    if plan.wait == "ready" and not plan.is_dry:
+        run.wait_for_all(known.bucket_id, plan.timeout_s)

@@ -1,7 +1,7 @@
-"""How the files of a report read: what failed by its cause, and what was skipped by its reason."""
+"""The files of a report as text: failed ones by their cause, skipped ones by their reason."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from svc_cli.console import Console, clean
@@ -25,7 +25,9 @@ def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
             hints |= {f"hint: {clean(item.error['hint'])}": None} if item.error.get("hint") else {}
     lines: list[str] = []
     for (action, cause), paths in sorted(causes.items(), key=lambda each: each[0][0] != "failed"):
-        first, *more = _wrapped(console, f"{action}  {cause}")
+        line, room = f"{action}  {cause}", console.width()
+        wrapped = textwrap.wrap(line, room, subsequent_indent="    ", break_long_words=False) if room else [line]
+        first, *more = wrapped
         lines += [first.replace(action, console.paint(action, _COLOURS.get(action, "bold")), 1), *more]
         lines += [f"  {path}" for path in paths]
     return "\n".join([*lines, *hints])
@@ -39,21 +41,11 @@ def render_skips(console: Console, items: Iterable[ReportItem]) -> str:
             reason = item.reason or ""
             extension = PurePosixPath(item.path).suffix if code_of(reason) == "type_unreadable" else ""
             groups.setdefault((reason, extension), []).append(item.path)
-    rows = [
-        ("skipped", name, reason)
-        for (reason, extension), paths in groups.items()
-        for name in _names(paths, extension, is_whole=console.is_verbose)
-    ]
+    rows = []
+    for (reason, extension), paths in groups.items():
+        names = paths
+        if len(paths) > MOST_NAMES and not console.is_verbose:
+            many = f"{len(paths)} \N{MULTIPLICATION SIGN} {extension}"
+            names = [many if extension else f"{len(paths)} files, such as {paths[0]}"]
+        rows += [("skipped", name, reason) for name in names]
     return table(console, ("", "left out", "why"), rows) if rows else ""
-
-
-def _names(paths: Sequence[str], extension: str, *, is_whole: bool) -> Sequence[str]:
-    if is_whole or len(paths) <= MOST_NAMES:
-        return paths
-    many = f"{len(paths)} \N{MULTIPLICATION SIGN} {extension}"
-    return [many if extension else f"{len(paths)} files, such as {paths[0]}"]
-
-
-def _wrapped(console: Console, line: str) -> list[str]:
-    room = console.width()
-    return [line] if room is None else textwrap.wrap(line, room, subsequent_indent="    ", break_long_words=False)

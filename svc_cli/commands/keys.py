@@ -16,7 +16,7 @@ from svc_daemon.wire import Json
 
 app = new_app("Create, list and revoke API keys.")
 
-#: A key that has no list of its own reaches all.
+#: Shown for a key that is not limited to a list.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 #: A number alone could be days or seconds.
@@ -25,7 +25,7 @@ _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyOptions:
-    """What a new key is to be."""
+    """The options of `key create`."""
 
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people to read.")]
     preset: Annotated[
@@ -54,39 +54,32 @@ class KeyOptions:
     def fields(self, now: datetime) -> Json:
         """The body of the create. Raises UsageError."""
         if (self.preset is None) == (not self.can):
-            raise UsageError("Say what the key may do.", hint="either --preset admin|ingest|read, or --can CAPABILITY.")
+            raise UsageError(
+                "Give the key a preset or capabilities.", hint="either --preset admin|ingest|read, or --can CAPABILITY."
+            )
+        span, moment = _SPAN.fullmatch(self.expires or ""), None
+        try:
+            if span:
+                moment = now + timedelta(seconds=int(span["number"]) * _UNITS_S[span["unit"]])
+            elif self.expires is not None:
+                moment = datetime.fromisoformat(self.expires)
+        except (ValueError, OverflowError):
+            pass
+        # A time without a zone is ambiguous.
+        if self.expires is not None and (moment is None or moment.tzinfo is None):
+            raise UsageError(
+                "--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, "
+                f"not {self.expires!r}."
+            )
         fields = {
             "name": self.name,
             "preset": self.preset,
             "capabilities": self.can,
             "buckets": self.bucket,
             "models": self.model,
-            "expires_at": _end(self.expires, now),
+            "expires_at": moment and moment.isoformat(),
         }
         return {name: value for name, value in fields.items() if value}
-
-
-def _end(expires: str | None, now: datetime) -> str | None:
-    """When a key ends that is to end after a span, or at a moment. Raises UsageError."""
-    if expires is None:
-        return None
-    try:
-        moment = _moment(expires, now)
-    except (ValueError, OverflowError):
-        moment = None
-    # Without a zone nobody knows which moment is meant.
-    if moment is None or moment.tzinfo is None:
-        raise UsageError(
-            f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
-        )
-    return moment.isoformat()
-
-
-def _moment(text: str, now: datetime) -> datetime:
-    span = _SPAN.fullmatch(text)
-    if span is None:
-        return datetime.fromisoformat(text)
-    return now + timedelta(seconds=int(span["number"]) * _UNITS_S[span["unit"]])
 
 
 @command(
@@ -101,7 +94,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
     with call.client() as client:
         if options.dry_run:
             answer = client.create_key(fields, dry_run=True)
-            call.console.show(answer, lambda: f"would create {_told(answer['would_create'])}")
+            call.console.show(answer, lambda: f"would create {_described(answer['would_create'])}")
             return
         # A request that was cut off is sent again; without a key of its own it would make two.
         answer = client.create_key(fields, secrets.token_hex(16))
@@ -112,10 +105,10 @@ def create(call: Invocation, options: KeyOptions) -> None:
         )
     call.console.show(answer, lambda: str(answer["key"]))
     if call.console.is_text:
-        call.console.say(f"created {answer['id']}: {_told(answer)}; the key is not shown again")
+        call.console.say(f"created {answer['id']}: {_described(answer)}; the key is not shown again")
 
 
-def _told(key: Json) -> str:
+def _described(key: Json) -> str:
     return f"{key['name']}, which can {', '.join(key['capabilities'])}"
 
 
@@ -125,22 +118,17 @@ def ls(call: Invocation) -> None:
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()
-    rows = [_row(key, now) for key in answer["keys"]]
+    rows = []
+    for key in answer["keys"]:
+        state = "active"
+        if key["revoked_at"]:
+            state = "revoked"
+        elif key["expires_at"] is not None:
+            state = "expired" if key["expires_at"] <= now else f"until {key['expires_at'][:10]}"
+        names = (ALL if key[field] is None else ", ".join(key[field]) or ALL for field in ("buckets", "models"))
+        rows.append((key["id"], key["name"], state, *names, ", ".join(key["capabilities"])))
     heads = ("key", "name", "state", "buckets", "models", "can")
     call.console.show_page(answer, "keys", lambda: table(call.console, heads, rows))
-
-
-def _row(key: Json, now: str) -> tuple[str, ...]:
-    names = (key[field] if key[field] is None else ", ".join(key[field]) for field in ("buckets", "models"))
-    return (key["id"], key["name"], _state(key, now), *(name or ALL for name in names), ", ".join(key["capabilities"]))
-
-
-def _state(key: Json, now: str) -> str:
-    if key["revoked_at"]:
-        return "revoked"
-    if key["expires_at"] is None:
-        return "active"
-    return "expired" if key["expires_at"] <= now else f"until {key['expires_at'][:10]}"
 
 
 @command(app, "revoke", "svc key revoke key_01k3zq8q4y7x")

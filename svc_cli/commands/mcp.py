@@ -5,7 +5,6 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -33,29 +32,6 @@ def mcp(
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")
-    servers = _library()
-    from svc_cli.tools.folders import Folders
-    from svc_cli.tools.services import run_tool
-
-    folders = Folders(allow or [])
-    if is_terminal(sys.stdin):
-        call.console.note(
-            "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
-        )
-    # Whoever waits for a line on standard input can't be interrupted; nothing is lost by an end at once.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    listed = servers.list_tools(takes_paths=bool(folders))
-    server = servers.build_server(listed, partial(run_tool, call.client, folders))
-    try:
-        asyncio.run(servers.serve_stdio(server))
-    except ExceptionGroup as failed:
-        if failed.subgroup(BrokenPipeError):
-            raise BrokenPipeError from failed  # the program has gone; nobody is left to tell
-        raise
-
-
-def _library() -> ModuleType:
-    """What needs the `mcp` library. Raises UsageError where the extra is not installed."""
     try:
         from svc_daemon.tools import servers
     except ModuleNotFoundError as error:
@@ -65,4 +41,21 @@ def _library() -> ModuleType:
             hint=f"Run {install_command('mcp')} in the environment in which svc is installed.",
             details={"extra": "mcp"},
         ) from error
-    return servers
+    from svc_cli.tools.folders import Folders
+    from svc_cli.tools.services import run_tool
+
+    folders = Folders(allow or [])
+    if is_terminal(sys.stdin):
+        call.console.note(
+            "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
+        )
+    # A thread that reads standard input can't be interrupted, and ending at once loses nothing.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    listed = servers.list_tools(takes_paths=bool(folders))
+    server = servers.build_server(listed, partial(run_tool, call.client, folders))
+    try:
+        asyncio.run(servers.serve_stdio(server))
+    except ExceptionGroup as failed:
+        if failed.subgroup(BrokenPipeError):
+            raise BrokenPipeError from failed  # the program has gone
+        raise

@@ -41,7 +41,14 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
     titled = [source for source in found.values() if source["title"] == name]
     matches = titled or list(found.values())
     if not matches:
-        raise _missing(client, name, buckets)
+        where = f" in the bucket {buckets[0]}" if buckets else ""
+        message = f"There is no source{where} whose id starts with {name!r}, or with this title or file name."
+        error = ApiError(404, {"code": "source_not_found", "message": message, "details": {"source": name}})
+        page = client.sources_page(buckets[0], {"status": "all", "limit": MOST_TITLES}) if buckets else {"sources": []}
+        titles = [title for source in page["sources"] for title in (source["title"], source["filename"])]
+        if close := get_close_matches(name, titles, n=1):
+            error.hint = f"did you mean {close[0]!r}? {error.hint}"
+        raise error
     if len(matches) > 1:
         listed = [f"{source['id']} ({source['title']})" for source in matches[:MOST_CANDIDATES]]
         more = [f"{len(matches) - MOST_CANDIDATES} more"] if len(matches) > MOST_CANDIDATES else []
@@ -70,15 +77,3 @@ def _candidates(client: "Client", bucket: str, name: str) -> Iterator[Json]:
     for source in client.sources(bucket, status="all", q=name):
         if name in (source["title"], source["filename"], source["title"].rpartition("/")[2]):
             yield source
-
-
-def _missing(client: "Client", name: str, buckets: Sequence[str] | None) -> ApiError:
-    where = f" in the bucket {buckets[0]}" if buckets else ""
-    message = f"There is no source{where} whose id starts with {name!r}, or with this title or file name."
-    error = ApiError(404, {"code": "source_not_found", "message": message, "details": {"source": name}})
-    if buckets:
-        page = client.sources_page(buckets[0], {"status": "all", "limit": MOST_TITLES})
-        titles = [title for source in page["sources"] for title in (source["title"], source["filename"])]
-        if close := get_close_matches(name, titles, n=1):
-            error.hint = f"did you mean {close[0]!r}? {error.hint}"
-    return error

@@ -91,12 +91,12 @@ class Invocation:
 
     @cached_property
     def settings(self) -> CliSettings:
-        """The settings in force in this folder."""
+        """The settings as they apply in this folder."""
         return CliSettings.load(os.environ, Path.cwd())
 
     @contextmanager
     def connected(self) -> "Iterator[tuple[Client, Connection]]":
-        """A client for the service in force, closed at the end."""
+        """A client for the service in use, closed at the end of the block."""
         with interrupts.shielded():  # Python's importer may swallow an interrupt
             from svc_cli.connections import connected
 
@@ -110,32 +110,32 @@ class Invocation:
 
     @contextmanager
     def client(self) -> "Iterator[Client]":
-        """As `connected`, where only the client is wanted."""
+        """The client of `connected` alone."""
         with self.connected() as (client, _):
             yield client
 
     def progress(self) -> "Progress":
-        """Progress in the style in force."""
+        """Progress in the style that flags and settings choose."""
         from svc_cli.progress import progress_for
 
         style: ProgressStyle = "none" if self.flags.quiet else self.settings.get("progress", self.flags.progress)
         return progress_for(self.console, style)
 
     def bucket(self, flag: str | None) -> str:
-        """The bucket meant. Raises UsageError where none is named anywhere."""
+        """The bucket of the flag or the settings. Raises UsageError if neither names one."""
         found: str | None = self.settings.get("bucket", flag)
         if not found:
             raise UsageError("No bucket is named.", hint="give one: -b BUCKET, SVC_BUCKET, or `bucket` in svc.toml.")
         return found
 
     def may_ask(self) -> bool:
-        """Whether somebody sits at the terminal and wants to be asked."""
+        """Whether standard input is a terminal and questions are allowed."""
         return is_terminal(sys.stdin) and not self.flags.no_input and not self.settings.is_on("SVC_NO_INPUT")
 
     def confirm(self, question: str) -> None:
-        """Ask on the terminal before something is destroyed, where `--force` was not given.
+        """Ask on the terminal before something is deleted without `--force`.
 
-        Raises UsageError where nobody can be asked, Declined for any answer but yes.
+        Raises UsageError if there is no terminal to ask on, Declined for any answer but yes.
         """
         if not self.may_ask() or not is_terminal(self.console.err):
             raise UsageError(f"This needs a confirmation: {question}", hint="add --force; nobody can be asked here.")
@@ -150,13 +150,14 @@ def command(
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., Exit | None]]:
     """Register a function as a command of `app`, with the common flags added to its own options.
 
-    Few options stand as parameters of the function; many are one dataclass, whose fields are the options. The help
-    ends with the examples.
+    The options are the parameters of the function, or the fields of its one parameter where that is a dataclass. The
+    help ends with the examples.
     """
 
     def register(function: Callable[..., Exit | None]) -> Callable[..., Exit | None]:
         parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        record = _record(parameters)
+        kind: Any = parameters[0].annotation if len(parameters) == 1 else None
+        record: Callable[..., Any] | None = kind if is_dataclass(kind) and callable(kind) else None
         own = list(inspect.signature(record, eval_str=True).parameters.values()) if record else parameters
 
         def wrapper(ctx: typer.Context, **options: Any) -> Exit | None:
@@ -178,27 +179,18 @@ def command(
     return register
 
 
-def _record(parameters: list[inspect.Parameter]) -> Callable[..., Any] | None:
-    """The dataclass that holds a command's options, where it has one."""
-    kind: Any = parameters[0].annotation if len(parameters) == 1 else None
-    return kind if is_dataclass(kind) and callable(kind) else None
-
-
 def common_callback(ctx: typer.Context, **options: Any) -> None:
-    """Keep the common flags that stand before the command."""
+    """Keep the common flags that are given before the command."""
     version = options.pop("version")
     console: Console = ctx.obj
     flags = Flags(**options)
     ctx.obj = (console, flags)
     if version:
-        _show_version(Invocation(console, flags))
+        shown = {"version": VERSION, "api": API_RANGE}
+        Invocation(console, flags).console.show(shown, lambda: f"svc {VERSION}")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         ctx.fail("No command is given.")
-
-
-def _show_version(call: Invocation) -> None:
-    call.console.show({"version": VERSION, "api": API_RANGE}, lambda: f"svc {VERSION}")
 
 
 _VERSION = inspect.Parameter(
@@ -217,7 +209,7 @@ common_callback.__signature__ = inspect.Signature(_CALLBACK_PARAMETERS)  # type:
 
 
 def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
-    """A Typer app in the house's style: plain help, no completion options of its own."""
+    """A Typer app with plain help and without completion options of its own."""
     return typer.Typer(
         help=help_text,
         epilog="\n".join(examples) or None,
@@ -229,7 +221,7 @@ def new_app(help_text: str | None = None, *examples: str) -> typer.Typer:
 
 
 def suggest_bucket(client: "Client", error: ApiError) -> None:
-    """Put the bucket that was probably meant into the hint of an error about one that does not exist."""
+    """Add the bucket that was probably meant to the hint of an error about one that does not exist."""
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
@@ -255,7 +247,7 @@ def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
 
 
 def model_id(agent: str) -> str:
-    """The model id of an agent that is named by it or by the agent's id."""
+    """The model id of an agent, from its id or its model id."""
     if agent == "default":
         return "svc-agent"
     return agent if agent.partition(":")[0] in {"svc-agent", "svc-rag-agent"} else f"svc-agent:{agent}"

@@ -1,4 +1,4 @@
-"""Where the stored bytes of a source go: to standard output, or into a file that is whole or not there."""
+"""Writes the stored bytes of a source to standard output, or to a file that is either complete or unchanged."""
 
 import hashlib
 import os
@@ -50,7 +50,9 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
                 draft.write(block)
             draft.flush()
             os.fsync(draft.fileno())
-            Path(draft.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+            mask = os.umask(0o077)  # the system returns the mask only when one is set
+            os.umask(mask)
+            Path(draft.name).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~mask)
             Path(draft.name).replace(path)
         except BaseException:
             Path(draft.name).unlink(missing_ok=True)
@@ -65,10 +67,3 @@ def _checked(source: Json, blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield block
     if source.get("sha256") not in (None, digest.hexdigest()):
         raise BadAnswer(f"The bytes of {source['id']} are not those that were uploaded: their SHA-256 differs.")
-
-
-def _umask() -> int:
-    """The permissions that new files lack; the system returns them only when they are set."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

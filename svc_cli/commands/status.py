@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,15 +63,13 @@ def status(
             view = _BucketView(call, client, bucket)
         else:
             view = _AllView(call, client)
-        if watch:
-            return _watch(call, view)
-        answer = view.look()
+        answer = view.watch() if watch else view.look()
     call.console.show(answer, lambda: view.text(answer))
     return Exit.DONE
 
 
 class _View(ABC):
-    """One thing that can be looked at again and again."""
+    """One thing whose state can be shown once or again and again."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call
@@ -86,6 +84,21 @@ class _View(ABC):
 
     @abstractmethod
     def is_settled(self, answer: Json) -> bool: ...
+
+    def watch(self) -> Json:
+        """Show each change until everything has settled, and return the last state."""
+        shown: Json | None = None
+        with Screen(self.call.console) as screen:
+            while True:
+                answer = self.look()
+                if _without_request(answer) != shown:
+                    shown = _without_request(answer)
+                    self.call.console.event(answer)
+                    screen.update(self.text(answer))
+                if self.is_settled(answer):
+                    break
+                time.sleep(WATCH_INTERVAL_S)
+        return answer
 
 
 class _SourceView(_View):
@@ -179,23 +192,6 @@ def _failed(bucket: Json) -> int:
 
 def _pending(bucket: Json) -> int:
     return int(bucket["bucketStore"]["pending_member_count"])
-
-
-def _watch(call: Invocation, view: _View, sleep: Callable[[float], None] = time.sleep) -> Exit:
-    """Show each change until everything has settled, and leave the last state on the screen."""
-    shown: Json | None = None
-    with Screen(call.console) as screen:
-        while True:
-            answer = view.look()
-            if _without_request(answer) != shown:
-                shown = _without_request(answer)
-                call.console.event(answer)
-                screen.update(view.text(answer))
-            if view.is_settled(answer):
-                break
-            sleep(WATCH_INTERVAL_S)
-    call.console.show(answer, lambda: view.text(answer))
-    return Exit.DONE
 
 
 def _without_request(answer: Json) -> Json:

@@ -1,4 +1,4 @@
-"""`svc wait`: until sources and batches are ready."""
+"""`svc wait`: waits until sources and batches are ready."""
 
 import time
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ app = new_app()
 
 @dataclass(slots=True)
 class _Waited:
-    """What is waited for, and what is known of it."""
+    """The sources and batches that are waited for, with their last answers."""
 
     watch: Watch
     #: By id; the value is the last answer.
@@ -45,6 +45,27 @@ class _Waited:
     @property
     def settled_count(self) -> int:
         return self.watch.settled_count + sum(bool(batch.get("terminal")) for batch in self.batches.values())
+
+    def summary(self) -> Json:
+        """`wait.summary`: each source and batch, with counts by outcome."""
+        items: list[Json] = [
+            {"source_id": each, "status": row.get("status"), "ready": bool(row.get("ready")), "error": row.get("error")}
+            for each, row in self.watch.seen.items()
+        ]
+        items += [_batch_item(batch_id, batch) for batch_id, batch in self.batches.items()]
+        is_done = all(item["ready"] for item in items)
+        code = self.expired.exit if self.expired else Exit.DONE if is_done else Exit.FAILED
+        ready, pending = sum(item["ready"] for item in items), self.total - self.settled_count
+        summary = {
+            "v": 1,
+            "type": "wait.summary",
+            "items": items,
+            "counts": {"ready": ready, "failed": len(items) - ready - pending, "pending": pending},
+            "exit_code": int(code),
+        }
+        first = next((item["error"] for item in items if item["error"]), None)
+        error = self.expired.body() if self.expired else first
+        return {**summary, "error": error} if error else summary
 
 
 @command(app, "wait", "svc wait docs/leave.md -b handbook", "svc wait src_01k3 bat_01k3zq8q4y7x --timeout 5m")
@@ -68,25 +89,27 @@ def wait(
         batches = [name for name in sources if name.startswith(BATCH_PREFIX)]
         ids = [resolve_source(call, client, name, bucket) for name in sources if name not in batches]
         waited = _Waited(Watch(list(dict.fromkeys(ids))), {each: {} for each in batches})
-        _look_once(client, waited)
+        # An id that does not exist is an error now, not something to wait for.
+        waited.watch.seen.update({each: client.source(each) for each in waited.watch.seen})
+        waited.batches.update({each: client.batch(each) for each in waited.batches})
         progress.begin("waiting", waited.total)
         try:
             _wait(call, client, progress, waited, timeout_s)
         except WaitTimedOut as error:
             waited.expired = error
-    summary = _summary(waited)
-    call.console.show(summary, lambda: _table(call, waited))
+    summary = waited.summary()
+    rows = [
+        (source["id"], state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
+        for source in waited.watch.seen.values()
+    ]
+    for item in (_batch_item(*pair) for pair in waited.batches.items()):
+        state = "ready" if item["ready"] else item["status"]
+        why = (item["error"] or {}).get("message")
+        rows.append((item["batch_id"], state, why, f"{item['counters']['total']} files"))
+    call.console.show(summary, lambda: table(call.console, ("source", "state", "why", "title"), rows))
     if waited.expired:
         call.console.fail(waited.expired)
     return Exit(summary["exit_code"])
-
-
-def _look_once(client: "Client", waited: _Waited) -> None:
-    """An id that never was is an error, not a wait."""
-    for source_id in waited.watch.seen:
-        waited.watch.seen[source_id] = client.source(source_id)
-    for batch_id in waited.batches:
-        waited.batches[batch_id] = client.batch(batch_id)
 
 
 def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Waited, timeout_s: float | None) -> None:
@@ -101,29 +124,6 @@ def _wait(call: Invocation, client: "Client", progress: "Progress", waited: _Wai
     wait_for_batches(client, waited.batches, timeout_s=left_s, on_change=report)
 
 
-def _summary(waited: _Waited) -> Json:
-    items = [_source_item(source_id, source) for source_id, source in waited.watch.seen.items()]
-    items += [_batch_item(batch_id, batch) for batch_id, batch in waited.batches.items()]
-    is_done = all(item["ready"] for item in items)
-    code = waited.expired.exit if waited.expired else Exit.DONE if is_done else Exit.FAILED
-    ready, pending = sum(item["ready"] for item in items), waited.total - waited.settled_count
-    summary = {
-        "v": 1,
-        "type": "wait.summary",
-        "items": items,
-        "counts": {"ready": ready, "failed": len(items) - ready - pending, "pending": pending},
-        "exit_code": int(code),
-    }
-    told = next((item["error"] for item in items if item["error"]), None)
-    error = waited.expired.body() if waited.expired else told
-    return {**summary, "error": error} if error else summary
-
-
-def _source_item(source_id: str, source: Json) -> Json:
-    state = {"status": source.get("status"), "ready": bool(source.get("ready")), "error": source.get("error")}
-    return {"source_id": source_id, **state}
-
-
 def _batch_item(batch_id: str, batch: Json) -> Json:
     counters = batch["counters"]
     error = {
@@ -136,16 +136,3 @@ def _batch_item(batch_id: str, batch: Json) -> Json:
     is_failed = batch["terminal"] and not batch["ready"]
     state = {"status": batch["status"], "ready": bool(batch["ready"]), "error": error if is_failed else None}
     return {"batch_id": batch_id, **state, "counters": counters}
-
-
-def _table(call: Invocation, waited: _Waited) -> str:
-    rows = [
-        (source["id"], state_of(source), (source.get("error") or {}).get("message"), source.get("title"))
-        for source in waited.watch.seen.values()
-    ]
-    for item in (_batch_item(*pair) for pair in waited.batches.items()):
-        state = "ready" if item["ready"] else item["status"]
-        rows.append(
-            (item["batch_id"], state, (item["error"] or {}).get("message"), f"{item['counters']['total']} files")
-        )
-    return table(call.console, ("source", "state", "why", "title"), rows)

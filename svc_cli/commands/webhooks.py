@@ -110,7 +110,7 @@ def secret(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFlags:
-    """A call as it was received, and what to check it with."""
+    """The options of `webhook verify`."""
 
     body: Annotated[
         str, typer.Argument(metavar="BODY", help="A file with the body as it was received, or - for standard input.")
@@ -126,6 +126,21 @@ class VerifyFlags:
         bool, typer.Option("--any-age", help="Accept a call that was signed more than five minutes ago.")
     ] = False
 
+    def secret(self) -> str:
+        """The secret of the file or the environment. Raises UsageError."""
+        # Never the value of a flag: other users can read those in the list of processes.
+        path = self.secret_file
+        if path is not None:
+            try:
+                return path.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
+        if found := os.environ.get(SECRET_VARIABLE, "").strip():
+            return found
+        raise UsageError(
+            "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
+        )
+
 
 @command(
     app,
@@ -138,7 +153,7 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
     It needs the headers webhook-id, webhook-timestamp and webhook-signature, and the exact body. Exits with code 3 if
     the call is not genuine.
     """
-    secret_text, headers = _secret(flags.secret_file), {}
+    secret_text, headers = flags.secret(), {}
     for line in flags.header or []:
         name, separator, value = line.partition(":")
         if not separator:
@@ -159,18 +174,3 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
         raise SignatureRefused(f"The call is not valid: {checked.reason}.", hint=hint)
     genuine = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
     call.console.show(genuine, lambda: fields(call.console, [("valid", True), ("event", genuine["id"])]))
-
-
-def _secret(path: Path | None) -> str:
-    """The secret of the file or the environment. Raises UsageError."""
-    # Never the value of a flag: other users can read those in the list of processes.
-    if path is not None:
-        try:
-            return path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path} can't be read.", code="svc_file_refused") from error
-    if found := os.environ.get(SECRET_VARIABLE, "").strip():
-        return found
-    raise UsageError(
-        "No secret is given.", hint="--secret-file FILE, or SVC_WEBHOOK_SECRET; `svc webhook secret` shows it."
-    )

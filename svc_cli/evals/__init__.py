@@ -1,1 +1,1 @@
-"""Judging retrieval: what a file of queries expects, how good the answers are, and why each miss missed."""
+"""Measures retrieval: what a file of queries expects, how good the results are, and why each miss was missed."""

@@ -1,13 +1,13 @@
-"""The file of expectations: what is asked, and what has to be found for it.
+"""The file of queries for `svc eval`: each query, and the passages that it must find.
 
     queries:
       - query: How many days of vacation are there?
         source: handbook.md          an id, a title or a file name
         heading: Vacation            one of the headings above the passage
-        text: 30 days                stands in the passage
+        text: 30 days                is in the passage
       - query: What does it cost, and who pays?
         name: price
-        expect:                      several; each of the three fields above, or only a source
+        expect:                      several; each with the three fields above, or only a source
           - {source: pricing.md, text: per month}
           - terms.pdf
         tags: [public]               as a search takes them
@@ -33,7 +33,7 @@ EXPECTATION_FIELDS = ("source", "heading", "text")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What has to be found: a passage of this source, under this heading, with this text. At least one is set."""
+    """A passage that must be found: of this source, under this heading, with this text. At least one is set."""
 
     source: str | None = None
     heading: str | None = None
@@ -42,10 +42,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldenQuery:
-    """One question, and all that it has to find."""
+    """One query, and everything that it must find."""
 
     query: str
-    #: For reports; the question where it has none.
+    #: For reports; the query itself unless the file gives one.
     name: str
     expected: tuple[Expectation, ...]
     tags: tuple[str, ...] = ()
@@ -53,14 +53,14 @@ class GoldenQuery:
 
 
 class Fields(dict[str, Any]):
-    """A mapping of the file, and where it begins."""
+    """A mapping of the file, with the line where it begins."""
 
     line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePosition:
-    """Where something is wrong, for people."""
+    """A place in the file, for error messages."""
 
     file: str
     number: int | None = None
@@ -95,6 +95,22 @@ class _FieldReader:
             self.place.refuse(f"{name} is empty.")
         return value
 
+    def query(self) -> GoldenQuery:
+        """The query of this mapping, with everything that it expects."""
+        if not isinstance(self.fields, Mapping):
+            self.place.refuse(f"it must be a mapping with `query` and what is expected, not {self.fields!r}.")
+        self.refuse_unknown()
+        query = self.text("query")
+        if query is None:
+            self.place.refuse("query is missing.")
+        tags, filters = self.fields.get("tags") or [], self.fields.get("filters")
+        if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+            self.place.refuse(f"tags must be a list of texts, not {tags!r}.")
+        if filters is not None and not isinstance(filters, Mapping):
+            self.place.refuse(f"filters must be a mapping, not {filters!r}.")
+        name, expected = self.text("name") or query, tuple(_read_expected(self))
+        return GoldenQuery(query=query, name=name, expected=expected, tags=tuple(tags), filters=filters)
+
 
 def read_golden(path: Path) -> list[GoldenQuery]:
     """The queries of the file, in order. Raises PathMissing and UsageError, which names line and entry."""
@@ -109,35 +125,14 @@ def read_golden(path: Path) -> list[GoldenQuery]:
         loaded = loaded.get("queries")
     if not isinstance(loaded, list) or not loaded:
         place.refuse("it must hold a list of queries.")
-    queries = [_read_query(entry, str(path), number) for number, entry in enumerate(loaded, start=1)]
-    _refuse_doubles(queries, place)
-    return queries
-
-
-def _refuse_doubles(queries: list[GoldenQuery], place: _FilePosition) -> None:
-    """Reports tell queries apart by their names."""
-    names = [query.name for query in queries]
-    double = next((name for number, name in enumerate(names) if name in names[:number]), None)
-    if double is not None:
-        place.refuse(f"two queries are called {double!r}; give one of them another `name`.")
-
-
-def _read_query(entry: Any, file: str, number: int) -> GoldenQuery:
-    place = _FilePosition(file, number, getattr(entry, "line", None))
-    if not isinstance(entry, Mapping):
-        place.refuse(f"it must be a mapping with `query` and what is expected, not {entry!r}.")
-    reader = _FieldReader(entry, place, QUERY_FIELDS)
-    reader.refuse_unknown()
-    query = reader.text("query")
-    if query is None:
-        place.refuse("query is missing.")
-    return GoldenQuery(
-        query=query,
-        name=reader.text("name") or query,
-        expected=tuple(_read_expected(reader)),
-        tags=_read_tags(reader),
-        filters=_read_filters(reader),
-    )
+    queries: dict[str, GoldenQuery] = {}
+    for number, entry in enumerate(loaded, start=1):
+        reader = _FieldReader(entry, _FilePosition(str(path), number, getattr(entry, "line", None)), QUERY_FIELDS)
+        golden = reader.query()
+        if golden.name in queries:  # reports identify queries by their names
+            place.refuse(f"two queries are called {golden.name!r}; give one of them another `name`.")
+        queries[golden.name] = golden
+    return list(queries.values())
 
 
 def _read_expected(reader: _FieldReader) -> Iterator[Expectation]:
@@ -147,9 +142,9 @@ def _read_expected(reader: _FieldReader) -> Iterator[Expectation]:
         yield _read_expectation(reader)
         return
     if is_short:
-        reader.place.refuse("source, heading and text belong into `expect`, where there is one.")
+        reader.place.refuse("source, heading and text belong inside `expect` if there is one.")
     if not isinstance(listed, list) or not listed:
-        reader.place.refuse("nothing is expected; say source, heading or text, or list several under `expect`.")
+        reader.place.refuse("nothing is expected; give source, heading or text, or list several under `expect`.")
     for each in listed:
         fields = {"source": each} if isinstance(each, str) else each
         line = getattr(each, "line", reader.place.line)
@@ -164,43 +159,26 @@ def _read_expected(reader: _FieldReader) -> Iterator[Expectation]:
 def _read_expectation(reader: _FieldReader) -> Expectation:
     found = {name: reader.text(name) for name in EXPECTATION_FIELDS}
     if not any(found.values()):
-        reader.place.refuse("nothing is expected; say source, heading or text.")
+        reader.place.refuse("nothing is expected; give source, heading or text.")
     return Expectation(**found)
-
-
-def _read_tags(reader: _FieldReader) -> tuple[str, ...]:
-    tags = reader.fields.get("tags") or []
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        reader.place.refuse(f"tags must be a list of texts, not {tags!r}.")
-    return tuple(tags)
-
-
-def _read_filters(reader: _FieldReader) -> Mapping[str, Any] | None:
-    filters = reader.fields.get("filters")
-    if filters is not None and not isinstance(filters, Mapping):
-        reader.place.refuse(f"filters must be a mapping, not {filters!r}.")
-    return filters
 
 
 def _load(path: Path) -> Any:
     place = _FilePosition(str(path))
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return _load_json(text, place) if path.suffix == ".json" else yaml.load(text, _Loader)  # noqa: S506
+        if path.suffix != ".json":
+            return yaml.load(text, _Loader)  # noqa: S506
+        return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
+    except json.JSONDecodeError as error:
+        _FilePosition(str(path), line=error.lineno).refuse(f"it is not JSON: {error.msg}.")
     except UnicodeDecodeError:
         place.refuse("it is not UTF-8 text.")
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        _FilePosition(str(path), line=line).refuse(f"it is no YAML: {error.problem}.")
+        _FilePosition(str(path), line=line).refuse(f"it is not YAML: {error.problem}.")
     except (yaml.YAMLError, RecursionError) as error:
-        place.refuse(f"it is no YAML: {error}.")
-
-
-def _load_json(text: str, place: _FilePosition) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, place))
-    except json.JSONDecodeError as error:
-        _FilePosition(place.file, line=error.lineno).refuse(f"it is no JSON: {error.msg}.")
+        place.refuse(f"it is not YAML: {error}.")
 
 
 def _once(pairs: list[tuple[str, Any]], place: _FilePosition) -> Fields:
@@ -224,6 +202,6 @@ def _construct_fields(loader: "_Loader", node: yaml.MappingNode) -> Fields:
 
 
 class _Loader(yaml.SafeLoader):
-    """Nothing but plain values; a mapping knows its line and has each field once."""
+    """Loads plain values only; a mapping keeps its line, and a field that is there twice is refused."""
 
     yaml_constructors = {**yaml.SafeLoader.yaml_constructors, "tag:yaml.org,2002:map": _construct_fields}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Which hit of a page is what was expected, and what that is worth."""
+"""Which hits are expected, and the scores of a page."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from typing import Any
 from svc_cli.evals.golden import Expectation
 from svc_cli.evals.metrics import ndcg, recall, reciprocal_rank
 
-#: A hit, as the API gives it.
+#: A hit as the API returns it.
 Hit = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """How good one page is, or the mean of many, each 0 to 1."""
+    """The scores of one page, or the means of many, each 0 to 1."""
 
     recall: float
     mrr: float
@@ -22,7 +22,7 @@ class Scores:
 
 
 def is_expected(expectation: Expectation, hit: Hit) -> bool:
-    """Whether the hit is all that was expected of one."""
+    """Whether the hit meets the expectation in full."""
     return (
         (expectation.source is None or is_source(expectation.source, hit))
         and (expectation.heading is None or has_heading(expectation.heading, hit["location"]))
@@ -31,7 +31,7 @@ def is_expected(expectation: Expectation, hit: Hit) -> bool:
 
 
 def is_source(name: str, source: Mapping[str, Any]) -> bool:
-    """Whether a hit or a source goes by this id, title or file name."""
+    """Whether a hit or a source has this id, title or file name."""
     return name in (source.get("source_id"), source.get("id"), source["title"], source["filename"])
 
 
@@ -40,23 +40,23 @@ def has_heading(heading: str, location: Mapping[str, Any]) -> bool:
 
 
 def has_text(text: str, passage: str) -> bool:
-    """Whether the text stands in the passage, whatever its white space and case."""
+    """Whether the passage contains the text; white space and case don't count."""
     return _plain(text) in _plain(passage)
 
 
 def find_rank(expectation: Expectation, hits: Sequence[Hit]) -> int | None:
-    """The place, from 1, of the first hit that is it."""
+    """The rank, from 1, of the first hit that meets the expectation."""
     return next((rank for rank, hit in enumerate(hits, start=1) if is_expected(expectation, hit)), None)
 
 
 def score_ranks(ranks: Sequence[int | None], k: int) -> Scores:
-    """What a page is worth on which the expectations were found at these ranks; None: not at all.
+    """The scores of a page on which the expectations were found at these ranks; None is a miss.
 
-    A further hit of what was found already counts for nothing. One hit may be several expectations at once.
+    Further hits for the same expectation don't count. One hit may meet several expectations.
     """
     at = Counter(rank for rank in ranks if rank is not None and rank <= k)
     order = [at[rank] for rank in range(1, k + 1)]
-    # The best page has the same hits, and those that it lacks, one for each expectation.
+    # The ideal page has the same hits, and one more for each miss.
     ideal = [*at.values(), *[1] * (len(ranks) - sum(at.values()))]
     return Scores(
         recall=recall(order, ideal, k),

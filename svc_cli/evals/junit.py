@@ -4,9 +4,9 @@ import re
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from svc_cli.evals.misses import Miss
-from svc_cli.evals.runs import Evaluation, QueryResult
+from svc_cli.evals.runs import Evaluation
 from svc_cli.evals.summaries import describe
-from svc_cli.evals.thresholds import Threshold, Thresholds
+from svc_cli.evals.thresholds import Thresholds
 
 SUITE = "svc eval"
 #: What XML can't hold at all.
@@ -18,9 +18,20 @@ def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)
     for result in evaluation.results:
-        _add_query(suite, result, is_failure=not judged)
+        case = _add_case(suite, result.golden.name, result.duration_s)
+        missed = [(describe(verdict.expectation), verdict.miss) for verdict in result.verdicts if verdict.miss]
+        if not missed:
+            continue
+        lines = [f"{expected}: {miss.message}" for expected, miss in missed]
+        report = SubElement(case, "skipped" if judged else "failure", message=_fit(lines[0]))
+        if not judged:
+            report.set("type", missed[0][1].code)
+        report.text = _fit("\n".join([f"query: {result.golden.query}", *lines]))
     for threshold in judged:
-        _add_threshold(suite, threshold, evaluation.scope.k)
+        name = f"{threshold.metric}@{evaluation.scope.k} is at least {threshold.least:g}"
+        case = _add_case(suite, name, 0.0)
+        if not threshold.is_passed:
+            SubElement(case, "failure", message=f"it is {threshold.reached:.4f}", type="threshold")
     for kind, attribute in (("failure", "failures"), ("skipped", "skipped")):
         suite.set(attribute, str(len(suite.findall(f"testcase/{kind}"))))
     suite.set("tests", str(len(suite)))
@@ -29,23 +40,6 @@ def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
     root = Element("testsuites")
     root.append(suite)
     return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
-
-
-def _add_query(suite: Element, result: QueryResult, *, is_failure: bool) -> None:
-    case = _add_case(suite, result.golden.name, result.duration_s)
-    missed = [(describe(verdict.expectation), verdict.miss) for verdict in result.verdicts if verdict.miss]
-    if missed:
-        _, first = missed[0]
-        told = SubElement(case, "failure" if is_failure else "skipped", message=_fit(_told(missed[0][0], first)))
-        if is_failure:
-            told.set("type", first.code)
-        told.text = _fit("\n".join([f"query: {result.golden.query}", *(_told(*each) for each in missed)]))
-
-
-def _add_threshold(suite: Element, threshold: Threshold, k: int) -> None:
-    case = _add_case(suite, f"{threshold.metric}@{k} is at least {threshold.least:g}", 0.0)
-    if not threshold.is_passed:
-        SubElement(case, "failure", message=f"it is {threshold.reached:.4f}", type="threshold")
 
 
 def _add_case(suite: Element, name: str, duration_s: float) -> Element:

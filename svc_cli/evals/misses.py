@@ -1,13 +1,13 @@
-"""Why something expected was not found: each cause is looked for in turn, the nearest first.
+"""Why an expectation was missed: the possible causes are checked in turn, the nearest first.
 
 ranked              further down the order that was asked for
-no_such_source      no source goes by that name
+no_such_source      no source has that name
 out_of_scope        it is in no bucket that is searched
-not_extracted       it failed, and why
+not_extracted       it failed
 not_ready           it is still being indexed, or not in the bucket yet
-text_missing        it does not say that
-text_cut            it says that, but no one passage does
-heading_missing     no passage of it is under such a heading, or the text stands under another
+text_missing        the source does not contain the text
+text_cut            the source contains the text, but no single passage does
+heading_missing     no passage of it is under such a heading, or the text is under another
 filtered            the query's tags or filters leave it out
 policy              the agent's policy leaves it out: its scope, filters or threshold
 ranked_below        it is found, behind the last hit that can be seen
@@ -43,7 +43,7 @@ class Miss:
 
 
 class Inquiry:
-    """Asks why, for one evaluation."""
+    """Finds the causes of the misses of one evaluation."""
 
     def __init__(self, client: Client, scope: EvalScope) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Inquiry:
         self._buckets: Sequence[Json] | None = None
 
     def explain(self, golden: GoldenQuery, expectation: Expectation, deeper: Sequence[Hit]) -> Miss:
-        """The first cause that holds. `deeper` are as many hits of the query as can be seen."""
+        """The first cause that applies. `deeper` holds as many hits of the query as the API returns."""
         rank = find_rank(expectation, deeper)
         if rank is not None:
             return Miss(code="ranked", message=f"ranked {ordinal(rank)}")
@@ -60,7 +60,7 @@ class Inquiry:
         return self._explain_named(golden, expectation, expectation.source)
 
     def _explain_unnamed(self, golden: GoldenQuery, expectation: Expectation) -> Miss:
-        """What is named by its words alone is looked for by these."""
+        """An expectation without a source is searched for by its own words."""
         words = " ".join(filter(None, (expectation.heading, expectation.text)))[:PROBE_CHARACTERS]
         probe = replace(golden, query=words, tags=(), filters=None)
         slugs = list(self._scope.buckets) or [bucket["slug"] for bucket in self._list_buckets()][:MOST_BUCKETS]
@@ -79,8 +79,8 @@ class Inquiry:
         if source is None:
             return Miss(code="no_such_source", message=f"no source has the id, title or file name {name!r}")
         if not self._is_in_scope(place):
-            told = f"it is in {', '.join(place)}, which is not searched" if place else "it is in no bucket"
-            return Miss(code="out_of_scope", message=told)
+            message = f"it is in {', '.join(place)}, which is not searched" if place else "it is in no bucket"
+            return Miss(code="out_of_scope", message=message)
         if source["status"] == "failed":
             return Miss(code="not_extracted", message=f"it failed: {(source.get('error') or {}).get('message', '')}")
         if not source["ready"]:
@@ -89,12 +89,13 @@ class Inquiry:
         return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
-        """What the source itself doesn't hold of what was expected."""
+        """What the source itself lacks of the expectation."""
         if expectation.text is None and expectation.heading is None:
             return None
         stored = self._client.source_text(source_id)
         chunks = stored["chunks"]
-        under = [chunk for chunk in chunks if _is_under(expectation.heading, chunk)]
+        heading = expectation.heading
+        under = [chunk for chunk in chunks if heading is None or has_heading(heading, chunk["location"])]
         if not under:
             return Miss(code="heading_missing", message="none of its passages is under such a heading")
         text = expectation.text
@@ -107,7 +108,7 @@ class Inquiry:
         return Miss(code="text_missing", message="the text is in none of its passages")
 
     def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:
-        """Ask of the source alone, with less and less in the way."""
+        """Search this source alone, with fewer and fewer restrictions."""
         if find_rank(expectation, self._ask(golden, source_ids=[source_id])):
             return Miss(code="ranked_below", message=f"ranked below the {ordinal(DEPTH)}")
         bare = replace(golden, tags=(), filters=None)
@@ -123,11 +124,11 @@ class Inquiry:
         return Miss(code="no_match", message="nothing in it answers the query")
 
     def _ask(self, golden: GoldenQuery, **changes: Any) -> Sequence[Hit]:
-        """As many hits as can be seen."""
+        """As many hits as the API returns."""
         return ask(self._client, self._scope, golden, DEPTH, **changes).hits
 
     def _ask_freely(self, golden: GoldenQuery, buckets: Sequence[str], **changes: Any) -> Sequence[Hit] | None:
-        """The same in these buckets, by no agent's policy; None where the key is kept to agents and may not."""
+        """The same in these buckets without an agent's policy; None if the key may only use agents."""
         try:
             return self._ask(golden, agent=None, buckets=list(buckets), **changes)
         except ApiError as error:
@@ -136,12 +137,15 @@ class Inquiry:
             return None
 
     def _find_source(self, name: str) -> tuple[Json | None, list[str]]:
-        """The source of this name, a ready one first, and the slugs of its buckets; those in scope are looked at first.
-
-        None where there is none.
-        """
+        """The source with this name and the slugs of its buckets, or None; buckets in scope and ready sources first."""
         if name.startswith(SOURCE_PREFIX):
-            return self._find_by_id(name)
+            try:
+                source = self._client.source(name)
+            except ApiError as error:
+                if error.exit is not Exit.MISSING:
+                    raise
+                return None, []
+            return source, [each["slug"] for each in self._list_buckets() if each["id"] in source["bucket_ids"]]
         ordered = sorted(self._list_buckets(), key=lambda bucket: not self._is_in_scope([bucket["slug"]]))
         for bucket in ordered:
             members = self._client.sources(bucket["id"], status="all", q=name)
@@ -149,15 +153,6 @@ class Inquiry:
             if named:
                 return max(named, key=lambda member: bool(member["ready"])), [bucket["slug"]]
         return None, []
-
-    def _find_by_id(self, source_id: str) -> tuple[Json | None, list[str]]:
-        try:
-            source = self._client.source(source_id)
-        except ApiError as error:
-            if error.exit is not Exit.MISSING:
-                raise
-            return None, []
-        return source, [each["slug"] for each in self._list_buckets() if each["id"] in source["bucket_ids"]]
 
     def _is_in_scope(self, slugs: Sequence[str]) -> bool:
         """Whether one of these buckets is searched; with none named, any is."""
@@ -169,10 +164,6 @@ class Inquiry:
         if self._buckets is None:
             self._buckets = self._client.buckets(members=False)["buckets"]
         return self._buckets
-
-
-def _is_under(heading: str | None, chunk: Json) -> bool:
-    return heading is None or has_heading(heading, chunk["location"])
 
 
 def ordinal(number: int) -> str:

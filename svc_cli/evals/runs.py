@@ -16,7 +16,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationResult:
-    """What became of one expectation."""
+    """Whether one expectation was found, and where."""
 
     expectation: Expectation
     #: From 1; None where it is not among the first k.
@@ -50,7 +50,7 @@ class Evaluation:
 
     scope: EvalScope
     results: list[QueryResult] = field(default_factory=list)
-    #: What searches warned of, each once.
+    #: Warnings of the searches, each once.
     warnings: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -74,7 +74,7 @@ def evaluate(
         try:
             result = _judge(client, inquiry, golden, evaluation)
         except ApiError as error:
-            if error.code == ErrorCode.INVALID_REQUEST:  # its filters, mostly; of many queries, which?
+            if error.code == ErrorCode.INVALID_REQUEST:  # mostly its filters; name the query
                 error.message = f"query {golden.name!r}: {error.message}"
             raise
         evaluation.results.append(result)

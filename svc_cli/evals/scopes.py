@@ -1,4 +1,4 @@
-"""Where an evaluation looks, and the one way in which it asks."""
+"""Where an evaluation searches, and how."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from svc_cli.client.api import Client
 from svc_cli.evals.golden import GoldenQuery
 from svc_cli.evals.judgments import Hit
 
-#: The most that the API gives, and so as far as an evaluation sees.
+#: The most hits that the API returns.
 DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalScope:
-    """What every query is asked of."""
+    """Where every query is searched."""
 
-    #: Slugs or ids; empty is all that the agent or the key reaches.
+    #: Slugs or ids; empty means everything that the agent or the key may search.
     buckets: tuple[str, ...] = ()
     #: A model id.
     agent: str | None = None
@@ -25,13 +25,13 @@ class EvalScope:
 
     @property
     def goes_by_agent(self) -> bool:
-        """Whether an agent's policy holds: the one that is named, or the default one where nothing is."""
+        """Whether an agent's policy applies: the named one's, or the default's without agent and buckets."""
         return self.agent is not None or not self.buckets
 
 
 @dataclass(frozen=True, slots=True)
 class QueryHits:
-    """One page."""
+    """The hits and warnings of one search."""
 
     hits: Sequence[Hit]
     warnings: Sequence[str]

@@ -1,16 +1,16 @@
-"""An evaluation as the one JSON value of `--json`, and its expectations in words."""
+"""An evaluation as the one JSON value of `--json`, and an expectation as text."""
 
 from dataclasses import asdict
 
 from svc_cli.evals.golden import Expectation
-from svc_cli.evals.runs import Evaluation, ExpectationResult, QueryResult
+from svc_cli.evals.runs import Evaluation, QueryResult
 from svc_cli.evals.thresholds import Thresholds
 from svc_cli.exits import Exit
 from svc_daemon.wire import Json
 
 
 def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
-    """`eval.summary`: the means, the demands, and every query."""
+    """`eval.summary`: the means, the thresholds, and every query."""
     scope, is_passed = evaluation.scope, thresholds.is_passed(evaluation)
     found = sum(result.is_found for result in evaluation.results)
     summary: Json = {
@@ -30,7 +30,19 @@ def summarize(evaluation: Evaluation, thresholds: Thresholds) -> Json:
         "duration_ms": round(1000 * sum(result.duration_s for result in evaluation.results)),
         "exit_code": int(Exit.DONE if is_passed else Exit.FAILED),
     }
-    return summary if is_passed else {**summary, "error": _error(evaluation, thresholds)}
+    if is_passed:
+        return summary
+    failed = [each for each in thresholds.judge(evaluation) if not each.is_passed]
+    means = ", ".join(f"{each.metric} is {each.reached:.3f} and should be {each.least:g}" for each in failed)
+    missed = [result.golden.name for result in evaluation.results if not result.is_found]
+    summary["error"] = {
+        "code": "svc_eval_failed",
+        "message": f"{means or f'{len(missed)} of {len(evaluation.results)} queries miss what they should find'}.",
+        "retryable": False,
+        "details": {"missed": missed},
+        "hint": None,
+    }
+    return summary
 
 
 def item_of(result: QueryResult) -> Json:
@@ -41,7 +53,10 @@ def item_of(result: QueryResult) -> Json:
         "found": result.is_found,
         "rank": result.first_rank,
         "metrics": {name: round(value, 6) for name, value in asdict(result.scores).items()},
-        "expected": [_verdict(verdict) for verdict in result.verdicts],
+        "expected": [
+            {**asdict(each.expectation), "rank": each.rank, "reason": asdict(each.miss) if each.miss else None}
+            for each in result.verdicts
+        ],
     }
 
 
@@ -50,26 +65,3 @@ def describe(expectation: Expectation) -> str:
     place = " > ".join(each for each in (expectation.source, expectation.heading) if each)
     quoted = f'"{expectation.text}"' if expectation.text else ""
     return ": ".join(each for each in (place, quoted) if each)
-
-
-def _verdict(verdict: ExpectationResult) -> Json:
-    return {
-        **asdict(verdict.expectation),
-        "rank": verdict.rank,
-        "reason": asdict(verdict.miss) if verdict.miss else None,
-    }
-
-
-def _error(evaluation: Evaluation, thresholds: Thresholds) -> Json:
-    failed = [threshold for threshold in thresholds.judge(evaluation) if not threshold.is_passed]
-    told = ", ".join(
-        f"{threshold.metric} is {threshold.reached:.3f} and should be {threshold.least:g}" for threshold in failed
-    )
-    missed = sum(not result.is_found for result in evaluation.results)
-    return {
-        "code": "svc_eval_failed",
-        "message": f"{told}." if told else f"{missed} of {len(evaluation.results)} queries miss what they should find.",
-        "retryable": False,
-        "details": {"missed": [result.golden.name for result in evaluation.results if not result.is_found]},
-        "hint": None,
-    }

@@ -1,6 +1,6 @@
-"""What an evaluation has to reach, and whether it did."""
+"""The means that an evaluation must reach, and whether it did."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from svc_cli.evals.runs import Evaluation
@@ -8,7 +8,7 @@ from svc_cli.evals.runs import Evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """One demand on the means."""
+    """The least value of one mean, and the value reached."""
 
     #: `recall`, `mrr` or `ndcg`.
     metric: str
@@ -23,19 +23,15 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """All demands. Where none was made, everything expected has to be found."""
+    """All thresholds. Without any, everything expected must be found."""
 
     least: Mapping[str, float]
 
     def judge(self, evaluation: Evaluation) -> list[Threshold]:
-        return list(self._thresholds(evaluation))
+        reached = asdict(evaluation.scores)
+        return [Threshold(metric=name, least=least, reached=reached[name]) for name, least in self.least.items()]
 
     def is_passed(self, evaluation: Evaluation) -> bool:
         if not self.least:
             return all(result.is_found for result in evaluation.results)
-        return all(threshold.is_passed for threshold in self._thresholds(evaluation))
-
-    def _thresholds(self, evaluation: Evaluation) -> Iterator[Threshold]:
-        reached = asdict(evaluation.scores)
-        for metric, least in self.least.items():
-            yield Threshold(metric=metric, least=least, reached=reached[metric])
+        return all(threshold.is_passed for threshold in self.judge(evaluation))

@@ -43,11 +43,11 @@ REFUSED = [
     ("- How much?", "golden.yaml, query 1: it must be a mapping with `query` and what is expected, not 'How much?'."),
     ("- source: a.md", "golden.yaml, query 1, line 1: query is missing."),
     ("- query: ' '\n  text: x", "golden.yaml, query 1, line 1: query is empty."),
-    ("- query: x", "golden.yaml, query 1, line 1: nothing is expected; say source, heading or text, or list several"),
-    ("- query: x\n  expect: a.md", "golden.yaml, query 1, line 1: nothing is expected; say source"),
-    ("- query: x\n  expect: [{}]", "golden.yaml, query 1, line 2: nothing is expected; say source, heading or text."),
+    ("- query: x", "golden.yaml, query 1, line 1: nothing is expected; give source, heading or text, or list several"),
+    ("- query: x\n  expect: a.md", "golden.yaml, query 1, line 1: nothing is expected; give source"),
+    ("- query: x\n  expect: [{}]", "golden.yaml, query 1, line 2: nothing is expected; give source, heading or text."),
     ("- query: x\n  expect: [3]", "golden.yaml, query 1, line 1: what is expected must be a mapping or the name of a"),
-    ("- query: x\n  source: a\n  expect: [b]", "golden.yaml, query 1, line 1: source, heading and text belong into"),
+    ("- query: x\n  source: a\n  expect: [b]", "golden.yaml, query 1, line 1: source, heading and text belong inside"),
     ("- query: x\n  text: 30", "golden.yaml, query 1, line 1: text must be text, not 30; put it in quotes."),
     ("- query: no\n  text: x", "golden.yaml, query 1, line 1: query must be text, not False; put it in quotes."),
     (
@@ -58,15 +58,18 @@ REFUSED = [
         "- query: x\n  text: y\n  txet: y",
         "golden.yaml, query 1, line 1: there is no field 'txet'; it may hold query, name, expect, source,",
     ),
-    ("- query: x\n  text: y\n  text: z", "golden.yaml, line 3: it is no YAML: the field 'text' is there twice."),
+    ("- query: x\n  text: y\n  text: z", "golden.yaml, line 3: it is not YAML: the field 'text' is there twice."),
     ("- query: x\n  text: y\n  tags: public", "golden.yaml, query 1, line 1: tags must be a list of texts, not"),
     ("- query: x\n  text: y\n  filters: [a]", "golden.yaml, query 1, line 1: filters must be a mapping, not ['a']."),
     ("- query: x\n  text: y\n- query: x\n  text: z", "golden.yaml: two queries are called 'x'; give one of them"),
-    ("- query: 'x\n", "golden.yaml, line 2: it is no YAML: found unexpected end of stream."),
-    ("a: b: c", "golden.yaml, line 1: it is no YAML: mapping values are not allowed here."),
-    ("- !!python/object/apply:os.system [ls]", "golden.yaml, line 1: it is no YAML: could not determine a constructor"),
-    ("\x00", "golden.yaml: it is no YAML: unacceptable character"),
-    ("[" * 5000, "golden.yaml: it is no YAML:"),
+    ("- query: 'x\n", "golden.yaml, line 2: it is not YAML: found unexpected end of stream."),
+    ("a: b: c", "golden.yaml, line 1: it is not YAML: mapping values are not allowed here."),
+    (
+        "- !!python/object/apply:os.system [ls]",
+        "golden.yaml, line 1: it is not YAML: could not determine a constructor",
+    ),
+    ("\x00", "golden.yaml: it is not YAML: unacceptable character"),
+    ("[" * 5000, "golden.yaml: it is not YAML:"),
 ]
 
 
@@ -91,7 +94,7 @@ def test_the_same_as_json_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[{"query": "x",\n}]', "golden.json, line 2: it is no JSON: Expecting property name"),
+        ('[{"query": "x",\n}]', "golden.json, line 2: it is not JSON: Expecting property name"),
         ('[{"query": "x", "query": "y"}]', "golden.json: a field is there twice: 'query'."),
         ('[{"query": 3}]', "golden.json, query 1: query must be text, not 3"),
     ],
