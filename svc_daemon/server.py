@@ -348,7 +348,7 @@ def _fetch_limits(limits: Limits) -> FetchLimits:
 def _model_choice(settings: Settings, files: DataFiles) -> Choice:
     return OperatorsChoice(
         folder=ModelFolder(files.models),
-        words=files.log.with_name("model.log"),
+        error_log=files.log.with_name("model.log"),
         server=settings.embedding,
         timeout_s=settings.limits.embed_seconds,
         threads=settings.limits.embed_threads,

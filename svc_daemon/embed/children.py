@@ -1,8 +1,7 @@
-"""The process that runs the model: texts in, vectors out, until the daemon goes.
+"""The process that runs the model: texts in, vectors out, until the daemon closes the socket.
 
 It has as many threads for queries as there are cores, and as many for chunks. The latter have a low priority: a search
-never waits for the chunks before it, and reading documents, which is polite too but less so, comes before embedding
-them.
+never waits for chunks, and extracting documents, at a somewhat higher priority, comes before embedding them.
 """
 
 import json
@@ -22,14 +21,14 @@ from svc_daemon.embed.messages import DONE, FAILED, PROCESS, URGENT, Frame, rece
 from svc_daemon.embed.models import InstalledModel, ModelFolder
 from svc_daemon.embed.runtimes import Runtime
 
-#: Steps of politeness; children that read documents have 10.
+#: Nice value of the threads for chunks; children that extract documents have 10.
 _NICE = 15
-#: Where memory runs out, the kernel ends this process and not the service: half of all memory is added to what it has.
+#: When memory runs out, the kernel kills this process and not the service: it counts as using half of the memory more.
 _SACRIFICE = b"500"
 
 
 class _Service:
-    """Embeds what comes, on its threads."""
+    """Embeds the texts that arrive, on its threads."""
 
     def __init__(self, control: socket.socket, runtime: Runtime) -> None:
         self._control = control
@@ -41,20 +40,17 @@ class _Service:
     def serve(self, threads: int) -> None:
         """Return when the daemon is gone."""
         for _ in range(threads):
-            threading.Thread(target=self._work, args=(self._urgent,), daemon=True).start()
-            threading.Thread(target=self._work_politely, args=(self._patient,), daemon=True).start()
+            threading.Thread(target=self._work, args=(self._urgent, 0), daemon=True).start()
+            threading.Thread(target=self._work, args=(self._patient, _NICE), daemon=True).start()
         self._send(Frame(PROCESS, DONE, b""))
         incoming = self._control.makefile("rb")
         while (frame := receive_frame(incoming)) is not None:
             (self._urgent if frame.kind == URGENT else self._patient).put(frame)
 
-    def _work_politely(self, frames: "queue.SimpleQueue[Frame]") -> None:
-        if sys.platform == "linux":
-            # There a thread has a priority of its own.
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + _NICE, 19))
-        self._work(frames)
-
-    def _work(self, frames: "queue.SimpleQueue[Frame]") -> None:
+    def _work(self, frames: "queue.SimpleQueue[Frame]", nice: int) -> None:
+        if nice and sys.platform == "linux":
+            # On Linux each thread has a priority of its own.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(os.nice(0) + nice, 19))
         while True:
             frame = frames.get()
             try:
@@ -64,7 +60,7 @@ class _Service:
             self._send(answer)
 
     def _send(self, frame: Frame) -> None:
-        # Where nobody listens any more, the main thread is ending the process.
+        # Where the daemon is gone, the main thread is ending the process.
         with self._sending, suppress(OSError):
             send_frame(self._control, frame)
 
@@ -73,7 +69,7 @@ def main() -> None:
     """Entry point: `model folder`, `record as JSON`, `threads`."""
     root, record, threads = sys.argv[-3:]
     control = socket.socket(fileno=0)
-    # A terminal or a service manager tells every process to stop: the daemon closes the socket when it is done.
+    # A terminal or a service manager signals every process: the daemon closes the socket when it is done.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -87,5 +83,5 @@ def main() -> None:
         _Service(control, runtime).serve(int(threads))
     except ModelProblem as problem:
         send_frame(control, Frame(PROCESS, FAILED, " ".join(filter(None, (problem.message, problem.hint))).encode()))
-    # Threads in the middle of a text, and exit handlers of the libraries, would hold the end up.
+    # Threads in the middle of a text and the libraries' exit handlers would delay the end.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Which model the operator chose: a server that was named, else the one that is installed, else none."""
+"""Which model the operator chose: a server in the settings, or the installed model, or none."""
 
 import asyncio
 import time
@@ -15,39 +15,39 @@ from svc_daemon.settings import EmbedSettings
 
 
 class OpenEmbedder(Embedder, Protocol):
-    """One that has to be started, and holds something."""
+    """An Embedder that is started and closed."""
 
     @property
     def is_stale(self) -> bool:
-        """Whether it is another model by now, and has to be opened anew."""
+        """Whether it runs another model by now, and has to be opened again."""
         ...
 
     def start(self) -> None:
-        """Have the model ready; before that, `model` and `dimension` may not be known. Raises EmbedFailed."""
+        """Load the model; before that, `model` and `dimension` may not be known. Raises EmbedFailed."""
 
     def close(self) -> None:
-        """Let go of it; what is under way fails. Not on the loop's own thread."""
+        """Release it; calls in progress fail. Not on the loop's own thread."""
 
 
 class Choice(Protocol):
-    """What to open; it may change at any time."""
+    """Which model to use; it may change at any time."""
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         """The chosen model, to be started; None where none is chosen. Raises EmbedFailed."""
         ...
 
     def stamp(self) -> object:
-        """Equal to an earlier one as long as the same is chosen."""
+        """Equal to an earlier stamp as long as the same model is chosen."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsChoice:
-    """A Choice: by settings and by what is installed."""
+    """A Choice by the settings and by what is installed."""
 
     folder: ModelFolder
-    #: Where the process that runs an installed model complains.
-    words: Path
+    #: Errors of the process that runs an installed model.
+    error_log: Path
     #: None where the installed model is to be used.
     server: EmbedSettings | None = None
     #: Whole time of a call to it.
@@ -58,7 +58,7 @@ class OperatorsChoice:
 
     def make(self, loop: asyncio.AbstractEventLoop) -> OpenEmbedder | None:
         if self.server is not None:
-            # It brings httpx along, which takes longer to import than the whole daemon to start.
+            # It imports httpx, which takes longer than the whole start of the daemon.
             from svc_daemon.embed.servers import ServerEmbedder  # noqa: PLC0415
 
             return ServerEmbedder(
@@ -70,7 +70,9 @@ class OperatorsChoice:
             raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
         if model is None:
             return None
-        return LocalEmbedder(self.folder, model, threads=self.threads, words=self.words, monotonic=self.monotonic)
+        return LocalEmbedder(
+            self.folder, model, threads=self.threads, error_log=self.error_log, monotonic=self.monotonic
+        )
 
     def stamp(self) -> int | None:
         return None if self.server is not None else self.folder.stamp()

@@ -1,4 +1,4 @@
-"""What turns text into vectors, as the rest of the house knows it.
+"""What turns text into vectors, as the rest of the daemon uses it.
 
 A vector is its numbers as 4 bytes each, little-endian, and has length 1.
 """
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class EmbedFailed(Exception):
-    """The model could not be asked or gave no vectors; the message says why and, where there is one, the way out."""
+    """The model could not be used or returned no vectors; the message has the reason and any remedy."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         self.retryable = retryable

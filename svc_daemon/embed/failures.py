@@ -1,10 +1,10 @@
 """What can go wrong with a model before it is in use.
 
-ModelProblem            whatever it is: a code, a sentence, the way out
- ├─ ModelMissing        nothing is where the operator pointed, or nothing is installed
- ├─ ModelRefused        it is there, but is not what it has to be
+ModelProblem            anything: a code, a sentence, the remedy
+ ├─ ModelMissing        there is nothing at the given place, or nothing is installed
+ ├─ ModelRefused        it is there, but is not what it must be
  ├─ ExtraMissing        the libraries of the extra `semantic` are not installed
- ├─ DownloadFailed      the package did not come
+ ├─ DownloadFailed      the package could not be downloaded
  └─ NoRoom              the disk has no room for it
 """
 
@@ -18,7 +18,7 @@ MAKE_LIBRARIES = (*RUN_LIBRARIES, "onnx")
 
 
 class ModelProblem(Exception):
-    """A model can't be had; what is installed stays as it was."""
+    """A model can't be used; what is installed stays as it was."""
 
     code = "svc_model_refused"
     retryable = False
@@ -36,11 +36,11 @@ class ModelMissing(ModelProblem):
 
 
 class ModelRefused(ModelProblem):
-    """Another model than the one that was meant, of another kind, damaged, or one that does not run."""
+    """It is not the expected model, of an unsupported kind, damaged, or can't be run."""
 
 
 class ExtraMissing(ModelProblem):
-    """A library of the extra is not there."""
+    """A library of the extra is not installed."""
 
     code = "svc_extra_missing"
 
@@ -50,7 +50,7 @@ class ExtraMissing(ModelProblem):
 
 
 class DownloadFailed(ModelProblem):
-    """The package did not come; the network may be at fault."""
+    """The package could not be downloaded; the network may be at fault."""
 
     code = "svc_model_download_failed"
     retryable = True

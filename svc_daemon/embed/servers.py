@@ -1,13 +1,13 @@
-"""A server of the operator's own that makes the vectors: whatever speaks OpenAI's `/v1/embeddings`.
+"""A server of the operator's own that makes the vectors: any server with OpenAI's `/v1/embeddings`.
 
-Its address is the operator's word, so no policy judges it; but redirects are not followed, nothing of the environment
-is read, and the key goes into one header and nowhere else. A deadline runs over each call with all its retries. What it
-says of an error may quote the text that it was asked, and failures are told to everyone: so its words are repeated only
-where it was asked nothing but a sentence of our own.
+Its address is the operator's choice, so the fetch policy does not apply; but redirects are not followed, nothing of the
+environment is read, and the key goes into one header and nowhere else. One deadline covers a call with all its retries.
+An error message of the server may quote the text that was sent, and failures are shown to every user: so it is repeated
+only where nothing but a sentence of our own was sent.
 
-The server alone knows which model answers: it may be exchanged while its name stays. So one known sentence goes along
-with each call, and its vector has to be the one that it was (`generations`). Where it isn't, nothing of the answer is
-used, and the server has to be opened anew.
+Only the server knows which model answers: it may be replaced while its name stays. So one known sentence is sent with
+each call, and its vector must be the same as before (`generations`). Otherwise the answer is discarded, and the server
+has to be opened again.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from math import hypot, isfinite
 from pathlib import Path
-from typing import Any
 
 import certifi
 import httpx
@@ -30,37 +30,37 @@ from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.embed.generations import PROBE, Generation, Vector, recognise
 from svc_daemon.settings import EmbedSettings
 
-#: Texts in one call: what small servers take, and enough for large ones.
+#: Texts in one call: small servers take so many, and large ones need no more.
 BATCH = 32
 #: Tries of one call, and the pause after the first; it doubles.
 ATTEMPTS, PAUSE_S = 4, 0.5
-#: A server that takes no connection for so long is not there.
+#: A server that takes no connection for so long is unreachable.
 CONNECT_S = 10
-#: How long a connection is kept for the next call: making another costs a handshake.
+#: How long a connection is kept for the next call: another costs a handshake.
 KEPT_S = 30
-#: Tries of a query, which somebody waits for, and its whole time where it has no deadline.
+#: Tries of a query, for which a person waits, and its whole time where it has no deadline.
 QUERY_ATTEMPTS, QUERY_S = 2, 10
-#: After a query for which the server was not there, others don't wait for it for so long.
+#: After a query that the server did not answer, others fail at once for so long.
 QUIET_S = 10
-#: More than any answer to one call has: vectors of 10,000 numbers.
+#: Larger than any answer to one call, even with vectors of 10,000 numbers.
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-#: A text that is refused is tried again at half its length, down to this.
+#: A text that is refused is retried at half its length, down to this.
 LEAST_CHARACTERS = 200
-#: Of what the server says about an error, so much is told.
-TOLD_CHARACTERS = 200
-#: Answers that may be others a moment later.
+#: How much of a server's error message is repeated.
+REASON_CHARACTERS = 200
+#: Statuses of temporary failures.
 _TEMPORARY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-#: Answers that may be about the length of a text.
+#: Statuses that may be about the length of a text.
 _REFUSALS = frozenset({400, 413, 422})
 _CLOSED = "The embedding server is no longer in use."
 
 
 class TextRefused(EmbedFailed):
-    """The server does not take one of the texts; a shorter one may do."""
+    """The server refuses one of the texts; a shorter one may pass."""
 
 
 class ServerEmbedder:
-    """An Embedder: asks the server, on an event loop that others wait for."""
+    """An Embedder that calls the server on an event loop of another thread."""
 
     model: str
     dimension: int
@@ -74,7 +74,7 @@ class ServerEmbedder:
         timeout_s: float = 60,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Asks nothing yet. `memory` is the file that keeps which model answered; `timeout_s` is for a whole call."""
+        """Calls nothing yet. `memory` is the file that records the model; `timeout_s` is for a whole call."""
         self._server = server
         self._timeout_s = timeout_s
         self._memory = memory
@@ -92,11 +92,11 @@ class ServerEmbedder:
             limits=httpx.Limits(keepalive_expiry=KEPT_S),
         )
         self._url = f"{server.base_url}/embeddings"
-        #: Those under way; None once it is closed.
+        #: Calls in progress; None once it is closed.
         self._calls: set[Future[bytes]] | None = set()
         self._lock = threading.Lock()
         self._generation: Generation | None = None
-        #: Whether the server has shown that it runs another model than it did.
+        #: Whether the server runs another model than before.
         self.is_stale = False
         self._quiet_until_s = 0.0
 
@@ -125,7 +125,7 @@ class ServerEmbedder:
         return _packed(vector)
 
     def close(self) -> None:
-        """Give up what is under way, and close the connections. Not on the loop's own thread."""
+        """Cancel the calls in progress, and close the connections. Not on the loop's own thread."""
         with self._lock:
             calls, self._calls = self._calls, None
         for call in calls or ():
@@ -133,7 +133,7 @@ class ServerEmbedder:
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
     def _embed_cut(self, texts: list[str]) -> list[Vector]:
-        """As `_embed`; of a text that is too long for the server, its beginning counts."""
+        """As `_embed`; a text that is too long for the server is cut."""
         try:
             return self._embed(texts, self._timeout_s)
         except TextRefused:
@@ -152,7 +152,7 @@ class ServerEmbedder:
         return vectors
 
     def _call(self, texts: list[str], timeout_s: float, attempts: int = ATTEMPTS) -> list[Vector]:
-        """Wait for the loop to do it, and read the answer here, where nobody else waits."""
+        """Wait for the loop to make the call, and parse the answer on this thread, where nothing else waits."""
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
@@ -181,71 +181,61 @@ class ServerEmbedder:
             except EmbedFailed as failure:
                 if not failure.retryable:
                     raise
-            # With jitter, so that what was refused together does not come back together.
+            # With jitter, so that calls refused together are not retried together.
             await asyncio.sleep(PAUSE_S * 2**attempt * random.SystemRandom().uniform(0.5, 1.0))
         return await self._ask(texts)
 
     async def _ask(self, texts: list[str]) -> bytes:
         body = {"model": self._server.model, "input": texts, "encoding_format": "float"}
+        answer = bytearray()
         try:
             async with self._client.stream("POST", self._url, json=body) as response:
-                answer = await _read(response)
+                async for piece in response.aiter_raw():
+                    answer += piece
+                    if len(answer) > MAX_ANSWER_BYTES:
+                        raise EmbedFailed(
+                            f"The embedding server's answer is over {MAX_ANSWER_BYTES // 1024**2} MB.", retryable=False
+                        )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EmbedFailed(f"The embedding server can't be reached: {type(error).__name__}.") from error
         if response.status_code != httpx.codes.OK:
-            raise self._refused(response.status_code, self._told(answer) if texts == [PROBE] else "")
-        return answer
+            raise self._refusal(response.status_code, bytes(answer) if texts == [PROBE] else b"")
+        return bytes(answer)
 
-    def _refused(self, status: int, said: str) -> EmbedFailed:
-        told = f"The embedding server answered {status}{said}."
+    def _refusal(self, status: int, answer: bytes) -> EmbedFailed:
+        message = f"The embedding server answered {status}"
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            reason = str(json.loads(answer)["error"]["message"])
+            # Some servers repeat the key.
+            reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
+            message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
+        message += "."
         if status in _REFUSALS:
-            return TextRefused(told, retryable=False)
+            return TextRefused(message, retryable=False)
         if status == httpx.codes.NOT_FOUND:
-            told += " Is its address SVC_EMBED_BASE_URL, with /v1, and its model SVC_EMBED_MODEL?"
-        return EmbedFailed(told, retryable=status in _TEMPORARY)
-
-    def _told(self, answer: bytes) -> str:
-        """What the server says of its error, without the key, which some of them repeat."""
-        try:
-            message = str(json.loads(answer)["error"]["message"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return ""
-        hidden = message.replace(self._server.api_key, "***") if self._server.api_key else message
-        return f": {' '.join(hidden.split())[:TOLD_CHARACTERS]}"
-
-
-async def _read(response: httpx.Response) -> bytes:
-    answer = bytearray()
-    async for piece in response.aiter_raw():
-        answer += piece
-        if len(answer) > MAX_ANSWER_BYTES:
-            raise EmbedFailed(
-                f"The embedding server's answer is over {MAX_ANSWER_BYTES // 1024**2} MB.", retryable=False
-            )
-    return bytes(answer)
+            message += " Is its address SVC_EMBED_BASE_URL, with /v1, and its model SVC_EMBED_MODEL?"
+        return EmbedFailed(message, retryable=status in _TEMPORARY)
 
 
 def _parse(answer: bytes, count: int) -> list[Vector]:
     """The vectors in the order of their texts, each of length 1; raises EmbedFailed."""
+    vectors: list[Vector] = []
     try:
         rows = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
-        vectors = [_of_length_1(rows[place]) for place in range(count)]
+        for place in range(count):
+            vector = [float(number) for number in rows[place]]
+            length = hypot(*vector)
+            if not length > 0 or not isfinite(length):
+                raise ValueError("one has no direction")  # noqa: TRY301 - one sentence for all that may be wrong with it
+            vectors.append([number / length for number in vector])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        # What is wrong with it, told in detail, could be a piece of it.
+        # Details of what is wrong with it could quote it.
         raise EmbedFailed(
             f"The embedding server's answer does not have a vector for each of {count} texts.", retryable=False
         ) from error
     if len({len(vector) for vector in vectors}) > 1:
         raise EmbedFailed("The embedding server's vectors are not all of one length.", retryable=False)
     return vectors
-
-
-def _of_length_1(numbers: Any) -> Vector:
-    vector = [float(number) for number in numbers]
-    length = hypot(*vector)
-    if not length > 0 or not isfinite(length):
-        raise ValueError("one has no direction")
-    return [number / length for number in vector]
 
 
 def _packed(vector: Vector) -> bytes:

@@ -181,7 +181,7 @@ SPOILED = [
     (holding("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}'), "mpnet"),
     (holding("config.json", b'{"model_type": "bert", "num_attention_heads": 0}'), "no heads"),
     (holding("config.json", b"[" * 100_000), "no JSON"),
-    (holding("2_Dense/config.json", b"{}"), "layer behind its pooling"),
+    (holding("2_Dense/config.json", b"{}"), "layer after its pooling"),
     (holding("sentence_bert_config.json", b'{"max_seq_length": "many"}'), "number of tokens"),
     (holding("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}'), "pooling_mode_max_tokens"),
 ]

@@ -34,7 +34,7 @@ def open_embedder(tiny_folder: ModelFolder, tiny_model: InstalledModel, tmp_path
     opened: list[LocalEmbedder] = []
 
     def open_one(model: InstalledModel = tiny_model, **options: Callable[[], float]) -> LocalEmbedder:
-        opened.append(LocalEmbedder(tiny_folder, model, threads=2, words=tmp_path / "words", **options))
+        opened.append(LocalEmbedder(tiny_folder, model, threads=2, error_log=tmp_path / "errors", **options))
         return opened[-1]
 
     yield open_one
@@ -45,7 +45,9 @@ def open_embedder(tiny_folder: ModelFolder, tiny_model: InstalledModel, tmp_path
 @pytest.fixture(scope="module")
 def unharmed(tiny_folder: ModelFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEmbedder]:
     """One for all tests that only ask it."""
-    embedder = LocalEmbedder(tiny_folder, tiny_folder.get(), threads=2, words=tmp_path_factory.mktemp("one") / "words")
+    embedder = LocalEmbedder(
+        tiny_folder, tiny_folder.get(), threads=2, error_log=tmp_path_factory.mktemp("one") / "errors"
+    )
     embedder.start()
     yield embedder
     embedder.close()
