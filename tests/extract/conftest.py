@@ -8,6 +8,7 @@ import pytest
 from svc_daemon.core.text.chunking import ChunkingOptions, Extraction
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.limits import CageLimits
+from tests.samples import PROSE
 
 MakeExtractor = Callable[..., Awaitable[Extractor]]
 Extract = Callable[..., Awaitable[Extraction]]
@@ -16,6 +17,13 @@ Extract = Callable[..., Awaitable[Extraction]]
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def prose(tmp_path: Path) -> Path:
+    path = tmp_path / "prose.md"
+    path.write_text(f"# The harbour\n\n{PROSE}\n")
+    return path
 
 
 @pytest.fixture

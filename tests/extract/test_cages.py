@@ -69,13 +69,6 @@ def endless(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
-def prose(tmp_path: Path) -> Path:
-    path = tmp_path / "prose.md"
-    path.write_text(f"# The harbour\n\n{PROSE}\n")
-    return path
-
-
 async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: MakeExtractor, prose: Path) -> None:
     extraction = await read(await make_extractor(), prose)
     assert extraction.content_type == "text/markdown"
@@ -114,7 +107,7 @@ async def test_a_parser_that_never_ends_is_stopped_at_the_processor_limit(extrac
 async def test_a_document_that_takes_too_much_memory_is_over_the_limit(extract: Extract) -> None:
     with pytest.raises(ExtractionFailed, match="150 MB of memory") as failed:
         await extract(b"a\n\n" * 2_000_000, "tiny-paragraphs.txt", memory_bytes=150 * 1024**2)
-    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
+    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
 
 
 async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
@@ -190,7 +183,7 @@ async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: Ma
     await until(lambda: psutil.Process().num_fds() <= descriptors, "the end of all pipes")
 
 
-async def test_no_more_children_run_at_once_than_the_limit_says(make_extractor: MakeExtractor, endless: Path) -> None:
+async def test_no_more_children_run_at_once_than_the_limit_allows(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor = await make_extractor(children=2, wall_seconds=0.6)
     readings = [asyncio.create_task(read(extractor, endless)) for _ in range(4)]
     most = 0
@@ -227,7 +220,7 @@ async def test_a_child_that_the_system_refuses_something_is_tried_again(extract:
     assert failed.value.retryable
 
 
-async def test_a_file_that_is_gone_is_told_apart_from_a_bad_one(make_extractor: MakeExtractor, tmp_path: Path) -> None:
+async def test_a_file_that_is_gone_is_no_bad_document(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         await read(await make_extractor(), tmp_path / "gone.txt")
 

@@ -33,9 +33,6 @@ async def test_a_pdf_with_empty_pages_is_read_and_they_are_named(
         (b" \n\t\n", "blank.txt", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
         (b"--- *** ---", "marks.md", SourceErrorCode.NO_EXTRACTABLE_TEXT, "no text"),
         (samples.make_corrupt_pdf(), "a.pdf", SourceErrorCode.DOCUMENT_UNREADABLE, "damaged"),
-        (samples.make_encrypted_pdf(), "a.pdf", SourceErrorCode.DOCUMENT_ENCRYPTED, "password"),
-        (samples.make_docx_bomb(), "a.docx", SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, "200 MB"),
-        (samples.make_executable(), "a.md", SourceErrorCode.UNSUPPORTED_FORMAT, "executable"),
     ],
 )
 async def test_what_gives_no_text_fails_for_good_with_its_reason(

@@ -13,10 +13,8 @@ from svc_daemon.core.text.chunking import ChunkingOptions
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.limits import CageLimits
-from svc_daemon.wire.codes import SourceErrorCode
-from tests.extract.conftest import Extract, MakeExtractor
+from tests.extract.conftest import MakeExtractor
 from tests.extract.test_cages import read, server_of
-from tests.samples import PROSE
 
 pytestmark = [
     pytest.mark.anyio,
@@ -24,18 +22,11 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def prose(tmp_path: Path) -> Path:
-    path = tmp_path / "prose.md"
-    path.write_text(f"# The harbour\n\n{PROSE}\n")
-    return path
-
-
 def succeeds(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-async def test_a_fork_server_without_descriptors_says_so_and_goes_on(
+async def test_a_fork_server_without_descriptors_reports_it_and_goes_on(
     make_extractor: MakeExtractor, prose: Path
 ) -> None:
     extractor = await make_extractor()
@@ -94,7 +85,7 @@ async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: P
         assert succeeds("umount", "--lazy", str(disk))
 
 
-async def test_without_descriptors_the_daemons_side_says_so_and_goes_on(
+async def test_without_descriptors_the_daemons_side_reports_it_and_goes_on(
     make_extractor: MakeExtractor, prose: Path
 ) -> None:
     extractor = await make_extractor()
@@ -114,9 +105,3 @@ async def test_without_descriptors_the_daemons_side_says_so_and_goes_on(
         assert failed.value.errno == errno.EMFILE
     assert (await read(extractor, prose)).title == "The harbour"
     assert psutil.Process().num_fds() == open_now
-
-
-async def test_the_memory_of_the_cage_stays_the_documents_limit(extract: Extract) -> None:
-    with pytest.raises(ExtractionFailed) as failed:
-        await extract(b"a\n\n" * 2_000_000, "tiny-paragraphs.txt", memory_bytes=150 * 1024**2)
-    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)

@@ -1,9 +1,8 @@
-"""One deadline over everything: whoever is slow, and wherever, the fetch ends in time."""
+"""One deadline over everything: whatever is slow, the fetch ends in time."""
 
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -23,17 +22,15 @@ SOON_S = 3
 
 @contextmanager
 def timed_out() -> Iterator[None]:
-    """The block must end soon, with a time-out."""
-    started = time.monotonic()
+    """The block must end with a timeout of its own."""
     with pytest.raises(FetchFailed) as failed:
         yield
-    assert time.monotonic() - started < SOON_S
     assert (failed.value.code, failed.value.details) == ("url_fetch_failed", {"reason": "timeout"})
 
 
 def fetch(server: Server, sink: Kept, resolver: Resolver | None = None, host: str = "127.0.0.1") -> None:
     fetcher = Fetcher(server.policy, LIMITS, resolver)
-    asyncio.run(fetcher.fetch(server.url(host=host), sink))
+    asyncio.run(asyncio.wait_for(fetcher.fetch(server.url(host=host), sink), SOON_S))
 
 
 def slow_body(exchange: Exchange) -> None:
@@ -79,10 +76,10 @@ def test_a_server_that_never_speaks_tls_is_left_in_time_and_for_good() -> None:
     async def scenario(listener: socket.socket) -> None:
         server = Server(listener.getsockname()[1])
         with timed_out():
-            await Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept())
+            await asyncio.wait_for(Fetcher(server.policy, LIMITS).fetch(server.url(scheme="https"), Kept()), SOON_S)
         await asyncio.to_thread(_read_to_the_end, listener)
 
-    # Until the fetch has failed nobody accepts: the kernel takes the connection, and that is all.
+    # Until the fetch has failed nothing accepts: only the kernel takes the connection.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         asyncio.run(scenario(listener))
 
@@ -96,12 +93,13 @@ def _read_to_the_end(listener: socket.socket) -> None:
             pass
 
 
-def test_a_resolver_that_hangs_is_left_in_time() -> None:
-    class Hanging:
-        async def resolve(self, name: str) -> Sequence[str]:
-            await asyncio.Event().wait()
-            return []
+class Hanging:
+    async def resolve(self, name: str) -> Sequence[str]:
+        await asyncio.Event().wait()
+        return []
 
+
+def test_a_resolver_that_hangs_is_left_in_time() -> None:
     with serving(silence) as server, timed_out():
         fetch(server, Kept(), Hanging(), "files.example")
 
@@ -120,11 +118,11 @@ def test_the_systems_resolver_is_left_in_time_too(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_sink_that_hangs_counts_too() -> None:
-    class Hanging(Kept):
+    class HangingSink(Kept):
         async def append(self, data: bytes) -> None:
             await asyncio.Event().wait()
 
-    sink = Hanging()
+    sink = HangingSink()
     with serving(lambda exchange: exchange.answer(body=b"x")) as server, timed_out():
         fetch(server, sink)
     assert sink.is_discarded
@@ -175,10 +173,7 @@ def test_a_canceled_fetch_empties_the_sink_and_closes_the_connection() -> None:
 
 
 def test_a_check_has_a_deadline_as_well() -> None:
-    class Hanging:
-        async def resolve(self, name: str) -> Sequence[str]:
-            await asyncio.Event().wait()
-            return []
-
     with timed_out():
-        asyncio.run(Fetcher(AddressPolicy(), LIMITS, Hanging()).check("http://files.example/"))
+        asyncio.run(
+            asyncio.wait_for(Fetcher(AddressPolicy(), LIMITS, Hanging()).check("http://files.example/"), SOON_S)
+        )

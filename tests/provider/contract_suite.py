@@ -1,7 +1,8 @@
-"""What every search provider must do. A test module subclasses `ProviderContract` and says how to open its provider."""
+"""What every search provider must do. A test module subclasses `ProviderContract` and opens its provider."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 
@@ -51,12 +52,9 @@ class ProviderContract(VectorContract):
 
     # Putting
 
-    def test_what_was_put_is_found(self, provider: SearchProvider) -> None:
+    def test_what_was_put_is_found_also_after_a_restart(self, provider: SearchProvider, reopen: Reopen) -> None:
         provider.put_document(TEAM, make_document("src_1", "the quick brown fox"), ["bkt_1"])
         assert sources(search(provider, "fox")) == ["src_1"]
-
-    def test_what_was_put_is_found_after_a_restart(self, provider: SearchProvider, reopen: Reopen) -> None:
-        provider.put_document(TEAM, make_document("src_1", "the quick brown fox"), ["bkt_1"])
         assert sources(search(reopen(), "fox", bucket_ids=["bkt_1"])) == ["src_1"]
 
     def test_the_same_generation_again_changes_nothing(self, provider: SearchProvider) -> None:
@@ -163,22 +161,18 @@ class ProviderContract(VectorContract):
         assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_2"]
         assert sources(search(provider, "fox")) == ["src_2"]
 
-    def test_deleting_twice_is_fine(self, provider: SearchProvider) -> None:
+    def test_a_document_can_be_deleted_twice_and_put_again(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
         provider.delete_document(TEAM, "src_1")
         provider.delete_document(TEAM, "src_1")
         assert provider.get_document(TEAM, "src_1") is None
-
-    def test_a_deleted_document_can_be_put_again(self, provider: SearchProvider) -> None:
-        provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
-        provider.delete_document(TEAM, "src_1")
         provider.put_document(TEAM, make_document("src_1", "dog"), ["bkt_1"])
         assert sources(search(provider, "dog")) == ["src_1"]
         assert sources(search(provider, "fox")) == []
 
     # Reading back
 
-    def test_the_state_of_a_document_is_told(self, provider: SearchProvider) -> None:
+    def test_the_state_of_a_document_is_returned(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox", "dog", generation=3), ["bkt_2", "bkt_1"])
         document = provider.get_document(TEAM, "src_1")
         assert document is not None
@@ -213,7 +207,7 @@ class ProviderContract(VectorContract):
 
     # Searching
 
-    def test_a_hit_says_where_it_is_from(self, provider: SearchProvider) -> None:
+    def test_a_hit_has_its_place(self, provider: SearchProvider) -> None:
         put = make_document("src_1", "lazy dog", "quick fox", generation=4, headings=("Animals", "Wild"), page=3)
         provider.put_document(TEAM, put, ["bkt_2", "bkt_1"])
         (hit,) = search(provider, "fox").hits
@@ -222,15 +216,17 @@ class ProviderContract(VectorContract):
         assert hit.chunk == put.chunks[1]
         assert hit.rank == 1
 
-    @pytest.mark.parametrize("query", ["foxes", "FOX", "the fox", "fóx", "fox's", "unicorn fox"])
-    def test_forms_of_a_word_find_it(self, provider: SearchProvider, query: str) -> None:
+    def test_forms_of_a_word_find_it(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "The quick brown fox"), [])
         provider.put_document(TEAM, make_document("src_2", "The lazy dog"), [])
-        assert sources(search(provider, query)) == ["src_1"]
+        for query in ("foxes", "FOX", "the fox", "fóx", "fox's", "unicorn fox"):
+            assert sources(search(provider, query)) == ["src_1"], query
 
-    @pytest.mark.parametrize(
-        ("query", "found"),
-        [
+    def test_words_of_scripts_without_spaces_are_found(self, provider: SearchProvider) -> None:
+        provider.put_document(TEAM, make_document("src_zh", "本租赁合同由契約双方签订。", headings=("目次",)), [])
+        provider.put_document(TEAM, make_document("src_ja", "Python入門。賃貸契約の解約はこちら。", title="ご案内"), [])
+        provider.put_document(TEAM, make_document("src_ko", "임대 계약을 해지하려면"), [])
+        for query, found in (
             ("契約", ["src_ja", "src_zh"]),
             ("租赁合同", ["src_zh"]),
             ("解約", ["src_ja"]),
@@ -240,15 +236,8 @@ class ProviderContract(VectorContract):
             ("해지", ["src_ko"]),
             ("目次", ["src_zh"]),
             ("天気", []),
-        ],
-    )
-    def test_words_of_scripts_without_spaces_are_found(
-        self, provider: SearchProvider, query: str, found: list[str]
-    ) -> None:
-        provider.put_document(TEAM, make_document("src_zh", "本租赁合同由契約双方签订。", headings=("目次",)), [])
-        provider.put_document(TEAM, make_document("src_ja", "Python入門。賃貸契約の解約はこちら。", title="ご案内"), [])
-        provider.put_document(TEAM, make_document("src_ko", "임대 계약을 해지하려면"), [])
-        assert sorted(sources(search(provider, query))) == found
+        ):
+            assert sorted(sources(search(provider, query))) == found, query
 
     def test_a_new_title_without_spaces_takes_the_place_of_the_old_one(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox", title="賃貸契約書"), ["bkt_1"])
@@ -257,10 +246,10 @@ class ProviderContract(VectorContract):
         assert sources(search(provider, "賃貸")) == []
         assert sources(search(provider, "売買", bucket_ids=["bkt_2"])) == ["src_1"]
 
-    @pytest.mark.parametrize("query", ["vulpes", "animals", "wild"])
-    def test_title_and_headings_are_found(self, provider: SearchProvider, query: str) -> None:
+    def test_title_and_headings_are_found(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "x", title="Vulpes", headings=("Animals", "Wild")), [])
-        assert sources(search(provider, query)) == ["src_1"]
+        for query in ("vulpes", "animals", "wild"):
+            assert sources(search(provider, query)) == ["src_1"], query
 
     def test_a_chunk_with_more_of_the_query_comes_first(self, provider: SearchProvider) -> None:
         for number in range(5):
@@ -343,17 +332,16 @@ class ProviderContract(VectorContract):
         assert [page.has_more for page in (whole, *pages)] == [False, True, True, False, False]
         assert [hit.rank for hit in whole.hits] == [1, 2, 3, 4, 5, 6, 7]
 
-    @pytest.mark.parametrize("bucket_ids", [None, ["bkt_1"], ["bkt_2"]])
-    @pytest.mark.parametrize("query", ODD_QUERIES, ids=range(len(ODD_QUERIES)))
-    def test_no_query_is_an_error(self, provider: SearchProvider, query: str, bucket_ids: list[str] | None) -> None:
+    def test_no_query_is_an_error(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox dog"), ["bkt_1"])
-        page = search(provider, query, bucket_ids=bucket_ids)
-        assert all(0 < hit.score <= 1 for hit in page.hits)
+        for query, bucket_ids in product(ODD_QUERIES, (None, ["bkt_1"], ["bkt_2"])):
+            page = search(provider, query, bucket_ids=bucket_ids)
+            assert all(0 < hit.score <= 1 for hit in page.hits), query
 
-    @pytest.mark.parametrize("query", ["to be or not to be", "The", "of the"])
-    def test_a_query_of_stop_words_alone_is_looked_for(self, provider: SearchProvider, query: str) -> None:
+    def test_a_query_of_stop_words_alone_is_searched(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "of all: to be, or not to be, that is the question"), [])
-        assert sources(search(provider, query)) == ["src_1"]
+        for query in ("to be or not to be", "The", "of the"):
+            assert sources(search(provider, query)) == ["src_1"], query
 
     def test_past_the_deadline_nothing_is_searched(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox"), [])
@@ -378,7 +366,7 @@ class ProviderContract(VectorContract):
         assert sources(search(provider, "fox", team_id="team_two")) == []
         assert list(provider.list_documents("team_two")) == []
 
-    def test_a_deleted_team_has_nothing_and_can_begin_anew(self, provider: SearchProvider) -> None:
+    def test_a_deleted_team_has_nothing_and_can_start_again(self, provider: SearchProvider) -> None:
         provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
         provider.put_document("team_two", make_document("src_2", "fox"), ["bkt_1"])
         provider.delete_team(TEAM)
