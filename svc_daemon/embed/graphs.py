@@ -151,20 +151,16 @@ class _Encoder:
     def _product(self, hidden: str, weight: Tensor, bias: Tensor) -> str:
         columns = np.ascontiguousarray(weight.T)
         if self._is_exact:
-            product = self._node("MatMul", hidden, self._constant(columns))
-        else:
-            product = self._whole_product(hidden, columns)
-        return self._node("Add", product, self._constant(bias))
-
-    def _whole_product(self, hidden: str, columns: Tensor) -> str:
-        """The product in whole numbers, scaled back. The runtime knows this pattern and does it in one step."""
+            return self._node("Add", self._node("MatMul", hidden, self._constant(columns)), self._constant(bias))
+        # The product in whole numbers, scaled back. The runtime knows this pattern and does it in one step.
         scale = np.maximum(np.abs(columns).max(axis=0), np.finfo(np.float32).tiny) / np.float32(_LARGEST_WEIGHT)
         whole = np.clip(np.rint(columns / scale), -_LARGEST_WEIGHT, _LARGEST_WEIGHT).astype(np.int8)
         rounded, step, zero = self._nodes_of("DynamicQuantizeLinear", hidden, outputs=3)
         zeros = self._constant(np.zeros(len(scale), np.int8))
         product = self._node("MatMulInteger", rounded, self._constant(whole), zero, zeros)
         as_float = self._node("Cast", product, to=TensorProto.FLOAT)
-        return self._node("Mul", as_float, self._node("Mul", step, self._constant(scale)))
+        scaled = self._node("Mul", as_float, self._node("Mul", step, self._constant(scale)))
+        return self._node("Add", scaled, self._constant(bias))
 
     def _norm(self, hidden: str, name: str) -> str:
         """Layer normalisation by products with a column of equal shares.

@@ -190,13 +190,11 @@ def test_an_answer_without_end_is_cut(
 def test_the_time_is_for_the_whole_of_a_call(open_embedder: Open, server: VectorServer, slow: Reply) -> None:
     embedder = open_embedder(timeout_s=1.5)
     server.replies = [slow]
-    begin_s = time.monotonic()
     with pytest.raises(EmbedFailed, match=r"not done within 1\.5 s"):
         embedder.embed(TEXTS[:1])
-    with pytest.raises(EmbedFailed):
+    with pytest.raises(EmbedFailed, match=r"not done within 0\.[12] s"):
         server.replies = [slow]
         embedder.embed_query("x", time.monotonic() + 0.2)
-    assert time.monotonic() - begin_s < 15
 
 
 def test_queries_do_not_wait_for_a_server_that_was_not_there(open_embedder: Open, server: VectorServer) -> None:
