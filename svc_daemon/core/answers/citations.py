@@ -1,11 +1,11 @@
 """Answers that a model writes: its words pass through, and its marks are held to the passages that it was given.
 
 A mark `[2]` counts where there is a second passage, and where one of the quotations in its sentence, if there are any,
-stands in it word for word; any other mark is taken out, and so is one that repeats itself, or stands at the sentence
-that says that nothing was found. What stays is numbered anew, one number for each quote.
-Whatever the model makes up, a mark can only lead to words that stand in a passage.
+is in it word for word; any other mark is removed, and so is one that repeats itself, or is at the sentence for no
+results. What stays is renumbered, one number for each quote.
+Whatever the model makes up, a mark can only lead to words of a passage.
 
-The answer is grounded when each of its sentences has a mark, and the marked passages bear it out, as `claims` has it.
+The answer is grounded when each of its sentences has a mark, and the marked passages support it (see `claims`).
 """
 
 import re
@@ -22,7 +22,7 @@ from svc_daemon.core.text.words import stems_of, words_of
 FEWEST_QUOTED_WORDS = 3
 #: A longer run of digits and commas in brackets is no mark.
 LONGEST_MARK = 40
-#: Marks of one answer. A model that loops writes thousands, and each is told with its quote, in a stream many times.
+#: Marks of one answer. A model that loops writes thousands, and each is sent with its quote, in a stream many times.
 MOST_MARKS = 500
 #: How much of the text before a mark is its sentence at most.
 LONGEST_SENTENCE = 1000
@@ -36,22 +36,23 @@ _CLOSING = tuple(".,;:!?)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _OpenSentence:
     """The sentence that is being written, as far as it goes."""
 
     quotations: tuple[str, ...]
-    #: Of its end: what a mark behind a very long sentence speaks of.
+    #: Of its end: what a mark after a very long sentence is about.
     stems: frozenset[str]
-    says_nothing: bool
+    #: Whether it is the sentence for no results, which cites no source.
+    is_nothing_found: bool
 
 
 class WrittenAnswer:
-    """The answer as it grows; what was told is not looked at again, whatever its length."""
+    """The answer as it grows; what was returned is not looked at again, whatever its length."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self._question = question
         self._references = [Reference(passage) for passage in passages]
-        self._told: list[str] = []
+        self._written: list[str] = []
         self._size = 0
         #: In the order of their marks.
         self.citations: list[Citation] = []
@@ -66,44 +67,54 @@ class WrittenAnswer:
         #: The end of the text without its marks; the sentence that is being written is in it.
         self._end = ""
         #: None where words came since it was looked at.
-        self._sentence: _Sentence | None = None
+        self._sentence: _OpenSentence | None = None
 
     @property
     def text(self) -> str:
-        return "".join(self._told)
+        return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Take what the model wrote next; gives the text that can be told by now, each mark before its citation."""
+        """Take what the model wrote next and return the text that is final by now, each mark before its citation."""
         held = self._held + written
-        told: list[str | Citation] = []
+        pieces: list[str | Citation] = []
         start = 0
         for mark in _MARK.finditer(held):
-            told += self._say(held[start : mark.start()])
-            told += self._mark(int(number) for number in mark[1].split(","))
+            pieces += self._write(held[start : mark.start()])
+            pieces += self._mark(int(number) for number in mark[1].split(","))
             start = mark.end()
         begun = held.rfind("[", start)
         is_mark = begun >= 0 and len(held) - begun <= LONGEST_MARK and _BEGUN_MARK.fullmatch(held, begun)
         kept = begun if is_mark else len(held)
-        told += self._say(held[start:kept])
+        pieces += self._write(held[start:kept])
         self._held = held[kept:]
-        return told
+        return pieces
 
     def finish(self) -> list[str | Citation]:
-        """What was held back until now; nothing is fed after it."""
-        told = self._say(self._held)
+        """Return what was held back until now; nothing is fed after it."""
+        pieces = self._write(self._held)
         self._held = self._space = ""
-        return told
+        return pieces
 
     def judge(self) -> bool:
-        """Whether every sentence rests on a passage that it names."""
-        cited = {citation.index: citation for citation in self.citations}
-        sentences = list(_with_marks(self.text))
-        return bool(sentences) and all(
-            self._is_supported(words, [cited[index].passage for index in marks if index in cited])
-            for words, marks in sentences
-        )
+        """Whether every sentence cites a passage that supports it."""
+        cited = {citation.index: citation.passage for citation in self.citations}
+        text, is_empty = self.text, True
+        for span in sentences_of(text, len(text)):
+            sentence = _MARK.sub(" ", text[span.start : span.end])
+            if not any(map(str.isalnum, sentence)):
+                continue
+            marks = (mark.start() for mark in _MARK.finditer(text, span.start, span.end))
+            references = [self._references[place] for place in dict.fromkeys(cited[at] for at in marks if at in cited)]
+            if not references or not all(
+                any(each.find(words) for each in references) for words in _quotations(sentence)
+            ):
+                return False
+            if not is_borne_out(sentence, references, self._question):
+                return False
+            is_empty = False
+        return not is_empty
 
-    def _say(self, text: str) -> list[str | Citation]:
+    def _write(self, text: str) -> list[str | Citation]:
         if not self._size:
             # Models like to begin with an empty line.
             text = text.lstrip()
@@ -112,24 +123,26 @@ class WrittenAnswer:
         if not text:
             return []
         text = text if self._has_dropped and text.startswith(_CLOSING) else self._space + text
-        said = text.rstrip(" ")
-        self._space = text[len(said) :]
-        self._has_dropped = self._has_dropped and not said
-        if any(map(str.isalnum, said)):
+        words = text.rstrip(" ")
+        self._space = text[len(words) :]
+        self._has_dropped = self._has_dropped and not words
+        if any(map(str.isalnum, words)):
             self._beside.clear()
             self._sentence = None
-        self._end = (self._end + said)[-LONGEST_SENTENCE:]
-        self._tell(said)
-        return [said] if said else []
+        self._end = (self._end + words)[-LONGEST_SENTENCE:]
+        self._append(words)
+        return [words] if words else []
 
-    def _tell(self, said: str) -> None:
-        self._told.append(said)
-        self._size += len(said)
+    def _append(self, text: str) -> None:
+        self._written.append(text)
+        self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Tell those marks that hold; those of one bracket stand beside each other."""
+        """Add those marks that hold; those of one bracket follow each other."""
         for passage in (number - 1 for number in numbers):
-            span = self._quoted(passage) if self._is_new(passage) else None
+            # Small models repeat marks without a word in between.
+            is_new = 0 <= passage < len(self._references) and passage not in self._beside
+            span = self._quoted(passage) if is_new else None
             self._beside.add(passage)
             if span is None or len(self.citations) >= MOST_MARKS:
                 self._has_dropped = True
@@ -137,50 +150,26 @@ class WrittenAnswer:
             own = self._numbers.setdefault((passage, span), len(self._numbers) + 1)
             citation = Citation(number=own, passage=passage, span=span, index=self._size + len(self._space))
             self.citations.append(citation)
-            said = f"{self._space}[{own}]"
+            mark = f"{self._space}[{own}]"
             self._space, self._has_dropped = "", False
             self._end += "" if self._end.endswith(" ") else " "
-            self._tell(said)
-            yield said
+            self._append(mark)
+            yield mark
             yield citation
 
-    def _is_new(self, passage: int) -> bool:
-        """Whether there is such a passage, and no mark of it since the last word: small models repeat themselves."""
-        return 0 <= passage < len(self._references) and passage not in self._beside
-
     def _quoted(self, passage: int) -> Span | None:
-        """What of the passage the sentence rests on; None where it quotes only what isn't there, or found nothing."""
+        """The span that the sentence cites; None where its quotations aren't there, or where it is for no results."""
         if self._sentence is None:
-            self._sentence = self._read_sentence()
+            spans = sentences_of(self._end, LONGEST_SENTENCE)
+            self._end = self._end[spans[-1].start :] if spans else ""
+            is_empty = self._end.strip().rstrip(".") == NOTHING_FOUND.rstrip(".")
+            self._sentence = _OpenSentence(tuple(_quotations(self._end)), stems_of(self._end[-LONGEST:]), is_empty)
         sentence, reference = self._sentence, self._references[passage]
-        if sentence.says_nothing:
+        if sentence.is_nothing_found:
             return None
         if sentence.quotations:
             return next(filter(None, map(reference.find, sentence.quotations)), None)
         return reference.closest(sentence.stems)
-
-    def _read_sentence(self) -> _Sentence:
-        spans = sentences_of(self._end, LONGEST_SENTENCE)
-        self._end = self._end[spans[-1].start :] if spans else ""
-        says_nothing = self._end.strip().rstrip(".") == NOTHING_FOUND.rstrip(".")
-        return _Sentence(tuple(_quotations(self._end)), stems_of(self._end[-LONGEST:]), says_nothing)
-
-    def _is_supported(self, sentence: str, cited: Sequence[int]) -> bool:
-        references = [self._references[place] for place in dict.fromkeys(cited)]
-        if not references:
-            return False
-        quoted = _quotations(sentence)
-        return all(any(each.find(quotation) for each in references) for quotation in quoted) and is_borne_out(
-            sentence, references, self._question
-        )
-
-
-def _with_marks(text: str) -> Iterator[tuple[str, list[int]]]:
-    """Each sentence without its marks, and where in the text these stand; what is only marks is no sentence."""
-    for span in sentences_of(text, len(text)):
-        words = _MARK.sub(" ", text[span.start : span.end])
-        if any(map(str.isalnum, words)):
-            yield words, [mark.start() for mark in _MARK.finditer(text, span.start, span.end)]
 
 
 def _quotations(sentence: str) -> list[str]:

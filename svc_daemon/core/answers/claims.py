@@ -11,73 +11,32 @@ sentence that misstates its passage with the passage's own words and numbers pas
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain, zip_longest
 from typing import NamedTuple
 
 from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.text.sentences import Span, sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stems_of, words_of
 
-_WORD = re.compile(r"[^\W\d_]\w*")
+#: A word that may be a name; not a number.
+_LETTERS = re.compile(r"[^\W\d_]\w*")
 _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
-#: What stands before a name, and ends no sentence.
+#: What precedes a name and ends no sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: More of a text than this is written so in German, or in a title: there a capital letter says nothing.
+#: A text with a larger share is German, or a title: there a capital letter shows no name.
 MOST_CAPITALS = 0.25
-#: Two forms of a name have so many letters in common: `Norway`, `Norwegian`.
+#: Two forms of a name share so many letters: `Norway`, `Norwegian`.
 _COMMON = 4
 _SHORTEST = 3
-
-
-def names_of(text: str) -> set[str]:
-    """The names in small letters; a sentence's first word counts before another name, or all in capitals."""
-    matches = list(_WORD.finditer(text))
-    names = set()
-    for place, match in enumerate(matches):
-        if not match[0][0].isupper() or match[0].lower() in STOP_WORDS:
-            continue
-        following = matches[place + 1] if place + 1 < len(matches) else None
-        before = text[max(0, match.start() - _LONGEST_TITLE) : match.start()]
-        is_first = bool(_BEGINNING.search(before)) and not _TITLE.search(before)
-        if not is_first or _is_acronym(match[0]) or (following and _begins_name(text, match, following)):
-            names.add(match[0].lower())
-    return names
-
-
-def share_of_capitals(text: str) -> float:
-    """The part of the words that begin with a capital letter."""
-    words = _WORD.findall(text)
-    return len([word for word in words if word[0].isupper()]) / max(1, len(words))
-
-
-def is_known(name: str, words: Collection[str]) -> bool:
-    """Whether the name, or another form of it, is among the words, which are in small letters."""
-    return name in words or any(_is_form(name, word) for word in words)
-
-
-def _is_acronym(word: str) -> bool:
-    return len(word) > 1 and word.isupper()
-
-
-def _begins_name(text: str, match: re.Match[str], following: re.Match[str]) -> bool:
-    return following[0][0].isupper() and text[match.end() : following.start()] == " "
-
-
-def _is_form(name: str, word: str) -> bool:
-    shorter, longer = sorted((name, word), key=len)
-    if len(shorter) < _SHORTEST:
-        return False
-    return longer.startswith(shorter) or (len(shorter) > _COMMON and shorter[:_COMMON] == longer[:_COMMON])
-
-
 #: The part of a sentence's words that the cited passages must have.
 SUPPORT = 0.25
 
-_ANY_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"([$€£¥])?\s?(\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?([%‰°$€£¥])?")
 #: 9:00, 09:00 and 9 are the same time.
 _FULL_HOUR = re.compile(r"\b(\d{1,2}):00\b")
@@ -112,37 +71,39 @@ class Reference:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All of them, and those that stand above."""
+        """Its words, and those of its title and headings."""
         return frozenset(words_of(self._whole))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The same, of the words that tell something."""
+        """The same, without stop words."""
         return stems_of(self._whole)
 
     @cached_property
     def numbers(self) -> list[Number]:
-        """The numbers in it, and above it."""
+        """Its numbers, and those of its title and headings."""
         return numbers_of(self._whole)
 
     @cached_property
     def share_of_capitals(self) -> float:
         """The part of its own words that begin with a capital letter."""
-        return share_of_capitals(self.passage.text)
+        words = _LETTERS.findall(self.passage.text)
+        return sum(word[0].isupper() for word in words) / max(1, len(words))
 
     @cached_property
     def sentences(self) -> list[PassageSentence]:
         """Its sentences in order; one at least."""
         text = self.passage.text
         spans = sentences_of(text) or [Span(0, len(text))]
-        return [PassageSentence(span, said := text[span.start : span.end], stems_of(said)) for span in spans]
+        texts = ((span, text[span.start : span.end]) for span in spans)
+        return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
         """The sentence that shares most stems; the first of those that share as many."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """Where the same words follow each other, whatever stands between them but letters and digits."""
+        """Where these words follow each other, whatever marks and spaces are between them."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -156,8 +117,8 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """Where each word stands in the text, where it begins among the words joined by spaces, and these."""
-        matches = list(_ANY_WORD.finditer(self.passage.text))
+        """The span of each word, where it begins among the words joined by spaces, and these joined words."""
+        matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))
         return [Span(*match.span()) for match in matches], starts, f" {' '.join(words)} "
@@ -173,19 +134,43 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     # `a4` and `v2` are codes; `1st`, `5pm` and `30` are numbers.
     if any(any(map(str.isdigit, word)) and not word[0].isdigit() and word not in known for word in words):
         return False
-    return _has_known_numbers(sentence, references, question) and (
-        any(reference.share_of_capitals > MOST_CAPITALS for reference in references)
-        or all(is_known(name, known) for name in names_of(sentence))
+    signs: defaultdict[Decimal, set[str | None]] = defaultdict(set)
+    for known_number in chain(numbers_of(question), *(reference.numbers for reference in references)):
+        signs[known_number.value].add(known_number.sign)
+    for number in numbers_of(sentence):
+        # A word may replace a sign, in the sentence or in the passage.
+        with_signs = signs[number.value]
+        if not with_signs or not (number.sign is None or number.sign in with_signs or None in with_signs):
+            return False
+    if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
+        return True
+    return all(_is_known(name, known) for name in _names_of(sentence))
+
+
+def _names_of(text: str) -> set[str]:
+    """The names in small letters; a sentence's first word counts before another name, or all in capitals."""
+    matches = list(_LETTERS.finditer(text))
+    names = set()
+    for match, following in zip_longest(matches, matches[1:]):
+        word = match[0]
+        if not word[0].isupper() or word.lower() in STOP_WORDS:
+            continue
+        before = text[max(0, match.start() - _LONGEST_TITLE) : match.start()]
+        is_first = bool(_BEGINNING.search(before)) and not _TITLE.search(before)
+        is_acronym = len(word) > 1 and word.isupper()
+        begins_name = following and following[0][0].isupper() and text[match.end() : following.start()] == " "
+        if not is_first or is_acronym or begins_name:
+            names.add(word.lower())
+    return names
+
+
+def _is_known(name: str, words: Collection[str]) -> bool:
+    """Whether the name, or another form of it, is among the words, which are in small letters."""
+    if name in words:
+        return True
+    pairs = (sorted((name, word), key=len) for word in words)
+    return any(
+        len(shorter) >= _SHORTEST
+        and (longer.startswith(shorter) or (len(shorter) > _COMMON and shorter[:_COMMON] == longer[:_COMMON]))
+        for shorter, longer in pairs
     )
-
-
-def _has_known_numbers(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    signs: dict[Decimal, set[str | None]] = {}
-    for number in [*numbers_of(question), *(each for reference in references for each in reference.numbers)]:
-        signs.setdefault(number.value, set()).add(number.sign)
-    return all(_has_sign(number.sign, signs.get(number.value, ())) for number in numbers_of(sentence))
-
-
-def _has_sign(sign: str | None, known: Collection[str | None]) -> bool:
-    """Whether the number is known with this sign; words may stand for a sign on either side."""
-    return bool(known) and (sign is None or sign in known or None in known)

@@ -1,8 +1,8 @@
 """Conversations: what a question means after the ones before it, and the prompt for a model that answers it.
 
-A follow-up leaves out what was said already ("and for part-time staff?"); searched by itself it finds anything. It is
-searched together with the telling words of the questions before it. A question that stands by itself is left alone:
-words of an older topic would only blur it.
+A follow-up leaves out what was said before ("and for part-time staff?"), so a search for it alone finds anything. It is
+searched together with the significant words of the questions before it. A complete question is searched as it is: words
+of an older topic would only blur it.
 """
 
 import re
@@ -19,7 +19,7 @@ USER, ASSISTANT = "user", "assistant"
 
 #: Questions further back are another topic more often than not.
 MOST_EARLIER = 4
-#: What of one counts: a document that was pasted into it says at its beginning what it is, and takes seconds to read.
+#: Characters of each that are read: a pasted document shows at its beginning what it is, and takes seconds to read.
 EARLIER_CHARACTERS = 10_000
 #: Words that one follow-up is given.
 MOST_ADDED = 12
@@ -33,17 +33,17 @@ _LINKING = re.compile(
     r"(?:for|in|on|at|with|without|during|after|before|from|by|per|until|unless|if|only)\b"
     r"(?! (?:what|which|whom|whose|how)\b)"
 )
-#: These stand for something that was said before, unless they are only grammar: `is it allowed to …`
+#: These refer to something before, unless they are only grammar: `is it allowed to …`
 _PRONOUNS = "it its they them their theirs this that these those he she him her his hers one ones such former latter"
 _REFERRING = frozenset(_PRONOUNS.split())
 _GRAMMAR = re.compile(r"\b(?:(?:is|was|does|will|would|can|could|should|if|that) )?it(?:'s)? (?:\w+ )?(?:to|that|if)\b")
-#: Words that ask; they say nothing of the topic.
+#: Words that ask; they don't belong to the topic.
 _QUESTION_WORDS = (
     "many much long often far get gets got give gives tell show explain describe list find know need want please mean "
     "say says said happen happens exactly apply applies okay ok yes thanks thank hello hi"
 )
 _ASKING = frozenset(_QUESTION_WORDS.split())
-#: Telling words of a question that refers to an earlier one; with more it says enough by itself.
+#: Significant words of a question that refers to an earlier one; with more it is complete.
 _FEW = 3
 
 _TERM = re.compile(r"\w+(?:[-'’./]\w+)*")  # noqa: RUF001
@@ -51,7 +51,7 @@ _TERM = re.compile(r"\w+(?:[-'’./]\w+)*")  # noqa: RUF001
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said."""
+    """One message of a conversation."""
 
     #: `user` or `assistant`.
     role: str
@@ -59,17 +59,24 @@ class Turn:
 
 
 def up_to_question(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """The turns up to the last of the user's; none where the user said nothing."""
+    """The turns up to the last of the user's; none where the user has no turn."""
     last = max((place for place, turn in enumerate(turns) if turn.role == USER), default=-1)
     return tuple(turns[: last + 1])
 
 
 def sharpen(turns: Sequence[Turn], longest: int) -> str:
-    """The last question as it is searched; what is added keeps it within `longest` characters."""
+    """The last question as it is searched: with words of earlier ones, within `longest` characters."""
     *earlier, last = [turn.text.strip() for turn in turns if turn.role == USER]
     sharpened = ""
     for question in [*(text[:EARLIER_CHARACTERS] for text in earlier[-MOST_EARLIER:]), last]:
-        sharpened = _joined(question, sharpened, longest) if is_follow_up(question) else question
+        if not is_follow_up(question):
+            sharpened = question
+            continue
+        # Of two compounds that share a part (`full-time`, `part-time`) the later one replaces the earlier.
+        own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
+        added = [term for term in _topic_terms(sharpened) if own.isdisjoint(map(stem_of, _parts(term)))]
+        joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])
+        sharpened = joined if len(joined) <= longest else question
     return sharpened
 
 
@@ -90,8 +97,8 @@ class FollowUp:
     def coverage(self, matched: Collection[str], covered: float) -> float:
         """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is what the search has.
 
-        What was lent and stands nowhere counts for nothing, if the passage has a word of the follow-up itself: it is to
-        sharpen the question, and would else keep it from every answer.
+        A lent word that no passage has doesn't count if the passage has a word of the follow-up itself: it is to
+        sharpen the question, and would otherwise keep it from every answer.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered
@@ -105,34 +112,21 @@ class FollowUp:
 def is_follow_up(question: str) -> bool:
     """Whether the question leaves out what it is about."""
     asked = " ".join(question.lower().split())
-    telling = list(_telling(asked))
-    if not telling or _OPENING.match(asked):
+    terms = list(_topic_terms(asked))
+    if not terms or _OPENING.match(asked):
         return True
-    if len(telling) > _FEW:
+    if len(terms) > _FEW:
         return False
-    return bool(_LINKING.match(asked)) or _refers(asked)
-
-
-def _refers(asked: str) -> bool:
     words = set(_TERM.findall(asked))
-    if words & (_REFERRING - {"it"}):
-        return True
-    return "it" in words and not _GRAMMAR.search(asked)
+    return (
+        bool(_LINKING.match(asked))
+        or not words.isdisjoint(_REFERRING - {"it"})
+        or ("it" in words and not _GRAMMAR.search(asked))
+    )
 
 
-def _joined(question: str, earlier: str, longest: int) -> str:
-    """The question and those telling words of the earlier one that it doesn't have.
-
-    Of two compounds that share a part (`full-time`, `part-time`) the later one takes the place of the earlier.
-    """
-    own = {stem_of(word) for term in _TERM.findall(question) for word in _parts(term)}
-    added = [term for term in _telling(earlier) if own.isdisjoint(map(stem_of, _parts(term)))]
-    joined = " ".join([question, *dict.fromkeys(added[:MOST_ADDED])])
-    return joined if len(joined) <= longest else question
-
-
-def _telling(question: str) -> Iterator[str]:
-    """The terms that say what a question is about."""
+def _topic_terms(question: str) -> Iterator[str]:
+    """The terms that name what a question is about."""
     for term in _TERM.findall(question):
         if any(word not in STOP_WORDS and word not in _ASKING for word in _parts(term)):
             yield term
@@ -161,21 +155,15 @@ class Message(NamedTuple):
 
 
 def prompt(turns: Sequence[Turn], passages: Sequence[Passage], guidance: Sequence[str]) -> list[Message]:
-    """The messages for the last of the turns, which is the user's; `guidance` says who answers, and how."""
+    """The messages for the last of the turns, which is the user's; `guidance` is who answers, and how."""
     *earlier, question = turns
     rules = "\n\n".join([RULES, *(text for text in guidance if text.strip())])
-    said = [Message(turn.role, turn.text[:TURN_CHARACTERS]) for turn in earlier[-MOST_TURNS:]]
-    fence = _fence(passages)
-    shown = [_show(number, passage, fence) for number, passage in enumerate(passages, 1)]
-    return [Message("system", rules), *said, Message("user", "\n\n".join([*shown, f"Question: {question.text}"]))]
-
-
-def _show(number: int, passage: Passage, fence: str) -> str:
-    above = " > ".join(" ".join(each.split()) for each in (passage.title, *passage.chunk.headings) if each)
-    return f"{fence} passage {number}: {above}\n{passage.text}\n{fence} end of passage {number}"
-
-
-def _fence(passages: Sequence[Passage]) -> str:
-    """A line that no passage has in it, so that none can end before its end."""
+    before = [Message(turn.role, turn.text[:TURN_CHARACTERS]) for turn in earlier[-MOST_TURNS:]]
+    # A line that no passage has in it, so that none can end before its end.
     texts = [f"{passage.context} {passage.text}" for passage in passages]
-    return next(fence for size in count(5) if not any((fence := "=" * size) in text for text in texts))
+    fence = next(fence for size in count(5) if not any((fence := "=" * size) in text for text in texts))
+    shown = []
+    for number, passage in enumerate(passages, 1):
+        above = " > ".join(" ".join(each.split()) for each in (passage.title, *passage.chunk.headings) if each)
+        shown.append(f"{fence} passage {number}: {above}\n{passage.text}\n{fence} end of passage {number}")
+    return [Message("system", rules), *before, Message("user", "\n\n".join([*shown, f"Question: {question.text}"]))]

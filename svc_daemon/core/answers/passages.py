@@ -23,27 +23,27 @@ class Passage:
 
     @property
     def context(self) -> str:
-        """What stands above the text and belongs to it."""
+        """The title and headings above the text."""
         return " ".join((self.title, *self.chunk.headings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """One mark in an answer, and the words of a source that it stands for."""
+    """One mark in an answer, and the words of a source that it cites."""
 
-    #: As the mark has it, from 1; another sentence may bear the same one.
+    #: The number in the mark, from 1; another sentence may have the same one.
     number: int
     #: Index of the passage among those that were given.
     passage: int
     #: The part of the passage's text that is quoted.
     span: Span
-    #: Where the mark stands in the answer's text, in characters.
+    #: Offset of the mark in the answer's text, in characters.
     index: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotePlace:
-    """Where a quote stands in the original."""
+    """Where a quote is in the original."""
 
     page: int | None
     line_start: int | None

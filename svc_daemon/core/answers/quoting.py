@@ -1,13 +1,13 @@
 """The default answerer: the best sentences of what was found, word for word, each with the mark of its source.
 
 Needs no model and no network, and gives the same answer to the same passages. A sentence is worth what it shares with
-the question, by the weight of each word, and a part of what stands above it: below a heading "Vacation" a sentence need
-not say the word. Rows of tables, code and headings are worth less, so that prose is quoted where it says the same.
+the question, by the weight of each word, and a part of what its title and headings share: below a heading "Vacation" a
+sentence need not have the word. Rows of tables, code and headings are worth less, so that prose is preferred to them.
 Sentences of one passage keep their order.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from svc_daemon.core.answers.evidence import ASKS_FOR_NUMBER
@@ -15,7 +15,7 @@ from svc_daemon.core.answers.passages import Citation, Passage, quote_of
 from svc_daemon.core.text.sentences import Span, cost_of, fences_of, sentences_of
 from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 
-#: What is said where nothing was found; it rests on no source.
+#: The answer where nothing was found; it cites no source.
 NOTHING_FOUND = "I found nothing about this in the sources."
 #: Sentences of one answer.
 MOST_SENTENCES = 3
@@ -34,14 +34,14 @@ RANK = 0.1
 OWN = 2.0
 #: Letters that a word has in common with its stem at least, where it has as many.
 BEGINNING = 3
-#: Fewer words say nothing by themselves: `Yes.`
+#: Fewer words mean nothing by themselves: `Yes.`
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
 #: What something is; the group has it.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
-#: What says so, soon behind the name.
-_SAYS_WHAT = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
+#: A definition begins so, soon after the name.
+_DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ScoredSentence:
 
     passage: int
     span: Span
-    #: Its words in small letters, so that no two say the same.
+    #: Its words in small letters, so that no two are the same.
     words: str
     #: What it has of the question's own words, as stems.
     shared: frozenset[str]
@@ -60,7 +60,7 @@ class ScoredSentence:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A piece of the answer: a sentence as it stands in the source, and its mark."""
+    """A piece of the answer: a sentence exactly as in the source, and its mark."""
 
     text: str
     citation: Citation
@@ -72,34 +72,65 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
     what it adds to the answer, the space before it included.
     """
-    chosen = _choose(_weigh_looks(_sentences(question, searched, passages), passages))
-    return list(_numbered(chosen, passages))
+    sentences = _weigh_looks(_score_sentences(question, searched, passages), passages)
+    chosen: list[ScoredSentence] = []
+    for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
+        if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
+            chosen.append(sentence)
+    # Sentences of one passage keep their order; passages come as the first sentence of each was chosen.
+    order = list(dict.fromkeys(each.passage for each in chosen))
+    pieces, size = [], 0
+    for number, sentence in enumerate(sorted(chosen, key=lambda each: (order.index(each.passage), each.span)), 1):
+        words = " ".join(quote_of(passages[sentence.passage], sentence.span).split())
+        quoted = f" {words} " if number > 1 else f"{words} "
+        index = size + len(quoted)
+        citation = Citation(number=number, passage=sentence.passage, span=sentence.span, index=index)
+        pieces.append(Quoted(f"{quoted}[{number}]", citation))
+        size += len(pieces[-1].text)
+    return pieces
 
 
-def _sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
-    weights, asked = _weights(question, searched, passages), stems_of(question)
+def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
+    asked = stems_of(question)
+    # A word that no passage has weighs nothing, since it distinguishes no passage from another.
+    found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
+    weights = found or dict.fromkeys(stems_of(searched), 1.0)
+    weights = {stem: weight * (OWN if stem in asked else 1.0) for stem, weight in weights.items()}
+    total = sum(weights.values())
     names = {word for word in words_of(question) if "_" in word}
     beginnings = {stem[:BEGINNING] for stem in (*weights, *asked)}
     wants_number = bool(ASKS_FOR_NUMBER.search(question.lower()) or _ASKS_WHEN.search(question.lower()))
     asks_what = _ASKS_WHAT.match(question.lower())
-    says_what = re.compile(_SAYS_WHAT.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
+    definition = re.compile(_DEFINITION.format(re.escape(asks_what[1]) if asks_what else "(?!)"), re.DOTALL)
     for place, passage in enumerate(passages):
         above = stems_of(passage.context)
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
-            own = frozenset(_own_stems(text, names, beginnings))
+            own = _question_stems(text, names, beginnings)
+            shared = sum(weight for stem, weight in weights.items() if stem in own)
+            lent = sum(weight for stem, weight in weights.items() if stem in above and stem not in own)
             hints = (
                 (wants_number and any(map(str.isdigit, text)))
-                + bool(says_what.match(text.lower()))
+                + bool(definition.match(text.lower()))
                 - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
-            worth = _worth(own, above, weights) + HINT * hints - RANK * place / len(passages)
+            # The share of the question's weight that the sentence has, or its headings have, 0 to 1.
+            worth = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
+            worth += HINT * hints - RANK * place / len(passages)
             yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
 
 
+def _question_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> frozenset[str]:
+    """The stems that may be the question's; those of words with another beginning are mostly not needed."""
+    words = words_of(text)
+    # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+    named = [part for name in names if name in words for part in name.split("_")]
+    return frozenset(stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings or word in FORMS)
+
+
 def _weigh_looks(sentences: Iterable[ScoredSentence], passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
-    """The sentences, less what each loses by what it is, which is only looked at where one may still be chosen."""
+    """The sentences, less the cost of rows, code and headings, which is computed only where one may be chosen."""
     fences = [fences_of(passage.text) for passage in passages]
     best = 0.0
     for sentence in sorted(sentences, key=lambda each: -each.worth):
@@ -110,62 +141,13 @@ def _weigh_looks(sentences: Iterable[ScoredSentence], passages: Sequence[Passage
         yield replace(sentence, worth=sentence.worth - cost, is_prose=not cost)
 
 
-def _own_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> Iterator[str]:
-    """The stems that may be the question's; those of words that begin otherwise mostly need not be known."""
-    words = words_of(text)
-    # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
-    named = [part for name in names if name in words for part in name.split("_")]
-    return (stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings or word in FORMS)
-
-
-def _weights(question: str, searched: str, passages: Sequence[Passage]) -> dict[str, float]:
-    """What each word weighs; one that no passage has weighs nothing, since it tells none apart."""
-    told = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
-    weights = told or dict.fromkeys(stems_of(searched), 1.0)
-    own = stems_of(question)
-    return {stem: weight * (OWN if stem in own else 1.0) for stem, weight in weights.items()}
-
-
-def _worth(own: frozenset[str], above: frozenset[str], weights: Mapping[str, float]) -> float:
-    """0 to 1: the share of the question's weight that the sentence has, or has above it."""
-    total = sum(weights.values())
-    if not total:
-        return 0.0
-    shared = sum(weight for stem, weight in weights.items() if stem in own)
-    lent = sum(weight for stem, weight in weights.items() if stem in above and stem not in own)
-    return (shared + CONTEXT_SHARE * lent) / total
-
-
-def _choose(sentences: Iterable[ScoredSentence]) -> list[ScoredSentence]:
-    """The best ones, in the order in which they are said: by passage, as the first of each was chosen."""
-    chosen: list[ScoredSentence] = []
-    for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
-        if len(chosen) < MOST_SENTENCES and _adds(sentence, chosen):
-            chosen.append(sentence)
-    order = list(dict.fromkeys(each.passage for each in chosen))
-    return sorted(chosen, key=lambda each: (order.index(each.passage), each.span))
-
-
-def _adds(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Whether the answer is better for the sentence."""
-    if not chosen:
-        return True
+def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
+    """Whether the answer is better for one more sentence."""
     if any(sentence.words == each.words for each in chosen):
         return False
-    told = frozenset[str]().union(*(each.shared for each in chosen))
-    says_more = not sentence.shared <= told
-    if not sentence.is_prose and not says_more:
+    covered = frozenset[str]().union(*(each.shared for each in chosen))
+    adds_words = not sentence.shared <= covered
+    if not sentence.is_prose and not adds_words:
         return False
-    wanted = WORTHY_OF_MORE if says_more and sentence.is_prose else WORTHY
+    wanted = WORTHY_OF_MORE if adds_words and sentence.is_prose else WORTHY
     return sentence.worth >= wanted * chosen[0].worth
-
-
-def _numbered(chosen: Sequence[ScoredSentence], passages: Sequence[Passage]) -> Iterator[Quoted]:
-    size = 0
-    for number, sentence in enumerate(chosen, 1):
-        words = " ".join(quote_of(passages[sentence.passage], sentence.span).split())
-        said = f" {words} " if number > 1 else f"{words} "
-        text = f"{said}[{number}]"
-        citation = Citation(number=number, passage=sentence.passage, span=sentence.span, index=size + len(said))
-        size += len(text)
-        yield Quoted(text, citation)
