@@ -87,7 +87,7 @@ class Reference:
     @cached_property
     def share_of_capitals(self) -> float:
         """The part of its own words that begin with a capital letter."""
-        words = _LETTERS.findall(self.passage.text)
+        words: list[str] = _LETTERS.findall(self.passage.text)
         return sum(word[0].isupper() for word in words) / max(1, len(words))
 
     @cached_property

@@ -116,8 +116,8 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
                 - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
             # The share of the question's weight that the sentence has, or its headings have, 0 to 1.
-            worth = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
-            worth += HINT * hints - RANK * place / len(passages)
+            covered = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
+            worth = covered + HINT * hints - RANK * place / len(passages)
             yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
 
 

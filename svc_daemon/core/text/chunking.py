@@ -9,7 +9,7 @@ for one endless line.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile, zip_longest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,33 +135,26 @@ def chunk_document(document: Document, options: ChunkingOptions) -> tuple[Chunk,
     )
 
 
-def _sections(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
+def _sections(blocks: Sequence[Block]) -> Iterator[list[Block]]:
     """Runs of blocks that may share a chunk; a heading comes alone, and only where no later section carries it."""
-    runs = [tuple(run) for _, run in groupby(enumerate(blocks), key=_section_key)]
-    for position, run in enumerate(runs):
-        section = tuple(block for _, block in run)
-        if section[0].kind != "heading" or not _is_carried(section[0], runs, position):
-            yield section
-
-
-def _section_key(numbered: tuple[int, Block]) -> tuple[object, ...]:
-    number, block = numbered
-    return (number,) if block.kind == "heading" else (block.headings, block.page)
-
-
-def _is_carried(heading: Block, runs: Sequence[tuple[tuple[int, Block], ...]], position: int) -> bool:
-    """What follows a heading is under it, or it has nothing under it at all."""
-    if position + 1 == len(runs):
-        return False
-    following = runs[position + 1][0][1].headings
-    return following[: len(heading.headings)] == heading.headings and (
-        len(following) > len(heading.headings) or runs[position + 1][0][1].kind != "heading"
+    numbered = groupby(
+        enumerate(blocks), key=lambda pair: pair[:1] if pair[1].kind == "heading" else (pair[1].headings, pair[1].page)
     )
+    runs = [[block for _, block in run] for _, run in numbered]
+    for section, following in zip_longest(runs, runs[1:]):
+        heading = section[0]
+        if heading.kind == "heading" and following:
+            # What follows is under the heading, or nothing is.
+            below = following[0].headings
+            depth = len(heading.headings)
+            if below[:depth] == heading.headings and (len(below) > depth or following[0].kind != "heading"):
+                continue
+        yield section
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    section: tuple[Block, ...]
+    section: Sequence[Block]
     start: int
     end: int
     line_start: int | None
@@ -171,7 +164,7 @@ class _Piece:
 class _Cutter:
     """Cuts one section, moving forward through its blocks and lines."""
 
-    def __init__(self, text: str, section: tuple[Block, ...], options: ChunkingOptions) -> None:
+    def __init__(self, text: str, section: Sequence[Block], options: ChunkingOptions) -> None:
         self._text = text
         self._section = section
         self._options = options
@@ -185,48 +178,28 @@ class _Cutter:
             cut = self._next_cut(start)
             end = self._trimmed_end(start, cut)
             yield _Piece(self._section, start, end, self._lines.line_at(start), self._lines.line_at(end - 1))
-            start = self._skip_space(cut if cut >= self._end else self._overlapped(start, cut))
+            if cut < self._end and self._options.overlap:
+                # The next chunk repeats from the first word within the overlap.
+                space = _SPACE.search(self._text, max(start + 1, cut - self._options.overlap), cut)
+                cut = space.end() if space else cut
+            start = self._skip_space(cut)
 
     def _next_cut(self, start: int) -> int:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
         # Near the end a small first part leaves a last one that is worth finding.
-        aim = self._options.target if rest >= self._options.max + self._options.min else self._options.min
-        return self._best_cut(start + self._options.min, start + self._options.max, start + aim)
-
-    def _best_cut(self, low: int, high: int, aim: int) -> int:
-        ends = self._block_ends(low, high)
-        if ends:
-            return min(ends, key=lambda end: abs(end - aim))
-        for pattern in self._cut_patterns():
-            found = [match.end() for match in pattern.finditer(self._text, low - 1, high)]
-            if found:
-                return min(found, key=lambda end: abs(end - aim))
-        return high
-
-    def _block_ends(self, low: int, high: int) -> list[int]:
-        """Ends of blocks in the window; leaves `_ahead` at the block in which the window starts."""
+        aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
+        low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:
             self._ahead += 1
-        ends = []
-        for position in range(self._ahead, len(self._section)):
-            if self._section[position].char_end > high:
-                break
-            ends.append(self._section[position].char_end)
-        return ends
-
-    def _cut_patterns(self) -> tuple[re.Pattern[str], ...]:
-        if self._section[self._ahead].kind in _LINE_KINDS:
-            return (_LINE_END, _SENTENCE_END, _SPACE)
-        return (_SENTENCE_END, _LINE_END, _SPACE)
-
-    def _overlapped(self, start: int, cut: int) -> int:
-        """Where the next chunk starts: the first word within the overlap before the cut."""
-        if not self._options.overlap:
-            return cut
-        space = _SPACE.search(self._text, max(start + 1, cut - self._options.overlap), cut)
-        return space.end() if space else cut
+        blocks = (self._section[place].char_end for place in range(self._ahead, len(self._section)))
+        ends = list(takewhile(lambda end: end <= high, blocks))
+        is_prose = self._section[self._ahead].kind not in _LINE_KINDS
+        patterns = (_SENTENCE_END, _LINE_END, _SPACE) if is_prose else (_LINE_END, _SENTENCE_END, _SPACE)
+        for pattern in patterns:
+            ends = ends or [match.end() for match in pattern.finditer(self._text, low - 1, high)]
+        return min(ends, key=lambda end: abs(end - aim), default=high)
 
     def _skip_space(self, start: int) -> int:
         while start < self._end and self._text[start].isspace():
@@ -240,9 +213,9 @@ class _Cutter:
 
 
 class _LineCursor:
-    """Line of an offset, for offsets that mostly grow: it counts line ends only from where it stood."""
+    """Line of an offset, for offsets that mostly grow: it counts line ends only from the last offset."""
 
-    def __init__(self, text: str, section: tuple[Block, ...]) -> None:
+    def __init__(self, text: str, section: Sequence[Block]) -> None:
         self._text = text
         self._section = section
         self._block = 0
@@ -250,7 +223,15 @@ class _LineCursor:
         self._line = section[0].line_start
 
     def line_at(self, offset: int) -> int | None:
-        self._enter(offset)
+        before = self._block
+        while self._block + 1 < len(self._section) and self._section[self._block + 1].char_start <= offset:
+            self._block += 1
+        while self._block and self._section[self._block].char_start > offset:
+            self._block -= 1
+        block = self._section[self._block]
+        if self._block != before:
+            # Another block: count from its own first line.
+            self._offset, self._line = block.char_start, block.line_start
         if self._line is None:
             return None
         if offset >= self._offset:
@@ -258,16 +239,4 @@ class _LineCursor:
         else:
             self._line -= self._text.count("\n", offset, self._offset)
         self._offset = offset
-        last = self._section[self._block].line_end
-        return self._line if last is None else min(self._line, last)
-
-    def _enter(self, offset: int) -> None:
-        """Stand in the block that holds the offset, at its own first line when it is another one."""
-        before = self._block
-        while self._block + 1 < len(self._section) and self._section[self._block + 1].char_start <= offset:
-            self._block += 1
-        while self._block and self._section[self._block].char_start > offset:
-            self._block -= 1
-        if self._block != before:
-            self._offset = self._section[self._block].char_start
-            self._line = self._section[self._block].line_start
+        return self._line if block.line_end is None else min(self._line, block.line_end)

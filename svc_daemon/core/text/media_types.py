@@ -1,17 +1,16 @@
-"""What kind of file some bytes are: the formats we read, and how one is told from its content, name and declared type.
+"""What kind of file some bytes are: the formats we read, and how content, name and declared type show which it is.
 
-A signature in the bytes decides; else a declared type that says something, else the name, else the look of a text. What
+A signature in the bytes decides; else a declared type that is not vague, else the name, else the look of a text. What
 the bytes contradict is passed over: a text is no PDF, and bytes that are no text are no CSV.
 """
 
+import codecs
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import PurePosixPath
 from zipfile import BadZipFile, ZipFile
-
-from svc_daemon.core.text.encodings import text_encoding
 
 #: What nothing else fits: bytes without a text in them, as far as we know.
 UNKNOWN = "application/octet-stream"
@@ -155,7 +154,7 @@ FORMATS = (
 
 _TYPES = {extension: media_type for format_ in FORMATS for extension, media_type in format_.types.items()}
 _FORMATS = {media_type: format_ for format_ in FORMATS for media_type in format_.types.values()}
-#: Files whose whole name says what they are.
+#: Files whose whole name is known.
 _NAMES = {"dockerfile": "text/x-dockerfile", "makefile": "text/x-makefile", "cmakelists.txt": "text/x-cmake"}
 #: Other spellings that clients declare.
 _SPELLINGS = {
@@ -168,12 +167,12 @@ _SPELLINGS = {
     "application/csv": "text/csv",
     "text/rtf": "application/rtf",
 }
-#: Formats whose content is text, so that only the name or the declared type can tell which.
+#: Formats whose content is text, so that only the name or the declared type shows which.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
 #: Formats that may begin with an HTML tag and are something else all the same.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
 
-#: What a file of no text starts with: offset, bytes, media type.
+#: What a binary file starts with: offset, bytes, media type.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
@@ -203,7 +202,7 @@ _MAGIC = (
     (0, b"SQLite format 3\x00", "application/vnd.sqlite3"),
 )
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-#: Streams (UTF-16 in the directory) that tell one old office file from another; encryption first, it wraps the others.
+#: Streams (UTF-16 in the directory) that distinguish old office files; encryption first, it wraps the others.
 _OLE_STREAMS = (
     ("EncryptedPackage", ENCRYPTED_OFFICE),
     ("WordDocument", "application/msword"),
@@ -215,12 +214,23 @@ _OLE_STREAMS = (
 #: Members that only one kind of archive has.
 _ZIP_MEMBERS = {"word/": _DOCX, "ppt/": _PPTX, "xl/": _XLSX, "META-INF/container.xml": "application/epub+zip"}
 _ZIP = "application/zip"
-#: Types of bytes that have a signature, or that stand for any: no text is one of these, nor of the kinds below.
+#: Types of bytes that have a signature, or that may be any: no text is one of these, nor of the kinds below.
 _BINARY = frozenset({UNKNOWN, _ZIP, ENCRYPTED_OFFICE, *(media_type for _, _, media_type in _MAGIC)})
 _MEDIA = ("image/", "audio/", "video/", "font/")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}")
 
-#: How much of a file the looks at text take in.
+#: Byte order marks and their codecs; UTF-32 first, whose mark begins like that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+_CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
+
+#: How much of a file is searched for what text looks like.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 _HTML = re.compile(
@@ -236,7 +246,7 @@ _MAIL = re.compile(
 
 
 def from_filename(filename: str) -> str | None:
-    """Media type that a file's name promises; None where the name says nothing."""
+    """Media type that a file's name promises; None where the name shows none."""
     name = PurePosixPath(filename).name.lower()
     stem, _, extension = name.rpartition(".")
     if extension == "gz":
@@ -257,32 +267,39 @@ def is_text_type(content_type: str) -> bool:
 
 def detect(data: bytes, filename: str = "", declared: str = "") -> str:
     """Media type of a file from its bytes (all, or the first 8 KB and more), name and declared type."""
-    named, told = from_filename(filename), _canonical(declared)
+    named, bare = from_filename(filename), declared.partition(";")[0].strip().lower()
+    announced = _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
     is_text = text_encoding(data) is not None
-    if signed := _content_type(data, is_text=is_text) or _html_type(data, named, told):
+    if signed := _signed_type(data, is_text=is_text):
         return signed
-    is_vague = told == UNKNOWN or (told == PLAIN and named not in (None, PLAIN))
-    for media_type in (None if is_vague else told, named, told):
-        if media_type and not _is_contradicted(media_type, is_text=is_text):
+    if _HTML.match(data[:4096]) and not _may_hold_html(named) and not _may_hold_html(announced):
+        return "application/xhtml+xml" if "application/xhtml+xml" in (named, announced) else "text/html"
+    is_vague = announced == UNKNOWN or (announced == PLAIN and named not in (None, PLAIN))
+    for media_type in filter(None, ("" if is_vague else announced, named, announced)):
+        holds_text = is_text_type(media_type)
+        is_known = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
+        if (holds_text or not is_known) if is_text else not holds_text:
             return media_type
-    return (_look_of(data[:_HEAD_BYTES]) or PLAIN) if is_text else UNKNOWN
+    if not is_text:
+        return UNKNOWN
+    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"))
+    return next((media_type for pattern, media_type in looks if pattern.match(data[:_HEAD_BYTES])), PLAIN)
 
 
-def _content_type(data: bytes, *, is_text: bool) -> str | None:
-    """Type of bytes that say it themselves, by their magic."""
+def _signed_type(data: bytes, *, is_text: bool) -> str | None:
+    """The type that a signature in the bytes shows."""
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _zip_type(data)
     if data.startswith(_OLE_MAGIC):
-        return _ole_type(data)
+        streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
+        return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
     # These two may be made of ASCII alone.
     start = data[:1024].lstrip(b"\xef\xbb\xbf\r\n\t ")
     for magic, media_type in ((b"%PDF-", "application/pdf"), (b"{\\rtf", "application/rtf")):
         if start.startswith(magic):
             return media_type
-    return None if is_text else _binary_type(data)
-
-
-def _binary_type(data: bytes) -> str | None:
+    if is_text:
+        return None
     # Some writers put a header of their own before the PDF.
     if b"%PDF-" in data[:1024]:
         return "application/pdf"
@@ -294,64 +311,52 @@ def _zip_type(data: bytes) -> str:
     if declared:
         media_type = declared[1].decode("ascii")
         return media_type if media_type in _FORMATS else _ZIP
-    return _type_of_members(_member_names(data))
-
-
-def _type_of_members(names: Iterable[str]) -> str:
-    for name in names:
-        for member, media_type in _ZIP_MEMBERS.items():
-            if name.startswith(member):
-                return media_type
-    return _ZIP
-
-
-def _member_names(data: bytes) -> Iterable[str]:
     try:
         with ZipFile(BytesIO(data)) as archive:
-            return archive.namelist()
+            names = archive.namelist()
     except (BadZipFile, NotImplementedError, UnicodeDecodeError):
-        # Only the beginning is here, or the archive is broken (a name of it may say that it is UTF-8, and not be): its
-        # local headers still say what it was.
-        return _local_names(data[:_HEAD_BYTES])
+        # Only the beginning is here, or the archive is broken (a name marked as UTF-8 may not be): its local headers
+        # still show what it was.
+        head = data[:_HEAD_BYTES]
+        found = ((header.end(), int.from_bytes(header[1], "little")) for header in _LOCAL_NAME.finditer(head))
+        names = [head[start : start + size].decode("utf-8", "replace") for start, size in found]
+    kinds = (media_type for name in names for member, media_type in _ZIP_MEMBERS.items() if name.startswith(member))
+    return next(kinds, _ZIP)
 
 
-def _local_names(head: bytes) -> Iterable[str]:
-    for header in _LOCAL_NAME.finditer(head):
-        size = int.from_bytes(header[1], "little")
-        yield head[header.end() : header.end() + size].decode("utf-8", "replace")
-
-
-def _ole_type(data: bytes) -> str:
-    streams = ((name.encode("utf-16-le"), media_type) for name, media_type in _OLE_STREAMS)
-    return next((media_type for name, media_type in streams if name in data), "application/x-ole-storage")
-
-
-def _html_type(data: bytes, named: str | None, told: str) -> str | None:
-    """The type of a text that begins as HTML does, unless it is a format that may."""
-    if not _HTML.match(data[:4096]) or _holds_html(named) or _holds_html(told):
-        return None
-    return "application/xhtml+xml" if "application/xhtml+xml" in (named, told) else "text/html"
-
-
-def _is_contradicted(media_type: str, *, is_text: bool) -> bool:
-    """Whether bytes without a signature can't be of this type."""
-    if not is_text:
-        return is_text_type(media_type)
-    is_other = media_type in _FORMATS or media_type in _BINARY or media_type.startswith(_MEDIA)
-    return is_other and not is_text_type(media_type)
-
-
-def _holds_html(media_type: str | None) -> bool:
+def _may_hold_html(media_type: str | None) -> bool:
     format_ = _FORMATS.get(media_type or "")
     return format_ is not None and format_.key in _MAY_HOLD_HTML
 
 
-def _canonical(declared: str) -> str:
-    """The declared type as it is spelled here, without parameters; empty where it is none."""
-    bare = declared.partition(";")[0].strip().lower()
-    return _SPELLINGS.get(bare, bare) if _MEDIA_TYPE.fullmatch(bare) else ""
+def text_encoding(data: bytes) -> str | None:
+    """Codec in which `data` is text: by its mark, else UTF-8, else Windows-1252; None where it is binary."""
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            return codec
+    head = data[:_HEAD_BYTES]
+    if b"\x00" in head:
+        return _unmarked_utf16(head)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
+    except UnicodeDecodeError as error:
+        # One bad byte in otherwise real UTF-8 is a flaw of the file, not another encoding.
+        beyond_ascii = error.start - len(head[: error.start].decode("utf-8"))
+        if beyond_ascii < 4:
+            # Compressed or encrypted bytes have a control in ten; text in an old encoding has none.
+            controls = len(head) - len(head.translate(None, _CONTROLS))
+            return None if controls * 100 > len(head) else "cp1252"
+    return "utf-8"
 
 
-def _look_of(head: bytes) -> str | None:
-    looks = ((_JSON, "application/json"), (_XML, "text/xml"), (_MAIL, "message/rfc822"))
-    return next((media_type for pattern, media_type in looks if pattern.match(head)), None)
+def _unmarked_utf16(head: bytes) -> str | None:
+    """Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others."""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    half = len(head) // 2
+    if len(head) % 2:
+        return None
+    if odd > half * 0.7 and even == 0:
+        return "utf-16-le"
+    if even > half * 0.7 and odd == 0:
+        return "utf-16-be"
+    return None

@@ -1,6 +1,6 @@
 """Sentences of a text, as spans of it: what an answer quotes, and what it is judged by.
 
-A text that was extracted has hard line ends, list marks and table rows in it. A line end parts two sentences only
+A text that was extracted has hard line ends, list marks and table rows in it. A line end separates two sentences only
 where it looks like the end of something: before a list mark or a row, behind a short line such as a heading, and at an
 empty line. `cost_of` rates how far a sentence is from prose: a row of a table, code, a heading or page furniture.
 """
@@ -13,10 +13,11 @@ from typing import NamedTuple
 #: Longer ones, such as text without a full stop, are cut at a space.
 LONGEST = 400
 
+_LINE_END = re.compile(r"\n")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 #: A list mark, a number, a quotation's or heading's mark, or a table's border at the start of a line.
 _MARKED = re.compile(r"[ \t]*(?:[-*+•‣▪◦|>]|#{1,6}[ \t]|\d{1,3}[.)][ \t])")
-#: What stands before a sentence and is no word of it.
+#: What precedes a sentence and is no word of it.
 _LEADING = re.compile(r"(?:[\s\-*+•‣▪◦|>]++|#{1,6}\s++|\d{1,3}[.)]\s++)*+")
 #: The end of a sentence, with closing quotes and the marks of citations behind it.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'»”’)\]]*(?:\s*\[\d+\])*(?=\s|$)|[。！？]+[」』”]*")  # noqa: RUF001
@@ -44,50 +45,30 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
 
     One of more than `longest` characters comes in pieces.
     """
-    whole = (sentence for block in _blocks(text) for sentence in _sentences(text, block))
+    breaks = list(_PARAGRAPH.finditer(text))
+    ends = [*(each.start() for each in breaks), len(text)]
+    paragraphs = map(Span, [0, *(each.end() for each in breaks)], ends)
+    blocks = (block for paragraph in paragraphs for block in _blocks(text, paragraph))
+    whole = (sentence for block in blocks for sentence in _sentences(text, block))
     found = (piece for sentence in whole for piece in _cut(text, sentence, longest))
     return [span for span in found if any(map(str.isalnum, text[span.start : span.end]))]
 
 
-def _blocks(text: str) -> Iterator[Span]:
-    """What no sentence leaves: runs of lines that flow into each other."""
-    start = 0
-    for part in [*_PARAGRAPH.finditer(text), None]:
-        end = part.start() if part else len(text)
-        yield from _flows(text, Span(start, end))
-        start = part.end() if part else end
-
-
-def _flows(text: str, paragraph: Span) -> Iterator[Span]:
-    lines = list(_lines(text, paragraph))
+def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
+    """Runs of lines that flow into each other; no sentence goes beyond one."""
+    breaks = [at.start() for at in _LINE_END.finditer(text, paragraph.start, paragraph.end)]
+    lines = list(map(Span, [paragraph.start, *(at + 1 for at in breaks)], [*breaks, paragraph.end]))
     longest = max(line.end - line.start for line in lines)
+    # Rows of a table as extraction writes them.
+    rows = [text.find(" | ", line.start, line.end) >= 0 for line in lines]
     start = paragraph.start
-    for line, following in pairwise(lines):
-        if _parts(text, line, following, longest):
+    for place, (line, following) in enumerate(pairwise(lines)):
+        is_marked = rows[place] or rows[place + 1] or _MARKED.match(text, following.start, following.end)
+        is_short = (line.end - line.start) * 5 < longest * 3
+        if is_marked or (is_short and text[following.start : following.end].lstrip()[:1].isupper()):
             yield Span(start, line.end)
             start = following.start
     yield Span(start, paragraph.end)
-
-
-def _lines(text: str, paragraph: Span) -> Iterator[Span]:
-    start = paragraph.start
-    while (end := text.find("\n", start, paragraph.end)) >= 0:
-        yield Span(start, end)
-        start = end + 1
-    yield Span(start, paragraph.end)
-
-
-def _parts(text: str, line: Span, following: Span, longest: int) -> bool:
-    """Whether the line end between the two is the end of something."""
-    if _MARKED.match(text, following.start, following.end) or _is_row(text, line) or _is_row(text, following):
-        return True
-    first = text[following.start : following.end].lstrip()[:1]
-    return (line.end - line.start) * 5 < longest * 3 and first.isupper()
-
-
-def _is_row(text: str, line: Span) -> bool:
-    """Whether the line is a row of a table as extraction writes it."""
-    return text.find(" | ", line.start, line.end) >= 0
 
 
 def _sentences(text: str, block: Span) -> Iterator[Span]:
@@ -100,7 +81,7 @@ def _sentences(text: str, block: Span) -> Iterator[Span]:
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:
-    """Whether what stands at `stop` is a gap in a quotation, or belongs to the word or item's number before it."""
+    """Whether the mark at `stop` is a gap in a quotation, or belongs to the word or item's number before it."""
     if text.startswith(("…", "..."), stop) and text[start:stop].endswith(" "):
         return True
     if text[stop] != ".":
@@ -117,7 +98,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
-    """The sentence without what stands around it, in pieces if it is too long."""
+    """The sentence without marks and spaces around it, in pieces if it is too long."""
     start = _skip(text, sentence, _LEADING)
     # The border of a table's last cell goes with the white space.
     end = start + len(text[start : sentence.end].rstrip(" \t\r\n\f\v|"))
@@ -131,7 +112,7 @@ def _cut(text: str, sentence: Span, longest: int) -> Iterator[Span]:
 
 
 def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
-    """Where the span begins behind what `leading` takes."""
+    """Where the span begins after what `leading` matches."""
     match = leading.match(text, span.start, span.end)
     return match.end() if match else span.start
 
@@ -150,25 +131,25 @@ _FURNITURE = re.compile(
 #: More of these than one in so many characters that are no spaces is no language.
 _SYMBOL = re.compile(r"[{}<>=;$\\|/#~^&@_]|::|--")
 _SYMBOLS_EVERY = 12
-#: What stands in backquotes is a name in the sentence, however it looks.
+#: Text in backquotes is a name in the sentence, whatever it looks like.
 _NAMED = re.compile(r"`[^`\n]*`")
 #: With fewer words and without an end it is a heading or an item of a list.
 _FEWEST_WORDS = 6
 
 
 def fences_of(text: str) -> list[Span]:
-    """Where code stands that is marked as such."""
+    """The spans of code that is marked as such."""
     return [Span(*match.span()) for match in _FENCE.finditer(text)]
 
 
 def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
-    """What the sentence loses by what it is; 0 for prose."""
-    said = text[span.start : span.end]
-    if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(said):
+    """How much less the sentence is worth in an answer than prose, which costs 0."""
+    sentence = text[span.start : span.end]
+    if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(sentence):
         return CODE
-    if " | " in said:
+    if " | " in sentence:
         return ROW
-    plain = _NAMED.sub("x", said)
+    plain = _NAMED.sub("x", sentence)
     if len(_SYMBOL.findall(plain)) * _SYMBOLS_EVERY > len(plain):
         return CODE
-    return 0.0 if _ENDED.search(said) or len(said.split()) >= _FEWEST_WORDS else FRAGMENT
+    return 0.0 if _ENDED.search(sentence) or len(sentence.split()) >= _FEWEST_WORDS else FRAGMENT

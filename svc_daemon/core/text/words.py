@@ -1,9 +1,9 @@
 """Words: the words of a query, stems that make forms of a word comparable, and scripts without spaces.
 
-Chinese, Japanese and Korean are written without spaces, or with endings that stick to the word. Cut at spaces, a whole
-clause of these scripts is one word, which nobody looks for. So a run of them is cut into every pair of neighbours, in
-what is indexed and in what is asked: a word of two characters is a pair, and a longer one is all of its pairs. Letters
-and digits in such a run are words of their own.
+Chinese, Japanese and Korean are written without spaces, or with endings that stick to the word. Cut at spaces, a
+whole clause of these scripts is one word, which nobody searches for. So a run of them is cut into every pair of
+neighbours, in what is indexed and in what is asked: a word of two characters is a pair, and a longer one is all of its
+pairs. Letters and digits in such a run are words of their own.
 
 Stems are coarser than the index's own, and only for English: they choose among sentences that a search has found
 already, and must take all forms of a word as one, whether they differ by an ending, by a vowel or by British and
@@ -12,7 +12,6 @@ American spelling.
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 _SCRIPTS = (
@@ -30,9 +29,9 @@ _PIECE = re.compile(rf"(?P<run>[{_SCRIPTS}]+)|[^{_SCRIPTS}\W]+")
 
 
 def cut_unspaced(text: str) -> list[str]:
-    """The pairs and the other pieces of all words of `text` in which one of these scripts stands, in order.
+    """The pairs and the other pieces of all words of `text` with one of these scripts, in order.
 
-    Nothing for a text without them. A single character that stands alone is a word.
+    Nothing for a text without them. A single character by itself is a word.
     """
     if text.isascii():
         return []
@@ -40,23 +39,21 @@ def cut_unspaced(text: str) -> list[str]:
     folded = unicodedata.normalize("NFC", text)
     if not _CHARACTER.search(folded):
         return []
-    return [piece for word in _WORD.findall(folded) if _CHARACTER.search(word) for piece in _pieces(word)]
-
-
-def _pieces(word: str) -> Iterator[str]:
-    for piece in _PIECE.finditer(word):
-        run = piece["run"]
+    pieces: list[str] = []
+    for match in _PIECE.finditer(" ".join(word for word in _WORD.findall(folded) if _CHARACTER.search(word))):
+        run = match["run"]
         if run is None or len(run) == 1:
-            yield piece[0]
+            pieces.append(match[0])
         else:
-            yield from (run[start : start + 2] for start in range(len(run) - 1))
+            pieces += (run[start : start + 2] for start in range(len(run) - 1))
+    return pieces
 
 
-#: Each word costs a walk through the chunks that have it; past this many a query is a text, and its first words say
-#: what it is about.
+#: Each word costs a walk through the chunks that have it; past this many a query is a text, and its first words
+#: show what it is about.
 MAX_WORDS = 64
 
-#: English words that stand in almost every chunk and tell none from another. The pieces that an apostrophe leaves
+#: English words that are in almost every chunk and distinguish none from another. The pieces that an apostrophe leaves
 #: (`don't`, `it's`, `we'll`) are among them, since the index cuts there too.
 _STOP_WORDS = (
     "a about above after again against all also am an and any are aren as at be because been "
@@ -74,7 +71,7 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ParsedQuery:
     """The words to look for, each once, in the order typed."""
 
@@ -84,28 +81,19 @@ class ParsedQuery:
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Cut `text` into words of letters, marks and digits; every other character only parts them.
+    """Cut `text` into words of letters, marks and digits; every other character only separates them.
 
-    Scripts that are written without spaces are cut as `unspaced` does it.
-
-    Stop words go, unless the query has nothing else: who looks for "to be or not to be" means it.
+    Scripts that are written without spaces are cut by `cut_unspaced`. Stop words are left out, unless the query has
+    nothing else: who looks for "to be or not to be" means it.
     """
-    words = list(dict.fromkeys(_words(text)))
-    telling = [word for word in words if word not in STOP_WORDS] or words
-    return ParsedQuery(words=tuple(telling[:MAX_WORDS]), words_left_out=max(0, len(telling) - MAX_WORDS))
-
-
-def _words(text: str) -> list[str]:
     # NFC first, so that a letter typed as letter and accent is one character.
     folded = unicodedata.normalize("NFC", text).lower()
-    spaced = "".join(character if _belongs_to_word(character) else " " for character in folded)
-    words = [word for word in spaced.split() if any(character.isalnum() for character in word)]
-    return [piece for word in words for piece in cut_unspaced(word) or [word]]
-
-
-def _belongs_to_word(character: str) -> bool:
     # Marks stay: many scripts write vowels with them, and a word cut there would be a row of single letters.
-    return unicodedata.category(character)[0] in "LMN"
+    spaced = "".join(character if unicodedata.category(character)[0] in "LMN" else " " for character in folded)
+    spelled = (word for word in spaced.split() if any(map(str.isalnum, word)))
+    words = list(dict.fromkeys(piece for word in spelled for piece in cut_unspaced(word) or [word]))
+    significant = [word for word in words if word not in STOP_WORDS] or words
+    return ParsedQuery(tuple(significant[:MAX_WORDS]), max(0, len(significant) - MAX_WORDS))
 
 
 _ENDING = re.compile(r"(?:ations?|ings?|edly|ied|ies|ed|es|ly|s)$")
@@ -146,5 +134,5 @@ def words_of(text: str) -> list[str]:
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """The stems of the words that tell something; numbers among them."""
+    """The stems of the words but stop words; numbers among them."""
     return frozenset(stem_of(word) for word in words_of(text) if word not in STOP_WORDS)

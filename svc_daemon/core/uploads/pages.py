@@ -3,8 +3,7 @@
 import html
 import re
 
-from svc_daemon.core.text.encodings import text_encoding
-from svc_daemon.core.text.media_types import detect
+from svc_daemon.core.text.media_types import detect, text_encoding
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 

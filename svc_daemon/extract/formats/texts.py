@@ -4,7 +4,7 @@ import csv
 import re
 
 from svc_daemon.core.text.chunking import Document
-from svc_daemon.core.text.encodings import text_encoding
+from svc_daemon.core.text.media_types import text_encoding
 from svc_daemon.extract import failures
 from svc_daemon.extract.builders import HEADING_CHARACTERS, LineDocument
 from svc_daemon.extract.formats import Given

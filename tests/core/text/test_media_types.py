@@ -2,8 +2,7 @@
 
 import pytest
 
-from svc_daemon.core.text.encodings import text_encoding
-from svc_daemon.core.text.media_types import FORMATS, detect, find_format, from_filename
+from svc_daemon.core.text.media_types import FORMATS, detect, find_format, from_filename, text_encoding
 from tests import samples
 
 DOCX, PPTX, XLSX = (
