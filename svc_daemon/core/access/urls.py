@@ -54,7 +54,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port as a `Host` header has them: the scheme's own port goes without saying."""
+        """Host and port as a `Host` header has them: the scheme's own port is left out."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -97,8 +97,17 @@ def parse_url(text: str) -> Url:
     scheme, authority, target = match[1].lower(), match[2], match[3]
     if scheme not in DEFAULT_PORTS:
         raise blocked(f"Only http and https URLs are fetched, not {scheme[:40]!r}.", "scheme")
-    host, port = _parse_authority(authority)
-    return Url(scheme, host, port or DEFAULT_PORTS[scheme], _canonical_target(target))
+    if "@" in authority:
+        raise blocked("A URL must not carry a user name or password.", "credentials")
+    named = _AUTHORITY.fullmatch(authority)
+    if named is None:
+        raise blocked("A URL's host must be a name or an address, with at most a port behind it.", "host")
+    port = int(named[2] or DEFAULT_PORTS[scheme])
+    if port > 65535:
+        raise blocked(f"{port} is not a port.", "port")
+    path, mark, query = target.partition("?")
+    canonical = _without_dots(_UNSAFE.sub(_escape, path)) + mark + _UNSAFE.sub(_escape, query)
+    return Url(scheme, _canonical_host(named[1]), port, canonical)
 
 
 def join_url(url: Url, location: str) -> Url:
@@ -115,11 +124,17 @@ def join_url(url: Url, location: str) -> Url:
 
 
 def file_name(url: Url, disposition: str = "") -> str:
-    """A name for the bytes: what `Content-Disposition` says, else the path's last part, else the host.
+    """A name for the bytes: that of `Content-Disposition`, else the path's last part, else the host.
 
-    What no file may be called is passed over, so that a strange answer does not cost the file.
+    A name that no file may have is skipped, so that a strange response does not cost the file.
     """
-    for candidate in (*_disposition_names(disposition), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
+    values = {
+        name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
+    }
+    # RFC 6266 prefers the extended form.
+    extended = _EXTENDED.fullmatch(values.get("filename*", ""))
+    best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
+    for candidate in (*best, values.get("filename", ""), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
         try:
             return clean_file_name(candidate)
         except ServiceError:
@@ -127,54 +142,21 @@ def file_name(url: Url, disposition: str = "") -> str:
     return url.host
 
 
-def _parse_authority(authority: str) -> tuple[str, int | None]:
-    if "@" in authority:
-        raise blocked("A URL must not carry a user name or password.", "credentials")
-    match = _AUTHORITY.fullmatch(authority)
-    if match is None:
-        raise blocked("A URL's host must be a name or an address, with at most a port behind it.", "host")
-    port = int(match[2]) if match[2] else None
-    if port is not None and port > 65535:
-        raise blocked(f"{port} is not a port.", "port")
-    return _canonical_host(match[1]), port
-
-
 def _canonical_host(host: str) -> str:
-    if host.startswith("["):
-        return _ipv6_host(host[1:-1])
-    name = _ascii_name(host)
-    if _ends_in_number(name):
-        return _ipv4_host(name)
-    if len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
+    # Fullwidth, circled and other compatible forms, and dots of other scripts, turn into ASCII in some programs.
+    is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
+    try:
+        if host.startswith("["):
+            return str(IPv6Address(host[1:-1]))
+        name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
+        if not is_odd and _ends_in_number(name):
+            # It takes four decimal numbers without leading zeros: not one number, not hex, not octal, not three.
+            return str(IPv4Address(name))
+    except (AddressValueError, idna.IDNAError) as error:
+        raise _odd_host(host.strip("[]")) from error
+    if is_odd or len(name) > 253 or not all(_LABEL.fullmatch(label) for label in name.split(".")):
         raise _odd_host(host)
     return name
-
-
-def _ipv6_host(text: str) -> str:
-    try:
-        return str(IPv6Address(text))
-    except AddressValueError as error:
-        raise _odd_host(text) from error
-
-
-def _ipv4_host(name: str) -> str:
-    try:
-        # It takes four decimal numbers without leading zeros: not one number, not hex, not octal, not three.
-        return str(IPv4Address(name))
-    except AddressValueError as error:
-        raise _odd_host(name) from error
-
-
-def _ascii_name(host: str) -> str:
-    if host.isascii():
-        return host.lower()
-    # Fullwidth, circled and other compatible forms, and dots of other scripts, turn into ASCII in some programs.
-    if unicodedata.normalize("NFKC", host) != host or "\u3002" in host:
-        raise _odd_host(host)
-    try:
-        return idna.encode(host.lower()).decode("ascii")
-    except idna.IDNAError as error:
-        raise _odd_host(host) from error
 
 
 def _bad_redirect(reason: str) -> ServiceError:
@@ -191,11 +173,6 @@ def _odd_host(host: str) -> ServiceError:
 
 def _ends_in_number(name: str) -> bool:
     return _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
-
-
-def _canonical_target(target: str) -> str:
-    path, mark, query = target.partition("?")
-    return _without_dots(_UNSAFE.sub(_escape, path)) + mark + _UNSAFE.sub(_escape, query)
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -220,13 +197,3 @@ def _without_dots(path: str) -> str:
     # A dot segment at the end names a folder.
     folder = segments[-1:] in (["."], [".."])
     return "/" + "/".join([*kept, ""] if folder else kept)
-
-
-def _disposition_names(disposition: str) -> list[str]:
-    """The names that the header gives, best first: RFC 6266 prefers the extended form."""
-    values = {
-        name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
-    }
-    extended = _EXTENDED.fullmatch(values.get("filename*", ""))
-    best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
-    return [*best, values.get("filename", "")]

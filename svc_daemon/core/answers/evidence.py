@@ -2,7 +2,7 @@
 
 A few passages can't show what a word weighs. A word that occurs in none would weigh the most, however common it is
 ("What colour …"), and a word of the only passage next to nothing. So the weights come from how common a word is in
-English, as `familiar` has it, and from the sentences that were found: a word that many of them have says little. The
+English, as `familiar` has it, and from the sentences that were found: a word that many of them have means little. The
 weights are squared, as they are in the cosine of two tf-idf vectors.
 
 The words must be in one sentence, or in the title and the headings above it: words scattered over a passage are often
@@ -71,8 +71,14 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
     read = [list(_sentences(passage)) for passage in passages]
     # A sentence that is there twice, in two copies of a document, is counted once.
     sentences = {own for each in read for own, _ in each}
-    above = [_above(passage, sentences) for passage, sentences in zip(passages, read, strict=True)]
-    weights = {stem: _weight(stem, sentences) for stem in map(stem_of, words)}
+    above = []
+    for passage, each in zip(passages, read, strict=True):
+        # Each sentence is credited with title, headings, and words that only the index matched: it removes other
+        # endings, ignores accents, and splits scripts without spaces into words.
+        own = frozenset[str]().union(*(stems for stems, _ in each))
+        above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
+    having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
+    weights = {stem: math.log((len(sentences) + SENTENCES) / count) for stem, count in having.items()}
     squares = {stem: weight**2 for stem, weight in weights.items()}
     wanted = _wanted(question.lower(), squares.keys())
 
@@ -97,15 +103,6 @@ def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
     return frozenset() if ASKS_FOR_NUMBER.search(question) else None
 
 
-def _above(passage: Passage, sentences: Sequence[tuple[frozenset[str], bool]]) -> frozenset[str]:
-    """The stems that every sentence is credited with: title, headings, and words that only the index matched.
-
-    The index removes other endings, ignores accents, and splits scripts without spaces into words.
-    """
-    own = frozenset[str]().union(*(stems for stems, _ in sentences))
-    return _stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own)
-
-
 def _sentences(passage: Passage) -> Iterator[tuple[frozenset[str], bool]]:
     """The stems of each, and whether it has a number."""
     for span in sentences_of(passage.text):
@@ -116,8 +113,3 @@ def _sentences(passage: Passage) -> Iterator[tuple[frozenset[str], bool]]:
 def _stems(words: Sequence[str]) -> frozenset[str]:
     # The index cuts names such as `max_file_size`.
     return frozenset(stem_of(part) for word in words for part in {word, *word.split("_")})
-
-
-def _weight(stem: str, sentences: Collection[Collection[str]]) -> float:
-    having = sum(stem in own for own in sentences) + SENTENCES * chance_of(stem)
-    return math.log((len(sentences) + SENTENCES) / having)

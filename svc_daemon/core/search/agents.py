@@ -1,7 +1,7 @@
 """Agents: who answers, and what its policy lets it retrieve.
 
     scope       retrieves what is indexed and
-    buckets     an active member of one of `bucket_ids`; `*` stands for every active bucket. Never a Q and A
+    buckets     an active member of one of `bucket_ids`; `*` means every active bucket. Never a Q and A
     sources     one of `source_ids`, a Q and A too, whatever active bucket it is in, or in none
     team        in any active bucket or in none, a Q and A too
 
@@ -13,7 +13,7 @@ sources that are sent choose the scope where that isn't sent; what the scope doe
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 BUCKETS, SOURCES, TEAM = "buckets", "sources", "team"
 SCOPES = (BUCKETS, SOURCES, TEAM)
-#: Stands in `bucket_ids` for every active bucket of the team.
+#: In `bucket_ids`: every active bucket of the team.
 EVERY_BUCKET = "*"
 DEFAULT_NAME = "Default agent"
 
@@ -45,7 +45,7 @@ class RetrievalPolicy:
     source_ids: tuple[str, ...] = ()
     #: In the grammar of `filters`; None lets everything through.
     filters: dict[str, Any] | None = None
-    #: How many passages, where the caller doesn't say.
+    #: How many passages, unless the caller sets it.
     top_k: int | None = None
     #: 0 to 1; passages below it are not retrieved.
     score_threshold: float | None = None
@@ -57,7 +57,7 @@ class RetrievalPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it goes by a list in which nothing stands."""
+        """Whether it goes by an empty list."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -65,27 +65,19 @@ class RetrievalPolicy:
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Whether the other one retrieves all that this one does. In doubt it doesn't."""
+        """Whether the other one retrieves all that this one does; False when in doubt."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
-        return self._looks_within(other) and self._sifts_like(other)
-
-    def _looks_within(self, other: "RetrievalPolicy") -> bool:
-        """Whether it looks nowhere else."""
-        if other.scope == TEAM:
-            return True
-        if self.scope != other.scope:
+        if other.scope not in (TEAM, self.scope):
             return False
-        if other.scope == SOURCES:
-            return set(self.source_ids) <= set(other.source_ids)
-        return all(other.covers(bucket_id) for bucket_id in self.bucket_ids)
-
-    def _sifts_like(self, other: "RetrievalPolicy") -> bool:
-        """Whether it lets nothing through that the other doesn't."""
+        if other.scope == SOURCES and not set(self.source_ids) <= set(other.source_ids):
+            return False
+        if other.scope == BUCKETS and not all(map(other.covers, self.bucket_ids)):
+            return False
         kept = (self.filters, *(self.filters["filters"] if self.filters and self.filters["type"] == "and" else ()))
-        return (other.filters is None or other.filters in kept) and (self.score_threshold or 0) >= (
-            other.score_threshold or 0
-        )
+        if other.filters is not None and other.filters not in kept:
+            return False
+        return (self.score_threshold or 0) >= (other.score_threshold or 0)
 
 
 #: Every active bucket: what no agent at all retrieves, and a new team's default one.
@@ -97,7 +89,7 @@ NOTHING = RetrievalPolicy()
 class TeamAgent:
     """One agent of a team."""
 
-    #: What stands behind the colon of its model id; `default` for the default one.
+    #: The part of its model id after the colon; `default` for the default one.
     id: str
     team_id: str
     name: str
@@ -115,7 +107,7 @@ class TeamAgent:
 
 
 def lost_default(team_id: str) -> TeamAgent:
-    """What stands for a default agent that somebody took away: it retrieves nothing."""
+    """The default agent of a team whose own is missing: it retrieves nothing."""
     return TeamAgent(
         id=DEFAULT_AGENT, team_id=team_id, name=DEFAULT_NAME, policy_fault="is missing", created_at="", updated_at=""
     )
@@ -127,7 +119,7 @@ def policy_text(policy: RetrievalPolicy) -> str:
 
 
 def read_policy(text: str) -> RetrievalPolicy:
-    """The policy that is stored so; raises PolicyFault for what is no whole one."""
+    """The stored policy; raises PolicyFault for text that is not a whole one."""
     try:
         stored = json.loads(text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -137,42 +129,25 @@ def read_policy(text: str) -> RetrievalPolicy:
         raise PolicyFault(f"is no object with exactly {', '.join(sorted(names))}")
     if not isinstance(stored["scope"], str) or stored["scope"] not in SCOPES:
         raise PolicyFault(f"has a scope other than {', '.join(SCOPES)}")
-    _check_names(stored)
-    _check_numbers(stored)
-    _check_filters(stored["filters"])
-    return RetrievalPolicy(
-        **{**stored, "bucket_ids": tuple(stored["bucket_ids"]), "source_ids": tuple(stored["source_ids"])}
-    )
-
-
-def _check_names(stored: dict[str, Any]) -> None:
-    if not _is_list_of(stored["bucket_ids"], BUCKET, (EVERY_BUCKET,)):
-        raise PolicyFault("has bucket_ids that are no list of bucket ids")
-    if not _is_list_of(stored["source_ids"], SOURCE):
-        raise PolicyFault("has source_ids that are no list of source ids")
-
-
-def _is_list_of(listed: Any, prefix: str, besides: Sequence[str] = ()) -> bool:
-    return isinstance(listed, list) and all(
-        isinstance(each, str) and (each in besides or is_id(each, prefix)) for each in listed
-    )
-
-
-def _check_numbers(stored: dict[str, Any]) -> None:
+    for name, prefix, others in (("bucket_ids", BUCKET, (EVERY_BUCKET,)), ("source_ids", SOURCE, ())):
+        listed = stored[name]
+        if not isinstance(listed, list) or not all(
+            isinstance(each, str) and (each in others or is_id(each, prefix)) for each in listed
+        ):
+            raise PolicyFault(f"has {name} that are no list of {name.removesuffix('_ids')} ids")
     top_k, threshold = stored["top_k"], stored["score_threshold"]
     if top_k is not None and (type(top_k) is not int or top_k < 1):
         raise PolicyFault("has a top_k that is no whole number from 1 on")
     if threshold is not None and (type(threshold) not in (int, float) or not 0 <= threshold <= 1):
         raise PolicyFault("has a score_threshold that is no number from 0 to 1")
-
-
-def _check_filters(filters: Any) -> None:
-    if filters is None:
-        return
     try:
-        check_filter(filters)
+        if stored["filters"] is not None:
+            check_filter(stored["filters"])
     except ServiceError as error:
         raise PolicyFault(f"has filters of which {error.message}") from error
+    return RetrievalPolicy(
+        **{**stored, "bucket_ids": tuple(stored["bucket_ids"]), "source_ids": tuple(stored["source_ids"])}
+    )
 
 
 #: What each scope goes by.
@@ -185,9 +160,9 @@ Fault = tuple[str, str]
 def invalid_profile(faults: list[Fault]) -> ServiceError:
     """A 400 `invalid_agent_profile` about several fields; at least one."""
     path, message = faults[0]
-    told = f"{path}: {message}" if len(faults) == 1 else f"{len(faults)} fields of the agent are not valid."
+    summary = f"{path}: {message}" if len(faults) == 1 else f"{len(faults)} fields of the agent are not valid."
     listed = [{"path": path, "message": message} for path, message in faults]
-    return ServiceError(ErrorCode.INVALID_AGENT_PROFILE, told, errors=listed)
+    return ServiceError(ErrorCode.INVALID_AGENT_PROFILE, summary, errors=listed)
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
@@ -209,7 +184,9 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
 def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
     """The policy with what was sent, its ids found; raises `invalid_agent_profile` where that contradicts itself."""
-    scope = _scope(policy, sent)
+    chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
+    chosen += [scope for scope, field in _LISTS.items() if field in sent]
+    scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)
     if faults := list(_misplaced(policy, scope, sent)):
         raise invalid_profile(faults)
     changed: dict[str, Any] = {name: sent[name] for name in ("top_k", "score_threshold") if name in sent}
@@ -218,15 +195,6 @@ def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> Retrieval
     if "filters" in sent:
         changed["filters"] = sent["filters"] or None
     return replace(policy, scope=scope, **changed)
-
-
-def _scope(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> str:
-    if "scope" in sent:
-        return str(sent["scope"])
-    chosen = [scope for scope, field in _LISTS.items() if sent.get(field)] or [
-        scope for scope, field in _LISTS.items() if field in sent
-    ]
-    return chosen[0] if chosen else policy.scope
 
 
 def _misplaced(policy: RetrievalPolicy, scope: str, sent: Mapping[str, Any]) -> Iterator[Fault]:

@@ -3,7 +3,7 @@
 Feedback: passages on one subject share words that are not in the query. So the words of the best few are weighed, each
 by how good the passages are that have it and how rare it is among all that were found, and the first passages are put
 in order once more by their BM25 and by how much of these words they have. Where a passage has every word of the query,
-nothing that lacks one comes before it: who names a thing by its words finds it, whatever else is said of it.
+nothing that lacks one comes before it: who names a thing by its words finds it, whatever else the passages have.
 
 No passage is found or lost by this, and the words of each are counted from its own text, so it costs the same in an
 index of any size. It is worth its time only with many passages to tell apart; fewer are in view in any case.
@@ -75,8 +75,8 @@ MOST_WORDS = 100
 #: What a passage that has most of them gains, as a share of the best passage's BM25.
 WEIGHT = 0.5
 
-#: Every byte of a text, or a space for what parts words. This is three times as fast as a regular expression, for which
-#: a dash or a quotation mark outside of ASCII stays with its word.
+#: Every byte of a text, or a space for what separates words. This is three times as fast as a regular expression, for
+#: which a dash or a quotation mark outside of ASCII stays with its word.
 _WORD_BYTES = bytes(byte if byte > 127 or chr(byte).isalnum() else 32 for byte in range(256))
 
 
@@ -88,15 +88,25 @@ class Candidate:
     bm25: float
     #: Whether it has every word of the query.
     is_whole: bool
-    #: 0 to 1: how much it says of what the best ones say.
+    #: 0 to 1: how much it has of the words of the best ones.
     feedback: float = 0.0
 
 
 def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]:
     """For each text, 0 to 1, how much it has of what the first few have. `scores` are their BM25, best first."""
     word_sets = [frozenset(text.lower().encode(errors="replace").translate(_WORD_BYTES).split()) for text in texts]
-    weights = _weigh_words(scores[:BEST], word_sets)
-    sums = [math.fsum(weights[word] for word in words & weights.keys()) for words in word_sets]
+    having = Counter(chain.from_iterable(word_sets))
+    weights: defaultdict[bytes, float] = defaultdict(float)
+    for score, words in zip(scores[:BEST], word_sets, strict=False):
+        for word in words:
+            # Numbers mean little for the subject.
+            if not word[:1].isdigit():
+                weights[word] += score
+    for word in weights:
+        weights[word] *= idf(len(word_sets), having[word])
+    # Of equal ones the first by the alphabet: the order of a set of words is another in each process.
+    heaviest = dict(sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MOST_WORDS])
+    sums = [math.fsum(heaviest[word] for word in words & heaviest.keys()) for words in word_sets]
     most = max(sums, default=0.0)
     return [each / most if most else 0.0 for each in sums]
 
@@ -104,25 +114,5 @@ def weigh_feedback(scores: Sequence[float], texts: Sequence[str]) -> list[float]
 def reorder(candidates: Sequence[Candidate]) -> list[int]:
     """The positions of the candidates, which come in the order of their BM25, in their new order."""
     best = candidates[0].bm25 if candidates else 0.0
-
-    def badness(position: int) -> tuple[bool, float]:
-        each = candidates[position]
-        return not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)
-
-    return sorted(range(len(candidates)), key=badness)
-
-
-def _weigh_words(scores: Sequence[float], word_sets: Sequence[frozenset[bytes]]) -> dict[bytes, float]:
-    """The heaviest words of the first texts, as many of them as there are scores."""
-    having = Counter(chain.from_iterable(word_sets))
-    weights: defaultdict[bytes, float] = defaultdict(float)
-    for score, words in zip(scores, word_sets, strict=False):
-        for word in words:
-            # Numbers say little about the subject.
-            if not word[:1].isdigit():
-                weights[word] += score
-    for word in weights:
-        weights[word] *= idf(len(word_sets), having[word])
-    # Of equal ones the first by the alphabet: the order of a set of words is another in each process.
-    heaviest = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
-    return dict(heaviest[:MOST_WORDS])
+    ranks = [(not each.is_whole, -(each.bm25 + WEIGHT * best * each.feedback)) for each in candidates]
+    return sorted(range(len(candidates)), key=ranks.__getitem__)

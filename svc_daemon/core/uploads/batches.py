@@ -28,7 +28,7 @@ COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """What a batch's status answer says."""
+    """A batch's status."""
 
     status: str
     terminal: bool
@@ -38,34 +38,23 @@ class RollUp:
 
 
 def roll_up(items: Iterable[tuple[str, bool]], *, is_expired: bool) -> RollUp:
-    """From each item's state and readiness; `is_expired` tells whether the time to upload is over."""
+    """From each item's state and readiness; `is_expired` is whether the time to upload is over."""
     listed = list(items)
     states = Counter(state for state, _ in listed)
     ready = sum(is_ready for _, is_ready in listed)
-    outstanding = _outstanding(listed)
+    # An active item is outstanding until it is ready.
+    outstanding = states[PENDING] + states[QUEUED] + states[INDEXING] + listed.count((ACTIVE, False))
     counters = {state: states[state] for state in COUNTED}
     counters[FAILED] += states[GIVEN_UP] + states[DELETED] + states[DETACHED]
     counters["total"] = len(listed)
-    status = _status(states, ready, outstanding, len(listed), is_expired=is_expired)
+    if outstanding and not states[PENDING]:
+        status = "processing"
+    elif outstanding:
+        status = "open" if states[PENDING] + states[GIVEN_UP] == len(listed) else "partial"
+    elif is_expired and states[GIVEN_UP] == len(listed):
+        status = "expired"
+    elif ready == len(listed):
+        status = "completed"
+    else:
+        status = "completed_with_failures" if ready else "failed"
     return RollUp(status, terminal=not outstanding, ready=ready == len(listed), counters=counters)
-
-
-def _outstanding(items: list[tuple[str, bool]]) -> int:
-    """An active item counts until it is ready."""
-    return sum(state in (PENDING, QUEUED, INDEXING) or (state == ACTIVE and not ready) for state, ready in items)
-
-
-def _status(states: Counter[str], ready: int, outstanding: int, total: int, *, is_expired: bool) -> str:
-    if outstanding:
-        return _open_status(states, total)
-    if is_expired and states[GIVEN_UP] == total:
-        return "expired"
-    if ready == total:
-        return "completed"
-    return "completed_with_failures" if ready else "failed"
-
-
-def _open_status(states: Counter[str], total: int) -> str:
-    if states[PENDING] == 0:
-        return "processing"
-    return "open" if states[PENDING] + states[GIVEN_UP] == total else "partial"
