@@ -4,8 +4,6 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from svc_daemon.wire.agents import AgentAnswer
 from tests.api.agents import FILTERS, OUT_OF_REACH, change, faults, listed, make, show
 from tests.api.answers import body_of, details_of, refused_field
@@ -146,9 +144,10 @@ def test_an_update_changes_what_it_names_and_nothing_else(shared: Daemon) -> Non
     details_of(change(shared, "nobody", role="b"), "agent_not_found")
 
 
-@pytest.mark.parametrize("body", [{}, {"colour": "red"}, {"name": None}, {"policy": {}}, {"agent_id": "other"}])
-def test_an_update_without_a_field_is_refused(shared: Daemon, body: dict[str, Any]) -> None:
-    details_of(shared.ask("PUT", "/v1/agents/default", json=body), "no_updates")
+def test_an_update_without_a_field_is_refused(shared: Daemon) -> None:
+    cases: list[dict[str, Any]] = [{}, {"colour": "red"}, {"name": None}, {"policy": {}}, {"agent_id": "other"}]
+    for body in cases:
+        details_of(shared.ask("PUT", "/v1/agents/default", json=body), "no_updates")
 
 
 BAD: list[tuple[dict[str, Any], list[str]]] = [
@@ -180,23 +179,24 @@ BAD: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "paths"), BAD)
-def test_a_profile_that_is_not_valid_names_every_fault(shared: Daemon, body: dict[str, Any], paths: list[str]) -> None:
-    assert faults(make(shared, "bad", **body)) == paths
-    before = show(shared, "default")
-    assert faults(change(shared, "default", **body)) == paths
-    assert {**show(shared, "default"), "request_id": ""} == {**before, "request_id": ""}
+def test_a_profile_that_is_not_valid_names_every_fault(shared: Daemon) -> None:
+    for body, paths in BAD:
+        assert faults(make(shared, "bad", **body)) == paths
+        before = show(shared, "default")
+        assert faults(change(shared, "default", **body)) == paths
+        assert {**show(shared, "default"), "request_id": ""} == {**before, "request_id": ""}
 
 
-@pytest.mark.parametrize("agent_id", ["", "a b", "a/b", "a:b", "-a", ".a", "x" * 64, "ä", 7])
-def test_an_id_stands_in_paths_and_model_ids(shared: Daemon, agent_id: Any) -> None:
-    assert faults(make(shared, agent_id)) == ["agent_id"]
+def test_an_id_stands_in_paths_and_model_ids(shared: Daemon) -> None:
+    cases: list[Any] = ["", "a b", "a/b", "a:b", "-a", ".a", "x" * 64, "ä", 7]
+    for agent_id in cases:
+        assert faults(make(shared, agent_id)) == ["agent_id"]
 
 
-@pytest.mark.parametrize("agent_id", ["svc-agent", "svc-rag-agent", "SVC-agent"])
-def test_no_agent_is_called_as_models_spell_the_default_one(shared: Daemon, agent_id: str) -> None:
-    for dry_run in (False, True):
-        assert faults(make(shared, agent_id, dry_run=dry_run)) == ["agent_id"]
+def test_no_agent_is_called_as_models_spell_the_default_one(shared: Daemon) -> None:
+    for agent_id in ["svc-agent", "svc-rag-agent", "SVC-agent"]:
+        for dry_run in (False, True):
+            assert faults(make(shared, agent_id, dry_run=dry_run)) == ["agent_id"]
 
 
 def test_a_bucket_that_is_gone_may_stay_in_a_policy(daemon: Daemon) -> None:

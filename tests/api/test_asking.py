@@ -1,6 +1,7 @@
 """Answers at both doors: words of the sources with their places, or that nothing was found."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -306,18 +307,14 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize(("door", "fields", "param"), REFUSED)
-def test_what_makes_no_sense_is_refused_by_its_name(
-    shared: Daemon, door: str, fields: dict[str, Any], param: str, streams: bool
-) -> None:
-    assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param
+def test_what_makes_no_sense_is_refused_by_its_name(shared: Daemon) -> None:
+    for (door, fields, param), streams in product(REFUSED, [False, True]):
+        assert refused_param(send(shared, door, VACATION, **{"stream": streams, **fields})) == param
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("question", ["", " \n"])
-def test_an_empty_question_is_told_as_one(shared: Daemon, door: str, question: str) -> None:
-    assert "ends with an empty question" in send(shared, door, question).text
+def test_an_empty_question_is_told_as_one(shared: Daemon) -> None:
+    for question, door in product(["", " \n"], DOORS):
+        assert "ends with an empty question" in send(shared, door, question).text
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -326,9 +323,9 @@ def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(knowing: Daem
     details_of(send(knowing, door, VACATION, stream=True, model="svc-agent:nobody"), "agent_not_found")
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_no_answer_is_kept(shared: Daemon, method: str) -> None:
-    details_of(shared.ask(method, "/v1/responses/resp_1"), "not_found")
+def test_no_answer_is_kept(shared: Daemon) -> None:
+    for method in ["GET", "DELETE"]:
+        details_of(shared.ask(method, "/v1/responses/resp_1"), "not_found")
 
 
 def test_another_teams_sources_answer_nobody_else(make_daemon: MakeDaemon) -> None:

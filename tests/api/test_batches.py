@@ -97,9 +97,8 @@ def without(body: dict[str, Any], part: str, index: int) -> dict[str, Any]:
     return body
 
 
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
+def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         (batch_body([]), "files"),
         (batch_body([(str(number), b"x") for number in range(101)]), "files"),
         (batch_body([A, A]), "manifest.items"),
@@ -115,21 +114,20 @@ def without(body: dict[str, Any], part: str, index: int) -> dict[str, Any]:
         (batch_body(THREE) | {"webhook": {"url": "http://x.example"}}, "webhook"),
         (batch_body(THREE) | {"team_id": "x"}, "team_id"),
         (batch_body([("a", b""), ("b", b"")]), "files"),
-    ],
-)
-def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon, body: dict[str, Any], path: str) -> None:
-    before = shared.count("batches"), shared.count("uploads")
-    answer = ask_batch(shared, body, repeat_key=f"refused-{path}")
-    errors = details_of(answer, "invalid_request")["errors"]
-    assert path in [error["path"] for error in errors]
-    assert (shared.count("batches"), shared.count("uploads")) == before
+    ]
+    for body, path in cases:
+        before = shared.count("batches"), shared.count("uploads")
+        answer = ask_batch(shared, body, repeat_key=f"refused-{path}")
+        errors = details_of(answer, "invalid_request")["errors"]
+        assert path in [error["path"] for error in errors]
+        assert (shared.count("batches"), shared.count("uploads")) == before
 
 
-@pytest.mark.parametrize("part", ["items", "files"])
-def test_a_webhook_on_a_file_is_refused(shared: Daemon, part: str) -> None:
-    body = batch_body(THREE)
-    (body["files"] if part == "files" else body["manifest"]["items"])[1]["webhook"] = {"url": "http://x.example"}
-    assert refused_field(ask_batch(shared, body)) == "webhook"
+def test_a_webhook_on_a_file_is_refused(shared: Daemon) -> None:
+    for part in ["items", "files"]:
+        body = batch_body(THREE)
+        (body["files"] if part == "files" else body["manifest"]["items"])[1]["webhook"] = {"url": "http://x.example"}
+        assert refused_field(ask_batch(shared, body)) == "webhook"
 
 
 def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None:
@@ -263,15 +261,17 @@ def test_giving_up_everything_stays_failed_for_good(daemon: Daemon) -> None:
     assert batch_status(daemon, batch)["status"] == "failed"
 
 
-@pytest.mark.parametrize(
-    ("content", "code"),
-    [(b"[]", "invalid_request"), (b'{"mode": "all"}', "invalid_request"), (b"{", "invalid_json")],
-)
-def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon, content: bytes, code: str) -> None:
-    batch = open_batch(shared, THREE)
-    headers = {"Content-Type": "application/json"}
-    details_of(ask_finalize(shared, batch, content=content, headers=headers), code)
-    assert outcomes(body_of(ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
+def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -> None:
+    cases: list[tuple[bytes, str]] = [
+        (b"[]", "invalid_request"),
+        (b'{"mode": "all"}', "invalid_request"),
+        (b"{", "invalid_json"),
+    ]
+    for content, code in cases:
+        batch = open_batch(shared, THREE)
+        headers = {"Content-Type": "application/json"}
+        details_of(ask_finalize(shared, batch, content=content, headers=headers), code)
+        assert outcomes(body_of(ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
 
 
 def test_other_paths_do_not_lead_to_a_batch(shared: Daemon) -> None:

@@ -1,6 +1,7 @@
 """Buckets over the API."""
 
 import re
+from itertools import product
 from typing import Any
 from urllib.parse import quote
 
@@ -111,14 +112,14 @@ SLUGS = {
 }
 
 
-@pytest.mark.parametrize(("slug", "is_good"), SLUGS.items())
-def test_a_slug_is_lower_case_letters_digits_and_inner_hyphens(shared: Daemon, slug: str, is_good: bool) -> None:
-    posted = shared.ask("POST", "/v1/buckets", json={"slug": slug, "dry_run": True})
-    put = shared.ask("PUT", f"/v1/buckets/{quote(slug)}", json={"dry_run": True})
-    if is_good:
-        assert body_of(posted)["valid"] and body_of(put)["valid"]
-    else:
-        assert (refused_field(posted), refused_field(put)) == ("slug", "slug")
+def test_a_slug_is_lower_case_letters_digits_and_inner_hyphens(shared: Daemon) -> None:
+    for slug, is_good in SLUGS.items():
+        posted = shared.ask("POST", "/v1/buckets", json={"slug": slug, "dry_run": True})
+        put = shared.ask("PUT", f"/v1/buckets/{quote(slug)}", json={"dry_run": True})
+        if is_good:
+            assert body_of(posted)["valid"] and body_of(put)["valid"]
+        else:
+            assert (refused_field(posted), refused_field(put)) == ("slug", "slug")
 
 
 BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
@@ -136,11 +137,11 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "path"), BAD_FIELDS)
-def test_a_field_that_does_not_fit_is_named(shared: Daemon, fields: dict[str, Any], path: str) -> None:
-    assert refused_field(shared.ask("PUT", "/v1/buckets/never", json=fields)) == path
-    assert refused_field(shared.ask("POST", "/v1/buckets", json={"slug": "never", **fields})) == path
-    details_of(shared.ask("GET", "/v1/buckets/never"), "bucket_not_found")
+def test_a_field_that_does_not_fit_is_named(shared: Daemon) -> None:
+    for fields, path in BAD_FIELDS:
+        assert refused_field(shared.ask("PUT", "/v1/buckets/never", json=fields)) == path
+        assert refused_field(shared.ask("POST", "/v1/buckets", json={"slug": "never", **fields})) == path
+        details_of(shared.ask("GET", "/v1/buckets/never"), "bucket_not_found")
 
 
 def test_null_is_a_field_that_was_not_sent(daemon: Daemon) -> None:
@@ -220,15 +221,16 @@ def test_a_page_of_buckets_leads_to_the_next(daemon: Daemon) -> None:
     assert not {"has_more", "last_id"} & set(everything)
 
 
-@pytest.mark.parametrize("path", ["/v1/buckets", "/v1/buckets/inbox/sources"])
-@pytest.mark.parametrize("limit", ["0", "-1", "1001", "", "ten", "1.0", "٣", " 5", "9" * 5000])
-def test_a_limit_out_of_range_is_refused(shared: Daemon, path: str, limit: str) -> None:
-    assert refused_field(shared.ask("GET", path, params={"limit": limit})) == "limit"
+def test_a_limit_out_of_range_is_refused(shared: Daemon) -> None:
+    for limit, path in product(
+        ["0", "-1", "1001", "", "ten", "1.0", "٣", " 5", "9" * 5000], ["/v1/buckets", "/v1/buckets/inbox/sources"]
+    ):
+        assert refused_field(shared.ask("GET", path, params={"limit": limit})) == "limit"
 
 
-@pytest.mark.parametrize("limit", ["1", "1000"])
-def test_a_limit_at_its_bounds_is_taken(shared: Daemon, limit: str) -> None:
-    assert body_of(shared.ask("GET", "/v1/buckets", params={"limit": limit}))["has_more"] is False
+def test_a_limit_at_its_bounds_is_taken(shared: Daemon) -> None:
+    for limit in ["1", "1000"]:
+        assert body_of(shared.ask("GET", "/v1/buckets", params={"limit": limit}))["has_more"] is False
 
 
 def test_a_patch_changes_what_it_names(daemon: Daemon) -> None:
@@ -250,16 +252,17 @@ def test_a_patch_without_fields_changes_nothing(daemon: Daemon, change: dict[str
     assert {**after, "request_id": ""} == {**before, "request_id": ""}
 
 
-@pytest.mark.parametrize("change", [{"status": "deleting"}, {"status": "gone"}, {"name": ""}, {"metadata": 1}])
-def test_a_patch_that_does_not_fit_is_refused(shared: Daemon, change: dict[str, Any]) -> None:
-    assert refused_field(shared.ask("PATCH", "/v1/buckets/inbox", json=change)) == next(iter(change))
+def test_a_patch_that_does_not_fit_is_refused(shared: Daemon) -> None:
+    cases: list[dict[str, Any]] = [{"status": "deleting"}, {"status": "gone"}, {"name": ""}, {"metadata": 1}]
+    for change in cases:
+        assert refused_field(shared.ask("PATCH", "/v1/buckets/inbox", json=change)) == next(iter(change))
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH"])
-@pytest.mark.parametrize("bucket", ["missing", "bkt_00000000000000000000000000", "a%0A", "x" * 500])
-def test_a_bucket_that_is_not_there_is_told(shared: Daemon, method: str, bucket: str) -> None:
-    options: dict[str, Any] = {"json": {"name": "x"}} if method == "PATCH" else {}
-    details_of(shared.ask(method, f"/v1/buckets/{bucket}", **options), "bucket_not_found")
+def test_a_bucket_that_is_not_there_is_told(shared: Daemon) -> None:
+    cases: list[str] = ["missing", "bkt_00000000000000000000000000", "a%0A", "x" * 500]
+    for bucket, method in product(cases, ["GET", "PATCH"]):
+        options: dict[str, Any] = {"json": {"name": "x"}} if method == "PATCH" else {}
+        details_of(shared.ask(method, f"/v1/buckets/{bucket}", **options), "bucket_not_found")
 
 
 def test_another_teams_bucket_is_as_if_missing(daemon: Daemon) -> None:
@@ -309,11 +312,11 @@ NEEDED = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "capability"), NEEDED)
-def test_a_key_without_the_capability_is_refused(shared: Daemon, method: str, path: str, capability: str) -> None:
-    key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
-    details = details_of(shared.ask(method, path, key=key, json={"slug": "new"}), "forbidden_project_key")
-    assert details == {"required_capability": capability}
+def test_a_key_without_the_capability_is_refused(shared: Daemon) -> None:
+    for method, path, capability in NEEDED:
+        key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
+        details = details_of(shared.ask(method, path, key=key, json={"slug": "new"}), "forbidden_project_key")
+        assert details == {"required_capability": capability}
 
 
 def test_lists_and_views_need_no_capability(shared: Daemon) -> None:

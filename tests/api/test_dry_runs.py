@@ -93,13 +93,13 @@ def test_what_has_no_dry_run_refuses_one_and_changes_nothing(stage: Stage, row: 
     assert stage.send(call.asking(dry_run="false")).is_success
 
 
-@pytest.mark.parametrize("row", REPEATABLE, ids=name_of)
-def test_a_dry_run_of_what_would_be_replayed_makes_nothing(stage: Stage, row: Endpoint) -> None:
-    call = EXAMPLES[row.method, row.path][0](stage).naming(Idempotency_Key=stage.name())
-    body_of(stage.send(call), 201)
-    for each in variants(row, call):
-        assert body_of(stage.send(each))["would_create"] is None
-    assert stage.send(call).headers["Idempotent-Replayed"] == "true"
+def test_a_dry_run_of_what_would_be_replayed_makes_nothing(stage: Stage) -> None:
+    for row in REPEATABLE:
+        call = EXAMPLES[row.method, row.path][0](stage).naming(Idempotency_Key=stage.name())
+        body_of(stage.send(call), 201)
+        for each in variants(row, call):
+            assert body_of(stage.send(each))["would_create"] is None
+        assert stage.send(call).headers["Idempotent-Replayed"] == "true"
 
 
 def test_what_is_there_already_would_not_be_made(daemon: Daemon) -> None:

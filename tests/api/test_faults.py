@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator
+from itertools import product
 
 import httpx
 import pytest
@@ -225,9 +226,8 @@ def test_a_client_that_went_away_is_no_error(port: int, caplog: pytest.LogCaptur
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-@pytest.mark.parametrize(
-    ("code", "kind"),
-    [
+def test_openai_errors_have_a_type_for_each_code() -> None:
+    cases: list[tuple[ErrorCode, str]] = [
         (ErrorCode.INVALID_PROJECT_KEY, "authentication_error"),
         (ErrorCode.MODEL_NOT_ALLOWED, "permission_error"),
         (ErrorCode.MODEL_NOT_FOUND, "not_found_error"),
@@ -237,18 +237,16 @@ def test_a_client_that_went_away_is_no_error(port: int, caplog: pytest.LogCaptur
         (ErrorCode.SEARCH_TIMEOUT, "server_error"),
         (ErrorCode.INVALID_JSON, "invalid_request_error"),
         (ErrorCode.BUCKET_STORE_INDEXING_PENDING, "invalid_request_error"),
-    ],
-)
-def test_openai_errors_have_a_type_for_each_code(code: ErrorCode, kind: str) -> None:
-    body = response_of(ServiceError(code), "req_1", openai_style=True).body
-    assert f'"type":"{kind}"'.encode() in body
+    ]
+    for code, kind in cases:
+        body = response_of(ServiceError(code), "req_1", openai_style=True).body
+        assert f'"type":"{kind}"'.encode() in body
 
 
-@pytest.mark.parametrize("openai_style", [True, False])
-@pytest.mark.parametrize("code", ErrorCode)
-def test_every_error_says_whether_to_retry(code: ErrorCode, openai_style: bool) -> None:
-    headers = dict(response_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
-    assert headers[b"x-should-retry"] == str(ERRORS[code].retryable).lower().encode()
+def test_every_error_says_whether_to_retry() -> None:
+    for code, openai_style in product(ErrorCode, [True, False]):
+        headers = dict(response_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
+        assert headers[b"x-should-retry"] == str(ERRORS[code].retryable).lower().encode()
 
 
 def test_an_openai_error_names_the_first_field_that_is_wrong() -> None:
@@ -273,9 +271,8 @@ def test_openai_paths_answer_as_openai_does(client: httpx.Client, method: str, p
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-@pytest.mark.parametrize(
-    ("path", "is_openai"),
-    [
+def test_which_paths_are_openais() -> None:
+    cases: list[tuple[str, bool]] = [
         ("/v1/models", True),
         ("/v1/models/svc-agent:a", True),
         ("/v1/responses", True),
@@ -284,7 +281,6 @@ def test_openai_paths_answer_as_openai_does(client: httpx.Client, method: str, p
         ("/v1/rag-agent/models", False),
         ("/v1/search", False),
         ("/", False),
-    ],
-)
-def test_which_paths_are_openais(path: str, is_openai: bool) -> None:
-    assert is_openai_path(path) is is_openai
+    ]
+    for path, is_openai in cases:
+        assert is_openai_path(path) is is_openai

@@ -133,23 +133,23 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("row", READS, ids=name_of)
-def test_no_look_tells_another_bucket(house: House, row: Endpoint) -> None:
-    queries = [{}, {"status": "all"}, {"include_items": "true"}, {"verify": "provider"}, {"q": "umber quay"}]
-    answers = [house.ask("GET", target, params=query) for target in targets(house, row.path) for query in queries]
-    assert any(answer.is_success for answer in answers)
-    assert all(map(house.hides, answers))
+def test_no_look_tells_another_bucket(house: House) -> None:
+    for row in READS:
+        queries = [{}, {"status": "all"}, {"include_items": "true"}, {"verify": "provider"}, {"q": "umber quay"}]
+        answers = [house.ask("GET", target, params=query) for target in targets(house, row.path) for query in queries]
+        assert any(answer.is_success for answer in answers)
+        assert all(map(house.hides, answers))
 
 
-@pytest.mark.parametrize(("method", "path", "body"), CALLS)
-def test_no_call_tells_another_bucket(house: House, method: str, path: str, body: dict[str, Any]) -> None:
-    for target in targets(house, path):
-        source_id = house.places["source_id"][0]
-        sent = {name: source_id if value == "{source_id}" else value for name, value in body.items()}
-        answer = house.ask(method, target, json=sent)
-        told = answer.text.replace(HIDDEN, "") if HIDDEN in path + str(body) else answer.text
-        assert house.hidden_id not in told, target
-        assert HIDDEN not in told, target
+def test_no_call_tells_another_bucket(house: House) -> None:
+    for method, path, body in CALLS:
+        for target in targets(house, path):
+            source_id = house.places["source_id"][0]
+            sent = {name: source_id if value == "{source_id}" else value for name, value in body.items()}
+            answer = house.ask(method, target, json=sent)
+            told = answer.text.replace(HIDDEN, "") if HIDDEN in path + str(body) else answer.text
+            assert house.hidden_id not in told, target
+            assert HIDDEN not in told, target
 
 
 def test_what_is_hidden_from_one_key_is_shown_to_another(house: House) -> None:

@@ -80,11 +80,12 @@ def test_by_default_no_spelling_of_an_inner_address_is_fetched(make_daemon: Make
     assert stored(daemon) == before
 
 
-@pytest.mark.parametrize("url", ["", "notes.md", "ftp://a.example/x", "http://jo:pw@a.example/", "file:///etc/passwd"])
-def test_what_is_no_plain_web_url_is_refused(shared: Daemon, url: str) -> None:
-    answer = take(shared, url)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["code"] == ("invalid_request" if not url else "url_fetch_blocked")
+def test_what_is_no_plain_web_url_is_refused(shared: Daemon) -> None:
+    cases: list[str] = ["", "notes.md", "ftp://a.example/x", "http://jo:pw@a.example/", "file:///etc/passwd"]
+    for url in cases:
+        answer = take(shared, url)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == ("invalid_request" if not url else "url_fetch_blocked")
 
 
 def test_a_redirect_to_an_inner_address_is_refused(make_daemon: MakeDaemon) -> None:

@@ -40,27 +40,27 @@ def site() -> Iterator[Site]:
 # ---- where to
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_create_without_a_destination_is_refused(shared: Daemon, door: str) -> None:
-    before = kept(shared)
-    for where in ({}, {"bucket_ids": [], "bucket_slugs": [], "bucket": ""}, {"bucket": None}):
-        details_of(ask(shared, door, body_for(door, **where), "k"), "bucket_required")
-    if door == BATCH:
-        body = body_for(door)
-        body["manifest"]["items"][0]["bucket"] = "inbox"
-        assert details_of(ask(shared, door, body), "bucket_required")["items"] == ["manifest.items.1"]
-    assert kept(shared) == before
+def test_a_create_without_a_destination_is_refused(shared: Daemon) -> None:
+    for door in DOORS:
+        before = kept(shared)
+        for where in ({}, {"bucket_ids": [], "bucket_slugs": [], "bucket": ""}, {"bucket": None}):
+            details_of(ask(shared, door, body_for(door, **where), "k"), "bucket_required")
+        if door == BATCH:
+            body = body_for(door)
+            body["manifest"]["items"][0]["bucket"] = "inbox"
+            assert details_of(ask(shared, door, body), "bucket_required")["items"] == ["manifest.items.1"]
+        assert kept(shared) == before
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_only_one_way_may_name_the_destination(shared: Daemon, door: str) -> None:
-    root = "manifest." if door == BATCH else ""
-    answer = ask(shared, door, body_for(door, bucket="inbox", bucket_slugs=["inbox"]))
-    assert refused_field(answer) == f"{root}bucket"
-    for where in ({"bucket_ids": "inbox"}, {"bucket_slugs": [7]}, {"bucket": ["inbox"]}, {"bucket": "x" * 256}):
-        assert refused_field(ask(shared, door, body_for(door, **where))).startswith(f"{root}{next(iter(where))}")
-    assert refused_field(ask(shared, door, body_for(door, bucket="inbox", create_missing_buckets="yes")))
-    assert refused_field(ask(shared, door, body_for(door, bucket="inbox") | {"team_id": "x"})) == "team_id"
+def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
+    for door in DOORS:
+        root = "manifest." if door == BATCH else ""
+        answer = ask(shared, door, body_for(door, bucket="inbox", bucket_slugs=["inbox"]))
+        assert refused_field(answer) == f"{root}bucket"
+        for where in ({"bucket_ids": "inbox"}, {"bucket_slugs": [7]}, {"bucket": ["inbox"]}, {"bucket": "x" * 256}):
+            assert refused_field(ask(shared, door, body_for(door, **where))).startswith(f"{root}{next(iter(where))}")
+        assert refused_field(ask(shared, door, body_for(door, bucket="inbox", create_missing_buckets="yes")))
+        assert refused_field(ask(shared, door, body_for(door, bucket="inbox") | {"team_id": "x"})) == "team_id"
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -132,9 +132,8 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
     assert post(daemon, "svc-delete-everything").json()["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "path"),
-    [
+def test_wrong_arguments_are_named(shared: Daemon) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("svc-upload-file", {**FILE, "contentBase64": "no base64"}, "contentBase64"),
         ("svc-upload-file", {"bucket": "inbox", "filename": "a.md"}, "contentBase64"),
         ("svc-upload-file", {"bucket": "inbox", "contentBase64": "eA=="}, "filename"),
@@ -157,17 +156,15 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
         ("svc-source-status", {}, "sourceId"),
         ("svc-source-status", {"sourceId": "src_x", "waitSeconds": 51}, "waitSeconds"),
         ("svc-source-status", {"sourceId": "../limits"}, ""),
-    ],
-)
-def test_wrong_arguments_are_named(shared: Daemon, tool: str, arguments: dict[str, Any], path: str) -> None:
-    error = refused(shared, tool, **arguments)
-    assert (error["code"], [each["path"] for each in error["details"]["errors"]]) == ("invalid_request", [path])
-    assert shared.members(status="all") == []
+    ]
+    for tool, arguments, path in cases:
+        error = refused(shared, tool, **arguments)
+        assert (error["code"], [each["path"] for each in error["details"]["errors"]]) == ("invalid_request", [path])
+        assert shared.members(status="all") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
+def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         (FILE, "bucket_required"),
         ({**FILE, "bucket": "nowhere"}, "bucket_assignment_failed"),
         ({**FILE, "bucketIds": ["bkt_nowhere"]}, "bucket_assignment_failed"),
@@ -177,11 +174,10 @@ def test_wrong_arguments_are_named(shared: Daemon, tool: str, arguments: dict[st
         ({**FILE, "bucket": "inbox", "metadata": {"a": "x" * 8200}}, "metadata_too_large"),
         ({**FILE, "bucket": "inbox", "idempotencyKey": "two words"}, "invalid_idempotency_key"),
         ({**FILE, "bucket": "inbox", "idempotencyKey": ""}, "invalid_idempotency_key"),
-    ],
-)
-def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon, arguments: dict[str, Any], code: str) -> None:
-    assert refused(shared, "svc-upload-file", **arguments)["code"] == code
-    assert shared.members(status="all") == []
+    ]
+    for arguments, code in cases:
+        assert refused(shared, "svc-upload-file", **arguments)["code"] == code
+        assert shared.members(status="all") == []
 
 
 def test_a_key_needs_the_capability_of_what_it_does(daemon: Daemon) -> None:

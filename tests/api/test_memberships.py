@@ -3,8 +3,6 @@
 import hashlib
 from typing import Any
 
-import pytest
-
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.wire.sources import BucketSources
 from tests.api.answers import body_of, details_of, refused_field
@@ -147,10 +145,11 @@ def test_a_listing_is_narrowed_by_its_filters(daemon: Daemon) -> None:
         assert daemon.members(status="all", **query) == [made[number] for number in expected], query
 
 
-@pytest.mark.parametrize("name", ["q", "title", "tag", "sha256", "mapping", "status", "type", "after"])
-def test_a_filter_with_nul_is_refused(shared: Daemon, name: str) -> None:
-    for text in ("%00", "notes%00", "%00notes"):
-        details_of(shared.ask("GET", f"/v1/buckets/inbox/sources?{name}={text}"), "invalid_request")
+def test_a_filter_with_nul_is_refused(shared: Daemon) -> None:
+    cases: list[str] = ["q", "title", "tag", "sha256", "mapping", "status", "type", "after"]
+    for name in cases:
+        for text in ("%00", "notes%00", "%00notes"):
+            details_of(shared.ask("GET", f"/v1/buckets/inbox/sources?{name}={text}"), "invalid_request")
 
 
 def test_a_page_of_members_leads_to_the_next(daemon: Daemon) -> None:

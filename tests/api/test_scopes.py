@@ -104,18 +104,18 @@ def details_or_openai(answer: httpx.Response, code: str) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), answer.text
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_name_that_has_a_scope_in_it_narrows_or_is_refused(shelves: Shelves, name: str) -> None:
-    daemon, body = shelves.daemon, {name: ["left"]}
-    answers = [daemon.ask("POST", path, json=fields | body) for path, fields in DOORS]
-    answers += [daemon.ask("POST", "/v1/agents", json=fields) for fields in (body, {"policy": body})]
-    for answer in answers:
-        is_taken = answer.is_success and shelves.left in answer.text and shelves.other not in answer.text
-        assert is_taken or answer.status_code == 400, answer.text
-    key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "read", **body})
-    assert key.status_code == 400 or key.json()["buckets"] == [shelves.left]
-    result = Caller(daemon).call("svc-search", query="umber quay", **body)
-    assert result.is_error or shelves.other not in str(result)
+def test_a_name_that_has_a_scope_in_it_narrows_or_is_refused(shelves: Shelves) -> None:
+    for name in OTHERS:
+        daemon, body = shelves.daemon, {name: ["left"]}
+        answers = [daemon.ask("POST", path, json=fields | body) for path, fields in DOORS]
+        answers += [daemon.ask("POST", "/v1/agents", json=fields) for fields in (body, {"policy": body})]
+        for answer in answers:
+            is_taken = answer.is_success and shelves.left in answer.text and shelves.other not in answer.text
+            assert is_taken or answer.status_code == 400, answer.text
+        key = daemon.ask("POST", "/v1/keys", json={"name": "x", "preset": "read", **body})
+        assert key.status_code == 400 or key.json()["buckets"] == [shelves.left]
+        result = Caller(daemon).call("svc-search", query="umber quay", **body)
+        assert result.is_error or shelves.other not in str(result)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,9 +139,8 @@ def test_a_tool_narrows_or_refuses_too(shelves: Shelves, name: str) -> None:
             assert result.is_error or shelves.other not in str(result), (tool, value)
 
 
-@pytest.mark.parametrize(
-    ("named", "sent"),
-    [
+def test_a_plain_name_is_taken(shelves: Shelves) -> None:
+    cases: list[tuple[str, Any]] = [
         ("bucket", "left"),
         ("bucket", ["left"]),
         ("bucket_id", "left"),
@@ -151,21 +150,19 @@ def test_a_tool_narrows_or_refuses_too(shelves: Shelves, name: str) -> None:
         ("tag", "left"),
         ("filter", {"type": "eq", "key": "side", "value": "left"}),
         ("model", "svc-agent:left"),
-    ],
-)
-def test_a_plain_name_is_taken(shelves: Shelves, named: str, sent: Any) -> None:
-    value = [shelves.source] if sent == ["{source}"] else shelves.source if sent == "{source}" else sent
-    assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source]
-    if isinstance(value, str):
-        query = {"q": "umber quay", named: value}
-        page = body_of(shelves.daemon.ask("GET", "/v1/search", params=query))
-        assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
-    assert Caller(shelves.daemon).tell("svc-search", query="umber quay", **{named: value})["results"]
+    ]
+    for named, sent in cases:
+        value = [shelves.source] if sent == ["{source}"] else shelves.source if sent == "{source}" else sent
+        assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source]
+        if isinstance(value, str):
+            query = {"q": "umber quay", named: value}
+            page = body_of(shelves.daemon.ask("GET", "/v1/search", params=query))
+            assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
+        assert Caller(shelves.daemon).tell("svc-search", query="umber quay", **{named: value})["results"]
 
 
-@pytest.mark.parametrize(
-    ("body", "path", "right"),
-    [
+def test_a_refusal_names_the_place_and_the_right_field(shelves: Shelves) -> None:
+    cases: list[tuple[dict[str, Any], str, str]] = [
         ({"vector_store_ids": ["left"]}, "vector_store_ids", "`buckets`"),
         ({"storeId": "left"}, "storeId", "`buckets`"),
         ({"knowledge_ids": ["x"]}, "knowledge_ids", "`source_ids`"),
@@ -174,26 +171,25 @@ def test_a_plain_name_is_taken(shelves: Shelves, named: str, sent: Any) -> None:
         ({"bucket": "left", "buckets": ["right"]}, "bucket", "`buckets`"),
         ({"bucket": "left", "bucket_id": "right"}, "bucket_id", "`buckets`"),
         ({"tools": [{"type": "file_search", "vector_store_ids": ["left"]}]}, "tools.0.vector_store_ids", "`buckets`"),
-    ],
-)
-def test_a_refusal_names_the_place_and_the_right_field(
-    shelves: Shelves, body: dict[str, Any], path: str, right: str
-) -> None:
-    (error,) = details_of(shelves.daemon.search("umber quay", **body), "invalid_request")["errors"]
-    assert error["path"] == path
-    assert right in error["message"]
+    ]
+    for body, path, right in cases:
+        (error,) = details_of(shelves.daemon.search("umber quay", **body), "invalid_request")["errors"]
+        assert error["path"] == path
+        assert right in error["message"]
 
 
-@pytest.mark.parametrize("body", [{"bucket": None}, {"vector_store_ids": None}, {"buckets": None}])
-def test_null_is_not_sent(shelves: Shelves, body: dict[str, Any]) -> None:
-    assert len(shelves.daemon.found("umber quay", **body)) == 2
+def test_null_is_not_sent(shelves: Shelves) -> None:
+    cases: list[dict[str, Any]] = [{"bucket": None}, {"vector_store_ids": None}, {"buckets": None}]
+    for body in cases:
+        assert len(shelves.daemon.found("umber quay", **body)) == 2
 
 
-@pytest.mark.parametrize("body", [{"buckets": []}, {"source_ids": []}, {"bucket": []}])
-def test_an_empty_list_is_nothing_and_not_everything(shelves: Shelves, body: dict[str, Any]) -> None:
-    assert shelves.daemon.found("umber quay", **body) == []
-    (name,) = body
-    assert Caller(shelves.daemon).refuse("svc-search", query="umber quay", **body)["code"] == "invalid_request", name
+def test_an_empty_list_is_nothing_and_not_everything(shelves: Shelves) -> None:
+    for name in ("buckets", "source_ids", "bucket"):
+        nothing: dict[str, Any] = {name: []}
+        assert shelves.daemon.found("umber quay", **nothing) == []
+        refused = Caller(shelves.daemon).refuse("svc-search", query="umber quay", **nothing)
+        assert refused["code"] == "invalid_request", name
 
 
 def test_what_openai_takes_is_still_ignored(shelves: Shelves) -> None:

@@ -2,8 +2,6 @@
 
 from dataclasses import fields
 
-import pytest
-
 from svc_daemon.settings import Limits
 from svc_daemon.wire.proofs import parse_secret, prove
 from svc_daemon.wire.services import Health, LimitsAnswer, Version
@@ -35,9 +33,9 @@ def test_health_proves_itself_by_the_secret_of_the_data_directory(daemon: Daemon
     assert body_of(daemon.ask("GET", "/healthz", key=""))["proof"] is None
 
 
-@pytest.mark.parametrize("nonce", ["", "x" * 15, "x" * 129])
-def test_a_nonce_has_a_length(shared: Daemon, nonce: str) -> None:
-    assert refused_field(shared.ask("GET", "/healthz", key="", params={"nonce": nonce})) == "nonce"
+def test_a_nonce_has_a_length(shared: Daemon) -> None:
+    for nonce in ["", "x" * 15, "x" * 129]:
+        assert refused_field(shared.ask("GET", "/healthz", key="", params={"nonce": nonce})) == "nonce"
 
 
 def test_the_version_needs_a_key(shared: Daemon) -> None:
@@ -74,9 +72,10 @@ def test_every_limit_is_shown_with_what_is_used(make_daemon: MakeDaemon) -> None
     assert body_of(daemon.ask("GET", "/v1/limits"))["limits"]["bytes_per_minute"]["used"] == 0
 
 
-@pytest.mark.parametrize("extension", [".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"])
-def test_the_formats_of_every_day_are_read_without_extras(shared: Daemon, extension: str) -> None:
-    formats = body_of(shared.ask("GET", "/v1/limits"))["formats"]
-    (found,) = [each for each in formats if extension in each["extensions"]]
-    assert found["extra"] is None
-    assert found["content_types"]
+def test_the_formats_of_every_day_are_read_without_extras(shared: Daemon) -> None:
+    cases: list[str] = [".txt", ".md", ".html", ".pdf", ".docx", ".csv", ".json", ".py"]
+    for extension in cases:
+        formats = body_of(shared.ask("GET", "/v1/limits"))["formats"]
+        (found,) = [each for each in formats if extension in each["extensions"]]
+        assert found["extra"] is None
+        assert found["content_types"]

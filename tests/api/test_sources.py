@@ -94,30 +94,28 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "options"), CALLS)
-def test_another_teams_source_is_as_if_missing(shared: Daemon, method: str, path: str, options: dict[str, Any]) -> None:
-    theirs = shared.add_team()
-    shared.make_bucket(key=theirs)
-    foreign_id = shared.add_source(key=theirs)
-    missing_id = f"{foreign_id[:-6]}zzzzzz"
-    told = []
-    for source_id in (foreign_id, missing_id):
-        answer = shared.ask(method, path.format(source_id), **options)
-        details_of(answer, "source_not_found")
-        told.append(re.sub(r"req_\w+", "req", answer.text).replace(source_id, "ID"))
-    assert told[0] == told[1]
-    assert shared.source(foreign_id, key=theirs)
+def test_another_teams_source_is_as_if_missing(shared: Daemon) -> None:
+    for method, path, options in CALLS:
+        theirs = shared.add_team()
+        shared.make_bucket(key=theirs)
+        foreign_id = shared.add_source(key=theirs)
+        missing_id = f"{foreign_id[:-6]}zzzzzz"
+        told = []
+        for source_id in (foreign_id, missing_id):
+            answer = shared.ask(method, path.format(source_id), **options)
+            details_of(answer, "source_not_found")
+            told.append(re.sub(r"req_\w+", "req", answer.text).replace(source_id, "ID"))
+        assert told[0] == told[1]
+        assert shared.source(foreign_id, key=theirs)
 
 
-@pytest.mark.parametrize(("method", "path", "options"), CALLS)
-def test_a_limited_key_sees_the_sources_of_its_buckets_alone(
-    shared: Daemon, method: str, path: str, options: dict[str, Any]
-) -> None:
-    limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
-    source_id = shared.add_source()
-    path = path.replace("inbox", "mine")
-    details_of(shared.ask(method, path.format(source_id), key=limited, **options), "source_not_found")
-    assert shared.source(source_id)
+def test_a_limited_key_sees_the_sources_of_its_buckets_alone(shared: Daemon) -> None:
+    for method, path, options in CALLS:
+        limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
+        source_id = shared.add_source()
+        target = path.replace("inbox", "mine").format(source_id)
+        details_of(shared.ask(method, target, key=limited, **options), "source_not_found")
+        assert shared.source(source_id)
 
 
 def test_a_limited_key_may_not_fetch_a_source_into_its_bucket(shared: Daemon) -> None:
@@ -163,11 +161,11 @@ NEEDED = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "capability"), NEEDED)
-def test_a_key_without_the_capability_is_refused(shared: Daemon, method: str, path: str, capability: str) -> None:
-    key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
-    answer = shared.ask(method, path.format("src_any"), key=key, json={"source_id": "src_any"})
-    assert details_of(answer, "forbidden_project_key") == {"required_capability": capability}
+def test_a_key_without_the_capability_is_refused(shared: Daemon) -> None:
+    for method, path, capability in NEEDED:
+        key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
+        answer = shared.ask(method, path.format("src_any"), key=key, json={"source_id": "src_any"})
+        assert details_of(answer, "forbidden_project_key") == {"required_capability": capability}
 
 
 def test_status_and_listing_need_no_capability(shared: Daemon) -> None:
@@ -218,11 +216,11 @@ BAD_CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "code"), BAD_CHANGES)
-def test_a_patch_that_does_not_fit_changes_nothing(shared: Daemon, change: dict[str, Any], code: str) -> None:
-    source_id = shared.add_source()
-    details_of(shared.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "New", **change}), code)
-    assert shared.source(source_id)["title"] == "notes.md"
+def test_a_patch_that_does_not_fit_changes_nothing(shared: Daemon) -> None:
+    for change, code in BAD_CHANGES:
+        source_id = shared.add_source()
+        details_of(shared.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "New", **change}), code)
+        assert shared.source(source_id)["title"] == "notes.md"
 
 
 def test_a_new_title_is_found_at_once(working: Daemon) -> None:

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from svc_daemon.wire.tasks import TaskAnswer
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -30,9 +28,9 @@ def test_a_task_is_shown(shared: Daemon) -> None:
     assert {name: task[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("task_id", ["task_missing", "src_x", "a%0A", "%00", "x" * 2000])
-def test_a_task_that_is_not_there_is_told(shared: Daemon, task_id: str) -> None:
-    assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
+def test_a_task_that_is_not_there_is_told(shared: Daemon) -> None:
+    for task_id in ["task_missing", "src_x", "a%0A", "%00", "x" * 2000]:
+        assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
 
 
 def test_a_task_of_another_team_or_out_of_reach_is_as_if_missing(shared: Daemon) -> None:

@@ -111,22 +111,20 @@ def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest
     assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("content", "content_type", "code"),
-    [
+def test_the_body_of_a_finalize_is_an_object(shared: Daemon) -> None:
+    cases: list[tuple[bytes, str, str]] = [
         (b"[]", "application/json", "invalid_request"),
         (b"7", "application/json", "invalid_request"),
         (b"{", "application/json", "invalid_json"),
         (b"{}", "text/plain", "unsupported_media_type"),
         (b'{"team_id": "x"}', "application/json", "invalid_request"),
-    ],
-)
-def test_the_body_of_a_finalize_is_an_object(shared: Daemon, content: bytes, content_type: str, code: str) -> None:
-    session = open_session(shared)
-    body_of(put(shared, session, NOTES))
-    answer = finalize(shared, session, content=content, headers={"Content-Type": content_type})
-    details_of(answer, code)
-    assert state_of(shared, session)[0] == "uploaded"
+    ]
+    for content, content_type, code in cases:
+        session = open_session(shared)
+        body_of(put(shared, session, NOTES))
+        answer = finalize(shared, session, content=content, headers={"Content-Type": content_type})
+        details_of(answer, code)
+        assert state_of(shared, session)[0] == "uploaded"
 
 
 def test_a_canceled_session_is_dead(daemon: Daemon) -> None:
@@ -215,9 +213,8 @@ def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: d
     assert daemon.count("uploads") == 1
 
 
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
+def test_fields_that_are_not_valid_are_named(shared: Daemon) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"filename": None}, "filename"),
         ({"size_bytes": None}, "size_bytes"),
         ({"size_bytes": -1}, "size_bytes"),
@@ -239,10 +236,9 @@ def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: d
         ({"webhook": {"url": "http://x.example"}}, "webhook"),
         ({"team_id": "team_x"}, "team_id"),
         ({"dry_run": "yes"}, "dry_run"),
-    ],
-)
-def test_fields_that_are_not_valid_are_named(shared: Daemon, fields: dict[str, Any], path: str) -> None:
-    assert refused_field(ask_session(shared, **fields)) == path
+    ]
+    for fields, path in cases:
+        assert refused_field(ask_session(shared, **fields)) == path
 
 
 def test_a_source_is_replaced_through_a_session(working: Daemon) -> None:

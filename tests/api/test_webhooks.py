@@ -335,19 +335,17 @@ def test_a_restricted_key_sees_the_deliveries_of_its_buckets(working: Daemon, si
         settled(working, "delivered", attempts=2)
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+def test_webhooks_are_for_keys_that_may_manage_them(shared: Daemon) -> None:
+    cases: list[tuple[str, str]] = [
         ("GET", "deliveries"),
         ("POST", "deliveries/evt_1/resend"),
         ("GET", "secret"),
         ("POST", "secret/rotate"),
-    ],
-)
-def test_webhooks_are_for_keys_that_may_manage_them(shared: Daemon, method: str, path: str) -> None:
-    key = shared.add_key(*api_keys.PRESETS["ingest"])
-    details = details_of(shared.ask(method, f"/v1/webhooks/{path}", key=key), "forbidden_project_key")
-    assert details["required_capability"] == api_keys.WEBHOOK_MANAGE
+    ]
+    for method, path in cases:
+        key = shared.add_key(*api_keys.PRESETS["ingest"])
+        details = details_of(shared.ask(method, f"/v1/webhooks/{path}", key=key), "forbidden_project_key")
+        assert details["required_capability"] == api_keys.WEBHOOK_MANAGE
 
 
 def test_deliveries_are_listed_by_status_source_and_page(working: Daemon, site: Site) -> None:
