@@ -1,4 +1,4 @@
-"""The daemon: takes knowledge in, makes it searchable, and says truthfully when it is.
+"""The daemon: takes knowledge in, makes it searchable, and reports truthfully when it is.
 
 Bytes come in through `api`, are judged by `core`, made durable by `store`, turned into text by `extract`, made findable
 by `provider`, moved along by `workers`, found again by search, and quoted by answers.
@@ -34,7 +34,7 @@ The life of an upload
     part into a staging file (`store.blobs`) that counts and hashes as it goes.
  2. `operations.ingest` looks for a replay, then asks the gates (creates a second, bytes a minute).
  3. The blob is made durable: renamed to the source's id, file synced, folder synced.
- 4. One transaction writes idempotency key with answer, source, membership and task. Then the client hears 201.
+ 4. One transaction writes idempotency key with answer, source, membership and task. Then the client gets its 201.
  5. `workers.indexing` claims the task: the attempt is counted, a lease runs, a token fences every later write.
  6. `extract` has a child process read the blob and cut it into chunks with their places.
  7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
@@ -43,7 +43,7 @@ The life of an upload
     That is the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is
     a model, `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
 10. `operations.searches` asks the index, within what key, request and the agent's policy have in common
-    (`operations.scopes`), then keeps only what the state says is there, in one snapshot.
+    (`operations.scopes`), then keeps only what is there according to the state, in one snapshot.
 
 When a worker wakes is listed in `workers`.
 
@@ -56,7 +56,7 @@ What must hold
 * Deleted means gone from the moment the delete answers: the state decides, the index is cleaned behind it.
 * Nothing is stuck: whatever is not terminal has an owner, an attempt number and a deadline.
 * Nothing empty is ever ready.
-* A mark in an answer leads to words that stand in a source, whoever wrote the answer.
+* A mark in an answer leads to words of a source, no matter what wrote the answer.
 
 What is absent on purpose: a second process that opens the databases, a connection that writes beside the writer, a path
 made of a user's file name, a parser or a model in this process, a clock or a random number in `core`, module state
@@ -65,16 +65,16 @@ anywhere.
 Two files, and state alone decides
 ----------------------------------
 `state.db` is small and precious. `index/<team>.db` is large and can be made again from the blobs. They don't commit
-together, so the index is written first and counts for nothing until the state says so, and a delete takes effect in the
+together, so the index is written first and counts for nothing until the state does, and a delete takes effect in the
 state at once. A kill between the two leaves a document that no search shows; the sweeper removes it.
 
 The state may go backwards, too: an older copy is put back, or its log loses its end. So stored bytes that it doesn't
 name are moved aside at a start, with their documents left in the index, and never deleted before days have passed.
 
-An index that is damaged, or that the operator wants anew, is made again by `workers.rebuilding` while uploads go on:
+An index that is damaged, or that the operator wants rebuilt, is made again by `workers.rebuilding` while uploads go on:
 the file goes, every active source is read again under its own generation, and until the last one is there searches of
 the team are refused and its sources are not `ready`, although their rows stay.
 
-A bucket whose chunking changes has its documents cut anew by `workers.rebuilding`. Their bytes are the same, so the
+A bucket whose chunking changes has its documents cut again by `workers.rebuilding`. Their bytes are the same, so the
 old pieces and the new ones are both right: a source names the generations of which a hit counts, and stays ready.
 """

@@ -1,4 +1,4 @@
-"""Allowances: how many descriptors and how much memory the system lets this process have.
+"""Allowances: how many descriptors and how much memory the system grants this process.
 
 The soft limits are raised to the hard ones, which any process may do. Too little is refused at the start: a
 service that runs out of either in the middle of its work answers nobody.

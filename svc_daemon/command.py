@@ -259,7 +259,7 @@ def search_status(as_json: JsonFlag = False) -> None:
     def verb(connection: Any, _: Any) -> "BaseModel":
         return show_search(connection)
 
-    _tell_search(_perform(Errand(method="GET", path="/admin/search", body=None, verb=verb), as_json), as_json)
+    _show_search(_perform(Errand(method="GET", path="/admin/search", body=None, verb=verb), as_json), as_json)
 
 
 def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
@@ -269,19 +269,19 @@ def _switch_search(fields: dict[str, Any], as_json: bool) -> None:
 
     body = _model(SearchSwitchChange, fields, as_json)
     errand = Errand(method="PUT", path="/admin/search", body=body, verb=partial(switch_search, change=body))
-    _tell_search(_perform(errand, as_json), as_json)
+    _show_search(_perform(errand, as_json), as_json)
 
 
-def _tell_search(told: dict[str, Any], as_json: bool) -> None:
+def _show_search(switch: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(told))
+        print(json.dumps(switch))
         return
-    retry_after_s = told["retry_after_seconds"]
-    print("search is on" if told["enabled"] else f"search is off; clients are told to wait {retry_after_s} s")
+    retry_after_s = switch["retry_after_seconds"]
+    print("search is on" if switch["enabled"] else f"search is off; clients are told to wait {retry_after_s} s")
 
 
 def _run(settings: Settings) -> None:
-    # Loaded here, so that a wrong setting is told at once.
+    # Loaded here, so that a wrong setting is reported at once.
     from svc_daemon.allowances import TooLittle, take_allowances
     from svc_daemon.directories import DirectoryLocked
 
@@ -326,8 +326,8 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         moment = from_text(expires) if span_s is None else datetime.now(UTC) + timedelta(seconds=span_s)
         return to_text(moment)
     except (ValueError, OverflowError):
-        told = f"--expires takes a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z, not {expires!r}."
-        refuse("svc_usage", told, EXIT_USAGE, as_json)
+        forms = "a span such as 12h or 30d, or a moment such as 2030-01-31T12:00:00Z"
+        refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
 
 
 def _tell_install(files: DataFiles) -> None:
@@ -368,8 +368,8 @@ def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
     try:
         write_secret(path, made["key"]["key"])
     except OSError as error:
-        told = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
-        refuse("svc_file_refused", told, EXIT_USAGE, as_json, hint="Mend that and ask again.")
+        message = f"{path} can't be written ({error.strerror}); nobody has seen {made['key']['id']}."
+        refuse("svc_file_refused", message, EXIT_USAGE, as_json, hint="Mend that and ask again.")
     return {**made, "key": {**made["key"], "key": None}, "saved_in": str(path)}
 
 
@@ -378,12 +378,12 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(made, ensure_ascii=False))
         return
-    told = f"key {key['id']} of team {team['name']} ({team['id']})"
+    named = f"key {key['id']} of team {team['name']} ({team['id']})"
     if "saved_in" in made:
-        print(f"{told} is in {made['saved_in']}")
+        print(f"{named} is in {made['saved_in']}")
         return
     print(key["key"])
-    say(f"{told}; it is not shown again")
+    say(f"{named}; it is not shown again")
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The errors of the service and the one table that gives each code its status, retryability and sentence.
 
-ServiceError            anything a caller is told, by its code
+ServiceError            anything that is reported to a caller, by its code
  ├─ NotFound            `get_…` found no row that the caller may see
  └─ StorageError        the disk refused: full, or an I/O error
          └─ ShuttingDown    the stores are closed already
@@ -113,7 +113,7 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """What is stored of it; the table says whether it is worth another try."""
+        """What is stored of it; the table decides whether it is worth a retry."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 

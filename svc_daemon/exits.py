@@ -1,4 +1,4 @@
-"""How the operator's commands end: exit codes of the command line's table, and errors told as `svc` tells its own."""
+"""How the operator's commands end: exit codes of the command line's table, and errors in the form of `svc`'s own."""
 
 import json
 import os
@@ -22,11 +22,11 @@ def refuse(
 
 
 def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
-    """Tell an error, and end; for people, the hint stands behind the sentence."""
-    told = {"hint": None} | error
+    """Report an error, and end; for people, the hint follows the sentence."""
+    fields = {"hint": None} | error
     if as_json:
-        print(json.dumps({"error": told, "exit_code": exit_code}, ensure_ascii=False))
-    fail(" ".join(filter(None, (told["message"], told["hint"]))), exit_code)
+        print(json.dumps({"error": fields, "exit_code": exit_code}, ensure_ascii=False))
+    fail(" ".join(filter(None, (fields["message"], fields["hint"]))), exit_code)
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The address: taken before anything is opened, and told as clients on this machine reach it."""
+"""The address: taken before anything is opened, and published as clients on this machine reach it."""
 
 import asyncio
 import errno

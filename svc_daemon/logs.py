@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 10 * 1024 * 1024
 #: Files in all, the one that is written included.
 MAX_FILES = 5
 
-#: Loggers of libraries and the least level that is worth a line: below it they tell each bad body, or whole URLs.
+#: Loggers of libraries and the least level that is worth a line: below it they log each bad body, or whole URLs.
 _QUIETED = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
@@ -121,7 +121,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 class RotatingFile(logging.Handler):
     """Appends lines to a 0600 file; a full one becomes `.1`, that one `.2`, and the oldest goes.
 
-    A line that can't be written fails nothing and is counted; the next one that can be says how many were lost. Where
+    A line that can't be written fails nothing and is counted; the next one reports how many were lost. Where
     no new file can be made, the full one is written on.
 
     The standard library's handler formats each record twice and asks the file system four things a line, which would

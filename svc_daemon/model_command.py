@@ -59,8 +59,8 @@ def install_model(
         from svc_daemon.embed.models import ModelFolder
 
         done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), say)
-    told = {**_facts(files, done.model), "installed": done.is_new}
-    _print(told, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
+    facts = {**_facts(files, done.model), "installed": done.is_new}
+    _print(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
     _tell_service(files)
 
 
@@ -97,7 +97,7 @@ def remove_model(as_json: JsonFlag = False) -> None:
 
 @contextmanager
 def _told(as_json: bool) -> Iterator[None]:
-    """What is wrong with a model becomes an error as `svc` tells its own."""
+    """What is wrong with a model becomes an error in the form of `svc`'s own."""
     from svc_daemon.embed.failures import ModelProblem
 
     # What is made on the way is for this user alone.

@@ -44,7 +44,7 @@ ANSWER_TIMEOUT_S = 10.0
 #: More than any list of teams takes.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
-RESTART = "Restart the daemon, which makes that file anew."
+RESTART = "Restart the daemon, which makes that file again."
 
 
 class Unreachable(DirectoryRefused):
@@ -150,8 +150,8 @@ def _ask(base_url: str, files: DataFiles, method: str, path: str, fields: BaseMo
     try:
         status, answer = _exchange(base_url, method, path, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        told = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
-        raise Unreachable(told, "`svc daemon logs` tells more.") from error
+        message = f"The daemon at {base_url} did not answer: {type(error).__name__}: {error}."
+        raise Unreachable(message, "`svc daemon logs` shows more.") from error
     if status == http.client.UNAUTHORIZED:
         raise Unreachable(f"The daemon at {base_url} does not take {files.operator_token}.", RESTART)
     if status != http.client.OK:

@@ -59,7 +59,7 @@ class DataFiles:
 
     @property
     def operator_token(self) -> Path:
-        """What opens `/admin` (0600), made anew at each start."""
+        """What opens `/admin` (0600), made at each start."""
         return self.root / "operator.token"
 
     @property

@@ -1,9 +1,10 @@
 """The composition root: puts the parts together, serves until a signal, and takes them apart again.
 
-lock the data directory  ->  bind  ->  open state, index, blobs  ->  repair what a kill left  ->  tell daemon.json
+lock the data directory  ->  bind  ->  open state, index, blobs  ->  repair what a kill left  ->  write daemon.json
 ->  serve and work  ->  signal: stop accepting, finish or park what is in flight, close, exit 0
 
-Bound before anything is opened, so that a taken address is told at once; who connects meanwhile waits in the backlog.
+Bound before anything is opened, so that a taken address is reported at once; clients that connect meanwhile wait in
+the backlog.
 """
 
 import asyncio
@@ -85,7 +86,7 @@ BLOB_THREADS = 8
 MAX_HEAD_BYTES = 16 * 1024
 #: Of the time to stop in, what is kept for parking work and closing files, seconds.
 PARK_S = 3
-#: Of what is left for answers, the part that a model has to come to its end; then they tell that the service stops.
+#: Of what is left for answers, the part that a model has to come to its end; then they report that the service stops.
 FINISH_PART = 0.7
 
 
@@ -269,7 +270,7 @@ async def _working(process: Process, hear_broken: Callable[[Exception], None]) -
     )
     running = [asyncio.create_task(worker.run()) for worker in workers]
     for worker in running:
-        # A queue without its worker would stand still in silence: better a restart.
+        # A queue without its worker would stop silently: better a restart.
         worker.add_done_callback(lambda ended: None if ended.cancelled() else hear_broken(_end_of(ended)))
     try:
         yield
@@ -285,7 +286,7 @@ def _end_of(worker: asyncio.Task[None]) -> Exception:
 
 
 def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> None:
-    """Tell those who wait for something that the stop has begun, and have the models' answers end in time to say so."""
+    """Wake what waits because the stop has begun, and have the models' answers end in time to report it."""
     stopping.set()
     if context.llm is not None:
         asyncio.get_running_loop().call_later(left_s * FINISH_PART, context.llm.stop)
@@ -293,8 +294,8 @@ def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> Non
 
 @contextlib.contextmanager
 def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clock) -> Iterator[None]:
-    """Tell the command line where to look; the lock, not this file, says who is alive."""
-    told = {
+    """Write where the command line has to look; the lock, not this file, shows who is alive."""
+    fields = {
         "pid": os.getpid(),
         "base_url": base_url,
         "version": VERSION,
@@ -302,7 +303,7 @@ def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clo
         "installation_id": installation_id,
         "started_at": clock.timestamp(),
     }
-    write_secret(files.daemon, json.dumps(told))
+    write_secret(files.daemon, json.dumps(fields))
     try:
         yield
     finally:

@@ -34,7 +34,7 @@ class SettingError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one caller, file, document or request may take; at least 1 unless `least` says that 0 makes sense."""
+    """What one caller, file, document or request may take; at least 1 unless `least` allows 0."""
 
     #: Largest file. 25 MB is 26,214,400 bytes (specification, Limits).
     file_bytes: int = field(default=26_214_400, metadata={"unit": "bytes"})
@@ -52,7 +52,7 @@ class Limits:
     session_idle_seconds: int = field(default=3600, metadata={"unit": "seconds", "most": LONGEST_S})
     #: How long an upload session or a batch lives at most.
     session_seconds: int = field(default=86_400, metadata={"unit": "seconds", "most": LONGEST_S})
-    #: A finalize of a batch takes on no more files after this long; what is left is told as pending.
+    #: A finalize of a batch takes on no more files after this long; what is left is reported as pending.
     finalize_seconds: int = field(default=20, metadata={"unit": "seconds"})
     #: Tags of one source (specification, Limits).
     tags: int = field(default=20, metadata={"unit": "tags", "least": 0})
@@ -128,7 +128,7 @@ class Limits:
     body_bytes_per_second: int = field(default=4096, metadata={"unit": "bytes per second"})
     #: A body must have arrived after this long, whatever its pace.
     body_seconds: int = field(default=600, metadata={"unit": "seconds"})
-    #: Work in flight is finished or parked within this time when the daemon is told to stop.
+    #: Work in flight is finished or parked within this time when the daemon has to stop.
     stop_seconds: int = field(default=10, metadata={"unit": "seconds"})
     #: Bytes are refused, and nothing more is indexed, below this much free disk, so that deletes still work; 2 % of it,
     #: 1 GB at most, if more.
@@ -268,7 +268,7 @@ def _host(v6: str | None, host: str | None) -> str | None:
 
 
 def _api_key(environ: Mapping[str, str], names: ServerVariables) -> str:
-    """The key, from its file where one is named; what is wrong with it is told without it."""
+    """The key, from its file where one is named; errors about it don't contain it."""
     path = environ.get(names.api_key_file)
     if not path:
         return _header_text(environ.get(names.api_key, ""), names.api_key)
@@ -283,7 +283,7 @@ def _names(environ: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def _header_text(value: str, name: str) -> str:
-    """A value that goes into a header; what can't stand there is refused without being shown."""
+    """A value that goes into a header; what can't be sent there is refused without being shown."""
     if not (value.isascii() and value.isprintable()):
         raise SettingError(f"{name} must be visible ASCII characters.")
     return value.strip()

@@ -1,7 +1,7 @@
 """The operator's door: teams, their keys and indexes, the switch of search, for `svc-daemon` while the service runs.
 
 It takes the operator token, which is in a file that only the service's user can read, from a client on this machine
-that is no browser. It is no part of the API that keys open, so it doesn't stand in its document.
+that is no browser. It is no part of the API that keys open, so it isn't in its document.
 """
 
 import hmac

@@ -15,7 +15,7 @@ from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
-#: Below these names stands the caller's own data, in which any name is welcome.
+#: Below these names is the caller's own data, in which any name is welcome.
 FREE_FORM = ("metadata",)
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -25,7 +25,7 @@ async def read_json(request: Request, *, max_bytes: int = MAX_JSON_BYTES) -> dic
     """The JSON object in the body.
 
     Raises ServiceError: 415 `unsupported_media_type`; 413 `request_too_large`, before the first byte where
-    Content-Length tells; 400 `invalid_json`; 400 `invalid_request` for what is no object or names `team_id`. Raises
+    Content-Length shows it; 400 `invalid_json`; 400 `invalid_request` for what is no object or names `team_id`. Raises
     ClientDisconnect.
     """
     refuse_other_types(request)
@@ -116,8 +116,8 @@ def refuse_other_types(request: Request) -> None:
     refuse_encoding(request)
     sent = media_type(request.headers.get("content-type", ""))
     if sent != "application/json" and not (sent.startswith("application/") and sent.endswith("+json")):
-        told = f"not {sent!r}" if sent else "and no Content-Type was sent"
-        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be application/json, {told}.")
+        found = f"not {sent!r}" if sent else "and no Content-Type was sent"
+        raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be application/json, {found}.")
 
 
 def _parse(data: bytes) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def refuse_team(document: dict[str, Any]) -> None:
-    """Raises 400 `invalid_request` where `team_id` stands anywhere outside the caller's own data."""
+    """Raises 400 `invalid_request` where `team_id` is anywhere outside the caller's own data."""
     path = find_key(document, "team_id", skipping=FREE_FORM)
     if path is not None:
         raise refusal(path, "The team follows from the API key; team_id is not accepted.")

@@ -1,4 +1,4 @@
-"""Event streams: an answer that is told while it is made, and work that ends when nobody listens any more.
+"""Event streams: an answer that is sent while it is made, and work that ends when its client goes away.
 
 Until the first event nothing is sent, so that what fails before it is a plain error with its own status.
 """

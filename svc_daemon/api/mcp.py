@@ -2,7 +2,7 @@
 
 Nothing is kept between two messages: any client may come with its key at any moment, and a restart breaks no session. A
 tool's calls of the API go through the application's own routes, with the caller's key and under the request's id, so
-that no check stands here a second time. What is wrong before a tool is reached is told in the service's envelope.
+that no check is repeated here. What is wrong before a tool is reached is answered in the service's envelope.
 
 The library is an extra, takes longer to import than the whole daemon does, and is imported when the first client comes.
 """
@@ -63,7 +63,7 @@ def route() -> Route:
 
 
 def message_bytes(limits: Limits) -> int:
-    """The largest message: a file of the most bytes in base64, and what is told of it."""
+    """The largest message: a file of the most bytes in base64, and the fields beside it."""
     return 4 * (limits.file_bytes // 3 + 1) + limits.json_bytes
 
 
@@ -222,7 +222,7 @@ class Routes:
         raise self.failure(ServiceError(ErrorCode.SHUTTING_DOWN))
 
     def failure(self, error: ServiceError) -> CallFailed:
-        """The error as a tool tells it."""
+        """The error as a tool returns it."""
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:

@@ -10,7 +10,7 @@ from svc_daemon.tools.searches import CitedPlace, place_of
 from svc_daemon.tools.services import Call, ToolService
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
-#: A model that the service asks may think for as long as the service lets it.
+#: A model that the service asks may think for as long as the service allows.
 SILENCE_S = 600.0
 #: What is said of an answer that is not grounded, with and without citations.
 PARTLY = "Not grounded: not every sentence of this rests on a source. Read the quotes before relying on it."
@@ -33,7 +33,7 @@ class AskArguments(Arguments, ScopedBody):
     @field_validator("question")
     @classmethod
     def _said(cls, question: str) -> str:
-        """The API would tell it of its own field, which the tool's caller doesn't know."""
+        """The API's error would name its own field, which the tool's caller doesn't know."""
         if not question.strip():
             raise ValueError("The question is empty.")
         return question
@@ -44,7 +44,7 @@ class AskArguments(Arguments, ScopedBody):
 
 
 class AnswerCitation(CitedPlace):
-    """What a mark in the answer stands for."""
+    """What a mark in the answer refers to."""
 
     #: As the mark has it: 1 for `[1]`.
     number: int
@@ -59,7 +59,7 @@ class Answered(ToolResult):
     #: Whether every sentence rests on a quote; otherwise it is not to be relied on.
     grounded: bool
     citations: list[AnswerCitation]
-    #: What the search behind it has to say.
+    #: Warnings of the search behind it.
     warnings: list[str]
 
     def text(self) -> str:
@@ -82,6 +82,6 @@ async def ask(service: ToolService, asked: AskArguments) -> Answered:
             AnswerCitation(**place_of(source), number=source["number"], quote=source["quote"])
             for source in response["sources"]
         ],
-        # An older service tells none.
+        # An older service sends none.
         warnings=response.get("warnings") or [],
     )

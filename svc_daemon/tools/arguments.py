@@ -40,7 +40,7 @@ class Arguments(RequestBody):
 
 
 class ToolResult(BaseModel):
-    """What a tool tells, as data; `text` tells it to whoever reads no data."""
+    """What a tool returns, as data; `text` is the same for readers of plain text."""
 
     @abstractmethod
     def text(self) -> str:
@@ -75,5 +75,5 @@ def _plain(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_noise(name: str, value: Any) -> bool:
-    """A title that pydantic made of a name (a property called `title` is an object), or a default that says nothing."""
+    """A title that pydantic made of a name (a property called `title` is an object), or an empty default."""
     return (name == "title" and isinstance(value, str)) or (name == "default" and value in (None, "", [], {}))

@@ -1,4 +1,4 @@
-"""`svc-upload-files-batch`: up to 100 files as one unit, each told for itself, none of them stored twice."""
+"""`svc-upload-files-batch`: up to 100 files as one unit, each reported by itself, none of them stored twice."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class UploadFilesBatch(DestinationArguments):
     """Arguments of `svc-upload-files-batch`."""
 
     files: Annotated[list[BatchFileGiven], Field(min_length=1)] = Field(
-        description="1 to 100 files. The destination stands beside them for all, or on every one of them."
+        description="1 to 100 files. Give the destination beside them for all, or on every one of them."
     )
     idempotency_key: str | None = Field(
         None, description="A call with the same key is answered as the first one was. Leave it out: the content is one."
@@ -55,7 +55,7 @@ class FileOutcome(ToolResult):
 class UploadedBatch(ToolResult):
     """What became of the files, in the order in which they were given."""
 
-    #: The batch; its status stands at `GET /v1/knowledge/batches/{batch_id}`.
+    #: The batch; its status is at `GET /v1/knowledge/batches/{batch_id}`.
     batch_id: str
     stored: int
     failed: int
@@ -117,8 +117,14 @@ async def upload_batch(service: ToolService, asked: UploadFilesBatch) -> Uploade
 async def _finish(service: ToolService, opened: CallAnswer, items: Sequence[LoadedFile]) -> dict[str, Json]:
     """What became of each file, by its id: an object with `knowledge_id`, or with `error`."""
     batch = opened.body
-    # What an earlier call has stored need not be sent again.
-    made = await _finalize_again(service, batch) if opened.is_replay else {}
+    try:
+        # What an earlier call has stored need not be sent again.
+        made = await _finalize(service, batch) if opened.is_replay else {}
+    except CallFailed as failure:
+        # Its bucket may be gone by now, with all that was in it.
+        if failure.code not in GONE:
+            raise
+        made = {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
     missing = [target for target in batch["items"] if made.get(target["client_file_id"], _PENDING) is _PENDING]
     if missing:
         failed = await _send(service, missing, {item.id: item.file.data for item in items})
@@ -141,16 +147,6 @@ async def _send(service: ToolService, targets: Sequence[Json], bytes_of: Mapping
 
     await asyncio.gather(*map(send, targets))
     return failed
-
-
-async def _finalize_again(service: ToolService, batch: Json) -> dict[str, Json]:
-    """The same for a batch of an earlier call, whose bucket may be gone by now, with all that was in it."""
-    try:
-        return await _finalize(service, batch)
-    except CallFailed as failure:
-        if failure.code not in GONE:
-            raise
-        return {target["client_file_id"]: {"error": failure.error} for target in batch["items"]}
 
 
 async def _finalize(service: ToolService, batch: Json) -> dict[str, Json]:

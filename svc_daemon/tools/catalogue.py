@@ -1,4 +1,4 @@
-"""The list of the tools: their names, and what a model is told of each."""
+"""The list of the tools: their names, and the description of each for a model."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from svc_daemon.tools.arguments import Arguments, ToolResult, schema_of_argument
 from svc_daemon.tools.services import ToolService, refused_fields
 from svc_daemon.wire import Json
 
-#: What a model is told of the service as a whole.
+#: The description of the service for a model.
 INSTRUCTIONS = (
     "svc keeps files in buckets and finds passages in them. Uploading returns at once, before a file can be searched: "
     "ask svc-source-status with waitSeconds until it is ready. Find passages with svc-search, or ask a question with "
@@ -68,7 +68,7 @@ TOOLS = (
         name="svc-upload-files-batch",
         title="Upload several files",
         description=(
-            "Store 1 to 100 files in buckets in one call, and tell of each whether it was stored. All of them together "
+            "Store 1 to 100 files in buckets in one call, and report for each whether it was stored. All together "
             "must fit into one call: send large files one by one with svc-upload-file."
         ),
         arguments=batches.UploadFilesBatch,

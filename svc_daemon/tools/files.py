@@ -1,8 +1,8 @@
 """Files as tools are given them, and `svc-upload-file`: one file into buckets, never twice.
 
 A call may come again: clients repeat what has timed out, and models what they have forgotten. So every upload has an
-idempotency key, derived from the file and its destination where the caller brings none. A key stands for what it made
-for a week; where that is gone by now (deleted, or taken out of the bucket), the key of the next epoch makes it anew.
+idempotency key, derived from the file and its destination where the caller brings none. A key is tied to what it made
+for a week; where that is gone by now (deleted, or taken out of the bucket), the key of the next epoch makes it again.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from svc_daemon.wire.errors import ErrorBody
 UPLOADS = "/v1/knowledge/files/upload-session"
 #: States of an upload session.
 FINALIZED, CANCELED = "finalized", "canceled"
-#: What says that an earlier call made it, and that it is no more.
+#: Codes that mean that an earlier call made it, and that it is gone.
 GONE = (ErrorCode.SOURCE_NOT_FOUND, ErrorCode.BUCKET_NOT_FOUND, ErrorCode.SESSION_CANCELED)
 #: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
 MOST_EPOCHS = 100
@@ -47,7 +47,7 @@ class DestinationArguments(Arguments):
 
 
 class FileGiven(Arguments):
-    """A file and what is told of it."""
+    """A file and its description."""
 
     filename: str | None = Field(None, description="Name with extension, such as report.pdf; it tells the format.")
     content_base64: str | None = Field(
@@ -111,7 +111,7 @@ def without_paths(schema: Json) -> Json:
 
 
 async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
-    """The file's bytes, from wherever they come; `at` is where it stands among the arguments, with a dot."""
+    """The file's bytes, from either origin; `at` is its path among the arguments, with a dot."""
     if (given.path is None) is (given.content_base64 is None):
         raise refused((f"{at}contentBase64", "Give the file's bytes in base64, or its path; one of both."))
     if given.content_base64 is None:
@@ -125,7 +125,7 @@ async def read(service: ToolService, given: FileGiven, at: str = "") -> File:
 
 
 def _decode(text: str) -> bytes | None:
-    """Lines may be broken, as mail programs do; nothing else may stand between."""
+    """Lines may be broken, as mail programs do; nothing else may come between."""
     try:
         return b64decode("".join(text.splitlines()) if "\n" in text else text, validate=True)
     except ValueError:
@@ -175,20 +175,16 @@ async def _finish(service: ToolService, opened: CallAnswer, data: bytes) -> Call
         raise
     if opened.is_replay and not set(session["bucket_ids"]) <= set(made.body["bucket_ids"]):
         return None
-    return await revive(service, made)
-
-
-async def revive(service: ToolService, made: CallAnswer) -> CallAnswer:
-    """A source that was made by an earlier call and failed since is queued again where that can help."""
-    error = made.body["error"]
-    if not (made.is_replay and error and error["retryable"]):
+    failure = made.body["error"]
+    if not (made.is_replay and failure and failure["retryable"]):
         return made
+    # It was made by an earlier call and failed since: it is queued again, which can help.
     again = await service.call(Call(method="POST", path=f"/v1/sources/{made.body['id']}/retry", body={}))
     return CallAnswer(again.body, is_replay=True)
 
 
 def gone() -> CallFailed:
-    """What ends the search for a key that still stands for something."""
+    """What ends the search for a key whose source is still there."""
     error = ErrorBody(
         code=ErrorCode.SOURCE_NOT_FOUND,
         message="What was stored under this idempotency key is gone by now; use another key.",

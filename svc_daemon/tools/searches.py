@@ -44,7 +44,7 @@ class Search(Arguments, ScopedBody):
 
 
 class CitedPlace(BaseModel):
-    """Where a passage stands in its document; what the format doesn't have is null."""
+    """The place of a passage in its document; what the format doesn't have is null."""
 
     source_id: str
     title: str
@@ -80,8 +80,8 @@ class Passages(ToolResult):
             f"[{number}] {one.citation} (source {one.source_id}, score {one.score:.2f})\n{one.passage}"
             for number, one in enumerate(self.results, start=1)
         ]
-        told = [*blocks, *(f"Warning: {warning}" for warning in self.warnings)]
-        return "\n\n".join(told) or "Nothing was found."
+        parts = [*blocks, *(f"Warning: {warning}" for warning in self.warnings)]
+        return "\n\n".join(parts) or "Nothing was found."
 
 
 async def search(service: ToolService, asked: Search) -> Passages:
@@ -97,9 +97,9 @@ async def search(service: ToolService, asked: Search) -> Passages:
 def place_of(hit: Json) -> Json:
     """The fields of a CitedPlace, from a hit or a cited source as the API shows it."""
     location = hit["location"]
-    told = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
+    source = {name: hit.get(name) for name in ("source_id", "title", "filename", "source_url")}
     place = {name: location[name] for name in ("page", "line_start", "line_end", "headings")}
-    return {**told, **place, "citation": cite(told, location)}
+    return {**source, **place, "citation": cite(source, location)}
 
 
 def cite(source: Json, location: Json) -> str:

@@ -13,7 +13,7 @@ from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.errors import ErrorBody, shorten, shorten_all
 from svc_daemon.wire.scopes import faults_of
 
-#: Of arguments that are not valid, so many are told.
+#: Of arguments that are not valid, so many are named.
 MOST_ERRORS = 20
 
 
@@ -67,7 +67,7 @@ class CallFailed(Exception):
         return str(self.error["code"])
 
     def envelope(self) -> dict[str, Any]:
-        """The error as the API's own routes tell it."""
+        """The error as the API's own routes send it."""
         return {"error": self.error, "request_id": self.request_id}
 
 
@@ -111,5 +111,5 @@ def refused(*errors: tuple[str, str]) -> CallFailed:
 
 
 def refused_fields(error: ValidationError) -> CallFailed:
-    """The same of arguments that don't fit their model; the values that were sent are not told."""
+    """`invalid_request` about arguments that don't fit their model, without the values that were sent."""
     return refused(*faults_of(error)[:MOST_ERRORS])

@@ -59,9 +59,9 @@ class SourceState(ToolResult):
     def text(self) -> str:
         """The result in lines."""
         state = "ready: searches find it" if self.ready else f"not ready: {self.status}"
-        told = [f"{self.filename} ({self.source_id}) is {state}."]
-        told += [f"It failed with {self.error.code}: {self.error.message}"] if self.error else []
-        return "\n".join([*told, *(f"Warning: {warning}" for warning in self.warnings)])
+        lines = [f"{self.filename} ({self.source_id}) is {state}."]
+        lines += [f"It failed with {self.error.code}: {self.error.message}"] if self.error else []
+        return "\n".join([*lines, *(f"Warning: {warning}" for warning in self.warnings)])
 
 
 class SourceStates(ToolResult):

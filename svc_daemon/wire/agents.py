@@ -1,4 +1,4 @@
-"""Agents on the wire: who answers, what its policy lets it retrieve, and the models that stand for them."""
+"""Agents on the wire: who answers, what its policy lets it retrieve, and the models that they are to clients."""
 
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
-#: It stands in paths and behind the colon of a model id.
+#: It is used in paths and behind the colon of a model id.
 AGENT_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 AgentId = Annotated[str, Field(pattern=AGENT_ID_PATTERN)]

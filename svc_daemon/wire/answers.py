@@ -14,13 +14,13 @@ def in_parts(kind: str) -> Callable[[Any], Any]:
 
 
 class Annotation(BaseModel):
-    """A mark in the text, in OpenAI's shape, with the words that it stands for."""
+    """A mark in the text, in OpenAI's shape, with the words that it refers to."""
 
     type: Literal["file_citation"] = "file_citation"
     #: The source's id.
     file_id: str
     filename: str
-    #: Where the mark stands in the text, in characters.
+    #: Where the mark is in the text, in characters.
     index: int
     #: As the mark has it.
     number: int
@@ -29,7 +29,7 @@ class Annotation(BaseModel):
 
 
 class AnswerSource(BaseModel):
-    """A quote that the answer rests on, and where it stands."""
+    """A quote that the answer rests on, and its place."""
 
     #: As the marks in the text have it, from 1.
     number: int

@@ -118,7 +118,7 @@ class FailedItem(BaseModel):
 
 
 class BatchFinalized(BaseModel):
-    """Answer to a finalize: each client_file_id stands in exactly one list."""
+    """Answer to a finalize: each client_file_id is in exactly one list."""
 
     batch_id: str
     status: str

@@ -19,7 +19,7 @@ Overlap = Annotated[int, Field(ge=0, le=4000)]
 class Chunking(RequestBody):
     """How documents of a bucket are cut, in characters; `min` <= `target` <= `max`, overlap at most half of `min`."""
 
-    #: A size under another name would have all documents cut anew, and not as was meant.
+    #: A size under another name would have all documents cut again, and not as was meant.
     model_config = ConfigDict(extra="forbid")
 
     target: PieceSize = 1000
@@ -37,7 +37,7 @@ class Chunking(RequestBody):
 
 
 class ChunkingUpdate(RequestBody):
-    """Some sizes of a bucket's chunking; the others stay as they are. None at all stand for the default's."""
+    """Some sizes of a bucket's chunking; the others stay as they are. None at all are the default's."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,7 +67,7 @@ class BucketCreate(BucketFields):
 class BucketUpdate(NoDryRunBody):
     """Body of `PATCH /v1/buckets/{bucket}`; what is not sent stays.
 
-    Another `chunking` cuts the documents anew in the background, while the old pieces answer; `{}` is the default's.
+    Another `chunking` cuts the documents again in the background, while the old pieces answer; `{}` is the default's.
     """
 
     name: Name | None = None
@@ -138,7 +138,7 @@ class BucketPutAnswer(BucketAnswer):
 class Deletion(BaseModel):
     """How far a bucket's deletion is. The three counts make `total` once it has ended."""
 
-    #: The task that tells the end.
+    #: The task that shows when it has ended.
     task_id: str
     #: Members when it was asked for.
     total: int
@@ -146,7 +146,7 @@ class Deletion(BaseModel):
     deleted: int
     #: Sources that stay in another bucket.
     detached: int
-    #: Sources that could not be deleted; the bucket is active again then, and says why.
+    #: Sources that could not be deleted; the bucket is active again then, and shows why.
     failed: int
 
 

@@ -75,7 +75,7 @@ class ErrorCode(StrEnum):
 
 
 class SourceErrorCode(StrEnum):
-    """Why a source ended `failed`; stands in `source.error.code`, never in an HTTP error."""
+    """Why a source ended `failed`; it is in `source.error.code`, never in an HTTP error."""
 
     #: No text at all could be read from the bytes (a scanned PDF, an empty page).
     NO_EXTRACTABLE_TEXT = "no_extractable_text"

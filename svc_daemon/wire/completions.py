@@ -18,7 +18,7 @@ class ChatPart(RequestBody):
 
 
 class ChatMessage(RequestBody):
-    """One message of the conversation; one without content, such as a call of a tool, says nothing."""
+    """One message of the conversation; one without content, such as a call of a tool, is empty."""
 
     role: Literal["user", "assistant", "system", "developer", "tool", "function"]
     content: Annotated[
@@ -99,6 +99,6 @@ class Completion(BaseModel):
     system_fingerprint: None = None
     grounded: bool
     sources: list[AnswerSource]
-    #: What the search behind the answer has to say, as in its own `warnings`.
+    #: Warnings of the search behind the answer, as in its own `warnings`.
     warnings: list[str]
     request_id: str

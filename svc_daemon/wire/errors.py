@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-#: Longer texts in an error are told without their middle, and longer lists by their beginning. What is wrong may be as
+#: Longer texts in an error are shown without their middle, and longer lists by their beginning. What is wrong may be as
 #: long as the whole body that was sent, and neither people nor programs want it back.
 MAX_TOLD_CHARACTERS, MAX_TOLD_ITEMS = 600, 100
 _TOLD_END_CHARACTERS = 200

@@ -1,4 +1,4 @@
-"""File names as data: which ones are refused, by the service and by whoever sends to it. Pure.
+"""File names as data: which ones are refused, by the service and by its clients. Pure.
 
 No path is ever built from a file name; it is stored, shown and searched.
 """
@@ -16,7 +16,7 @@ _SEPARATORS = re.compile(r"[/\\]")
 #: Most names; they need no closer look, and a folder has many.
 _PLAIN = re.compile(r"\w[\w. -]{0,250}\w", re.ASCII)
 
-#: Controls (Cc), formats such as zero-width and bidi marks (Cf), line and paragraph separators: what lets a name look
+#: Controls (Cc), formats such as zero-width and bidi marks (Cf), line and paragraph separators: what makes a name look
 #: like another one, or breaks a line of a log.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 

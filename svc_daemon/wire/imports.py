@@ -8,7 +8,7 @@ from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
 class Webhook(RequestBody):
-    """Whom to tell when the source is ready or failed."""
+    """What to call when the source is ready or failed."""
 
     url: Annotated[str, Field(min_length=1)]
     #: Told back in the call.

@@ -1,4 +1,4 @@
-"""API keys on the wire. The key itself stands in the first answer to its create, and nowhere else."""
+"""API keys on the wire. The key itself is in the first answer to its create, and nowhere else."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal

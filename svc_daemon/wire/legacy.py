@@ -34,7 +34,7 @@ class LegacyUrlImport(UrlImport, DestinationFields):
 
 
 class LegacyManifestItem(ManifestItem, DestinationFields):
-    """One file; its destination stands here or at the manifest's root."""
+    """One file; its destination is here or at the manifest's root."""
 
 
 class LegacyManifest(Manifest, DestinationFields):

@@ -1,8 +1,8 @@
 """How a daemon proves to the command line that it is the one of a data directory.
 
 Both read the installation's secret, a file that only its user can: the daemon answers a number that was never used
-before with its MAC, so that whoever took a dead daemon's port can't. The port is part of it, so that no answer of a
-daemon elsewhere can be passed on.
+before with its MAC, so that a program that took a dead daemon's port can't. The port is part of it, so that no answer
+of a daemon elsewhere can be passed on.
 """
 
 import hashlib

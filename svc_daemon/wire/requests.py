@@ -21,7 +21,7 @@ class RequestBody(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_nulls(cls, fields: Any) -> Any:
-        """Clients that send every field they know say null for those they don't mean."""
+        """Clients that send every field they know send null for those they don't mean."""
         if not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if value is not None}

@@ -46,7 +46,7 @@ Refused = BeforeValidator(_refuse, json_schema_input_type=None)
 def _as_messages(sent: Any) -> Any:
     """A conversation; a text by itself is the question."""
     if not isinstance(sent, str | list):
-        raise ValueError("must be a text, or a list of messages.")  # noqa: TRY004 - pydantic tells only this one
+        raise ValueError("must be a text, or a list of messages.")  # noqa: TRY004 - pydantic reports only this one
     return [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
 
 
@@ -170,6 +170,6 @@ class Response(BaseModel):
     #: Every sentence rests on a passage that was found and scored enough. Null while it is not decided.
     grounded: bool | None = None
     sources: list[AnswerSource] = Field(default_factory=list)
-    #: What the search behind the answer has to say, as in its own `warnings`.
+    #: Warnings of the search behind the answer, as in its own `warnings`.
     warnings: list[str] = Field(default_factory=list)
     request_id: str

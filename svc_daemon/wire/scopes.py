@@ -65,7 +65,7 @@ def bare(name: str) -> str:
 
 
 class ScopedBody(RequestBody):
-    """A body that says, or may say, what is to be searched."""
+    """A body that chooses, or may choose, what is searched."""
 
     #: By kind, the fields that take a scope.
     scopes: ClassVar[Mapping[str, str]] = {}

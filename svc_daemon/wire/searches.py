@@ -42,7 +42,7 @@ class ExplainedTerm(BaseModel):
     term: str
     #: What it weighs: the rarer the word is among the team's passages, the more.
     idf: float
-    #: Where it stands.
+    #: Its place.
     parts: list[Literal["title", "headings", "text"]]
 
 
@@ -51,7 +51,7 @@ class ExplainedKeyword(BaseModel):
 
     rank: int
     bm25: float
-    #: 0 to 1: how much it says of what the best ones say; null where too few passages were found for it to count.
+    #: 0 to 1: how much of the best ones' terms it has; null where too few passages were found for it to count.
     feedback: float | None
 
 

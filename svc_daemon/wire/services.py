@@ -20,7 +20,7 @@ class QueueCounters(BaseModel):
 
 
 class Embedding(BaseModel):
-    """Whether search goes by meaning, too: `off` is without a model, and `message` says what is wrong with one."""
+    """Whether search goes by meaning, too: `off` is without a model, and `message` is what is wrong with one."""
 
     state: Literal["off", "loading", "ready", "failing"]
     #: Names the model in use and its generation.
@@ -29,7 +29,7 @@ class Embedding(BaseModel):
 
 
 class Writing(BaseModel):
-    """Whether a model writes the answers: `off` is without one, and `message` says why its server doesn't answer."""
+    """Whether a model writes the answers: `off` is without one, and `message` is why its server doesn't answer."""
 
     state: Literal["off", "ready", "failing"]
     model: str | None = None
@@ -37,7 +37,7 @@ class Writing(BaseModel):
 
 
 class SetAside(BaseModel):
-    """Stored files that nothing in the state names; `message` says what to do where a kill didn't leave them."""
+    """Stored files that nothing in the state names; `message` is what to do where a kill didn't leave them."""
 
     files: int
     #: Those that a search index has in a bucket.
@@ -46,7 +46,7 @@ class SetAside(BaseModel):
 
 
 class Health(BaseModel):
-    """Answer of `/healthz`, which needs no key and tells nothing about any team's content."""
+    """Answer of `/healthz`, which needs no key and shows nothing of any team's content."""
 
     status: Literal["ok", "read_only"]
     installation_id: str

@@ -11,7 +11,7 @@ class SearchSwitchChange(NoDryRunBody):
     """Body of `PUT /admin/search`."""
 
     enabled: bool
-    #: What refused clients are told to wait.
+    #: How long refused clients should wait.
     retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
 

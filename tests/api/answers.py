@@ -29,6 +29,7 @@ def details_of(answer: httpx.Response, code: str) -> dict[str, Any]:
     assert (document["error"]["code"], answer.status_code) == (code, rule.status)
     assert document["error"]["message"]
     assert answer.headers["Content-Type"] == "application/json"
+    assert (rule.status == 401) is ("WWW-Authenticate" in answer.headers)
     assert answer.headers["X-Should-Retry"] == str(rule.retryable).lower()
     if is_openai_path(answer.request.url.path):
         return _details_as_openai_has_them(answer)

@@ -1,7 +1,6 @@
 """The URL map: every route answers in one shape, and so does whatever is no route."""
 
 import re
-from typing import Any
 
 import pytest
 from starlette.routing import compile_path
@@ -9,8 +8,6 @@ from starlette.routing import compile_path
 from svc_daemon.api import app
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.api.openapi import codes_of
-from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.api_keys import mint
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
@@ -28,7 +25,6 @@ def test_the_map_at_the_top_of_the_application_is_true() -> None:
     assert shown == {(row.method, row.path, row.handler.__module__.rpartition(".")[2]) for row in ENDPOINTS}
 
 
-KEYED = [row for row in ENDPOINTS if row.keyed]
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -39,13 +35,6 @@ def name_of(row: Endpoint) -> str:
 def address(row: Endpoint) -> str:
     """The row's path with something in each of its parameters."""
     return row.path.replace("{bucket}", "inbox").replace("{source_id}", "src_x").replace("{task_id}", "task_x")
-
-
-def test_without_a_key_nothing_is_told(shared: Daemon) -> None:
-    for row in KEYED:
-        answer = shared.ask(row.method, address(row), key="")
-        assert not any(details_of(answer, "invalid_project_key").values())
-        assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
 def dead_keys(daemon: Daemon) -> dict[str, str]:
@@ -141,25 +130,3 @@ def test_a_json_route_takes_json_alone(shared: Daemon) -> None:
         for content in (b"{", b"nonsense", b'{"a": NaN}', b'{"a": 1, "a": 2}', b'"\xff"'):
             details_of(shared.ask(row.method, address(row), content=content, headers=json), "invalid_json")
         details_of(shared.ask(row.method, address(row), content=b"[]", headers=json), "invalid_request")
-
-
-@pytest.mark.parametrize("row", [row for row in ENDPOINTS if row.method != "GET"], ids=name_of)
-def test_what_a_row_may_refuse_stands_in_it(shared: Daemon, row: Endpoint) -> None:
-    """Every refusal that these calls can provoke is among the codes that the document names for the route."""
-    known = {str(code) for code in codes_of(row)}
-    bodies: list[dict[str, Any]] = [
-        {},
-        {"json": {}},
-        {"json": {"slug": "inbox", "source_id": "src_x", "query": "a", "metadata": {"k": "v" * 9000}}},
-        {"json": {"query": "a", "buckets": ["missing"], "status": "x"}},
-        {"content": b"{", "headers": {"Content-Type": "application/json"}},
-        {"files": {"file": ("a.md", b"")}},
-        {"files": {"file": ("a.md", b"x")}, "data": {"replaces": "src_x"}},
-        {"files": {"file": ("a.md", b"x")}, "headers": {"Idempotency-Key": "a b"}},
-    ]
-    limited = shared.add_key(api_keys.READ)
-    for options in bodies:
-        for key in (shared.key, limited):
-            for path in (address(row), address(row).replace("inbox", "missing")):
-                answer = shared.ask(row.method, path, key=key, **options)
-                assert answer.is_success or answer.json()["error"]["code"] in known, answer.text

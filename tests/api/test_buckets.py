@@ -76,10 +76,6 @@ def test_the_slug_of_an_archived_bucket_is_taken(daemon: Daemon, method: str) ->
     assert (details["slug"], details["status"]) == ("attic", "archived")
 
 
-def test_a_post_of_a_taken_slug_is_a_conflict(daemon: Daemon) -> None:
-    assert details_of(daemon.ask("POST", "/v1/buckets", json={"slug": "inbox"}), "bucket_slug_exists")
-
-
 def test_a_repeated_post_replays(daemon: Daemon) -> None:
     def post(slug: str) -> Any:
         return daemon.ask("POST", "/v1/buckets", json={"slug": slug}, headers={"Idempotency-Key": "k1"})
@@ -179,11 +175,6 @@ def test_a_dry_run_is_refused_as_the_create_would_be(daemon: Daemon) -> None:
     details_of(daemon.ask("PUT", "/v1/buckets/new", json=dry, key=limited), "forbidden_project_key")
 
 
-def test_a_bucket_is_found_by_id_and_by_slug(daemon: Daemon) -> None:
-    bucket_id = daemon.make_bucket()
-    assert show(daemon, bucket_id)["id"] == show(daemon, "inbox")["id"] == bucket_id
-
-
 def test_archived_buckets_are_shown_but_not_listed(daemon: Daemon) -> None:
     daemon.make_bucket("attic")
     archive(daemon, "attic")
@@ -280,11 +271,6 @@ def _nameless(text: str, named: str) -> str:
     return re.sub(r"req_\w+", "req", text).replace(named, "ID")
 
 
-def test_two_teams_may_have_the_same_slug(daemon: Daemon) -> None:
-    theirs = daemon.add_team()
-    assert daemon.make_bucket("inbox", key=theirs) != daemon.make_bucket("inbox")
-
-
 def test_a_limited_key_reaches_its_buckets_alone(daemon: Daemon) -> None:
     mine = daemon.make_bucket("mine")
     limited = daemon.add_key(buckets=(mine,))
@@ -310,19 +296,6 @@ NEEDED = [
     ("POST", "/v1/buckets", api_keys.BUCKET_CREATE),
     ("PATCH", "/v1/buckets/inbox", api_keys.BUCKET_UPDATE),
 ]
-
-
-def test_a_key_without_the_capability_is_refused(shared: Daemon) -> None:
-    for method, path, capability in NEEDED:
-        key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
-        details = details_of(shared.ask(method, path, key=key, json={"slug": "new"}), "forbidden_project_key")
-        assert details == {"required_capability": capability}
-
-
-def test_lists_and_views_need_no_capability(shared: Daemon) -> None:
-    key = shared.add_key("knowledge:nothing")
-    assert "inbox" in slugs(shared, key=key)
-    assert show(shared, key=key)["slug"] == "inbox"
 
 
 @pytest.mark.parametrize("path", ["/v1/buckets", "/v1/buckets/inbox", "/v1/knowledge/buckets"])

@@ -138,11 +138,6 @@ def test_status_and_lists_take_any_key(shared: Daemon) -> None:
         assert ask(shared, row, shared.add_key(AGENT_READ)).status_code in {200, 404}
 
 
-def test_without_a_key_nothing_is_told(shared: Daemon) -> None:
-    for row in [row for row in ENDPOINTS if row.keyed]:
-        details_of(ask(shared, row, ""), "invalid_project_key")
-
-
 REPLACING: list[tuple[str, dict[str, Any]]] = [
     ("files", {"files": {"file": ("a.md", b"x")}, "data": {"replaces": "src_nothing"}}),
     ("qa", {"json": {"question": "q?", "answer": "a", "replaces": "src_nothing"}}),

@@ -1,6 +1,7 @@
-"""Each error code can be had over HTTP, with all that the contract says of it."""
+"""Every error code that a route declares can be had from it over HTTP, with all that the contract says of it."""
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -9,6 +10,8 @@ import httpx
 import pytest
 
 from svc_daemon.api.app import ENDPOINTS
+from svc_daemon.api.endpoints import Endpoint
+from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
 from svc_daemon.extract.cages import Extractor
@@ -45,13 +48,22 @@ PROMISED = {
     E.QUOTA_EXCEEDED: {"limit_bytes", "used_bytes", "requested_bytes", "window_seconds", "retry_after_seconds"},
 }
 
+#: Codes that a rule for many routes declares, and that this one never gives: pattern of the route, code, reason.
+FREE = "Status and lists need no capability."
+NEVER: tuple[tuple[str, E, str], ...] = (
+    (r"GET /v1/(version|limits|sources/{source_id})", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/(models|models/{model}|rag-agent/models)", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/buckets(/{bucket}(/sources|/uploads/{session_id})?)?", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/knowledge/buckets", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"GET /v1/knowledge/(files|tasks|batches)/{\w+}", E.FORBIDDEN_PROJECT_KEY, FREE),
+    (r"(PUT|OPTIONS) /v1/storage/.*", E.ORIGIN_NOT_ALLOWED, "Pages of any origin may send bytes."),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a code is provoked on."""
 
-    #: Shared: what is done on it disturbs nobody.
-    stage: Stage
     #: One's own, to break.
     make_daemon: MakeDaemon
     #: The same with processes.
@@ -95,23 +107,13 @@ def _uninstalled(scene: Scene) -> httpx.Response:
         return post(scene.make_daemon("bare"), "svc-list-buckets")
 
 
-#: Codes that no request alone brings about.
+#: Codes that no request alone brings about, and that any route may answer: shown once instead of once per route.
 PROVOKED: dict[ErrorCode, Provoke] = {
     E.REQUEST_TIMEOUT: _slow,
     E.INTERNAL_ERROR: _unexpected,
     E.SHUTTING_DOWN: _stopping,
     E.EXTRA_NOT_INSTALLED: _uninstalled,
 }
-
-
-def provoked_on_a_route(code: ErrorCode) -> Provoke:
-    """By a spoiled call of the first route that has the code for its own, else of the first create that has it."""
-    own = (row for row in ENDPOINTS if code in row.errors)
-    row = next(own, None) or next(row for row in ENDPOINTS if row.repeatable and code in codes_of(row))
-    return lambda scene: SPOILERS[code](scene.stage, EXAMPLES[row.method, row.path][0](scene.stage))
-
-
-PROVOKED |= {code: provoked_on_a_route(code) for code in SPOILERS}
 
 
 @pytest.fixture(scope="module")
@@ -122,21 +124,18 @@ def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("code", PROVOKED)
 def test_a_code_is_provoked_over_http(
-    stage: Stage, make_daemon: MakeDaemon, make_installation: MakeInstallation, code: ErrorCode
+    make_daemon: MakeDaemon, make_installation: MakeInstallation, code: ErrorCode
 ) -> None:
-    answer = PROVOKED[code](Scene(stage, make_daemon, make_installation))
+    answer = PROVOKED[code](Scene(make_daemon, make_installation))
+    details_of(answer, code)
     assert answer.status_code == ERRORS[code].status
-    details = details_of(answer, code)
-    assert PROMISED.get(code, set()) <= set(details)
-    if "retry_after_seconds" in details:
-        assert ERRORS[code].retryable
-        assert answer.headers["Retry-After"] == str(max(1, math.ceil(details["retry_after_seconds"])))
 
 
 def test_every_code_is_provoked_or_listed_as_not_raised_yet() -> None:
-    """Whoever adds a code adds to `refusals` how it is provoked."""
-    assert set(PROVOKED) | set(NOT_YET) == set(ErrorCode)
-    assert set(PROVOKED) & set(NOT_YET) == set()
+    """A new code needs an entry in `refusals`, which provokes it."""
+    provoked = {code for row in ENDPOINTS for code in codes_of(row) if code in SPOILERS} | set(PROVOKED)
+    assert provoked | set(NOT_YET) == set(ErrorCode)
+    assert provoked & set(NOT_YET) == set()
 
 
 def test_what_is_listed_as_not_raised_yet_is_raised_nowhere() -> None:
@@ -147,3 +146,43 @@ def test_a_code_that_is_raised_is_seen() -> None:
     source = "raise ServiceError(ErrorCode.AGENT_EXISTS, 'x'); told = E.NO_UPDATES; other.SEARCH_DISABLED"
     assert codes_raised([Module("svc_daemon.operations.agents", source)]) == {E.AGENT_EXISTS, E.NO_UPDATES}
     assert codes_raised([Module("svc_daemon.errors", source)]) == set()
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
+
+
+def is_never(row: Endpoint, code: E) -> bool:
+    return any(re.fullmatch(route, name_of(row)) for route, never, _ in NEVER if never is code)
+
+
+def is_of_every_write(row: Endpoint, code: E) -> bool:
+    """Any write may meet a full disk; only creates and what else asks for room beforehand are refused for it."""
+    return code is E.STORAGE_FULL and code not in row.errors
+
+
+@pytest.mark.parametrize("row", ENDPOINTS, ids=name_of)
+def test_each_code_of_a_route_can_be_had_from_it(stage: Stage, row: Endpoint) -> None:
+    for code in codes_of(row):
+        if code in PROVOKED or is_of_every_write(row, code) or is_never(row, code):
+            continue
+        call = EXAMPLES[row.method, row.path][0](stage)
+        check_refusal(row, SPOILERS[code](stage, call), code)
+
+
+def check_refusal(row: Endpoint, answer: httpx.Response, code: E) -> None:
+    assert not answer.is_success, f"{code}: {answer.status_code} {answer.text}"
+    details = details_of(answer, code)
+    if is_openai_path(row.path):
+        # There are no details there.
+        return
+    assert PROMISED.get(code, set()) <= set(details)
+    if "retry_after_seconds" in details:
+        assert ERRORS[code].retryable
+        assert answer.headers["Retry-After"] == str(max(1, math.ceil(details["retry_after_seconds"])))
+
+
+def test_what_is_never_answered_is_really_declared() -> None:
+    declared = {(name_of(row), code) for row in ENDPOINTS for code in codes_of(row)}
+    for route, code, _ in NEVER:
+        assert any(re.fullmatch(route, name) and code is listed for name, listed in declared), route

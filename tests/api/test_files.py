@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
 from svc_daemon.wire.sources import SourceAnswer
 from tests.api.answers import body_of, details_of, refused_field
@@ -156,12 +155,6 @@ def test_a_key_with_another_request_is_a_conflict(shared: Daemon) -> None:
         before = stored(shared)
         details_of(shared.upload(key=key, repeat_key="same", **other), "idempotency_key_conflict")
         assert stored(shared) == before
-
-
-def test_a_key_of_another_route_is_a_conflict(daemon: Daemon) -> None:
-    daemon.add_source(repeat_key="k1")
-    headers = {"Idempotency-Key": "k1"}
-    details_of(daemon.ask("POST", "/v1/buckets", json={"slug": "b"}, headers=headers), "idempotency_key_conflict")
 
 
 def test_the_same_bucket_by_id_or_slug_and_metadata_in_any_order_is_the_same_request(daemon: Daemon) -> None:
@@ -362,10 +355,3 @@ def test_a_commit_that_fails_leaves_no_blob(daemon: Daemon) -> None:
     assert stored(daemon) == before
     daemon.write(lambda connection: connection.execute("DROP TRIGGER refuse"))
     body_of(daemon.upload(repeat_key="k1"), 201)
-
-
-def test_an_upload_needs_its_capability(shared: Daemon) -> None:
-    key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != api_keys.FILE_CREATE))
-    assert details_of(shared.upload(key=key), "forbidden_project_key") == {
-        "required_capability": "knowledge:file:create"
-    }

@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
 from svc_daemon.wire.sources import SourceAnswer
 from tests.acceptance.installations import wait_until
@@ -214,13 +213,6 @@ def test_an_import_takes_the_place_of_the_source_that_it_replaces(working: Daemo
 def test_bytes_without_text_end_failed(working: Daemon, site: Site) -> None:
     failed = body_of(take(working, site.url("/blank.txt")), 201)
     assert working.wait_status(failed["id"], "failed")["error"]["code"] == "no_extractable_text"
-
-
-def test_a_key_without_the_capability_fetches_nothing(daemon: Daemon, site: Site) -> None:
-    key = daemon.add_key(api_keys.READ)
-    details = details_of(take(daemon, site.url("/notes.md"), key=key), "forbidden_project_key")
-    assert details["required_capability"] == api_keys.FILE_CREATE
-    assert site.server.requests == []
 
 
 def test_the_samples_are_what_their_names_say() -> None:

@@ -74,13 +74,6 @@ def test_verify_takes_only_provider(shared: Daemon) -> None:
         assert refused_field(shared.ask("GET", f"/v1/sources/{source_id}", params={"verify": value})) == "verify"
 
 
-@pytest.mark.parametrize(("method", "path"), [("get_document", "?verify=provider"), ("get_text", "/text")])
-def test_an_index_in_trouble_is_no_bug_of_ours(daemon: Daemon, method: str, path: str) -> None:
-    source_id = daemon.add_source()
-    daemon.provider.fail(method, BROKEN)
-    details_of(daemon.ask("GET", f"/v1/sources/{source_id}{path}"), "search_failed")
-
-
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/v1/sources/{}", {}),
     ("GET", "/v1/sources/{}?verify=provider", {}),
@@ -159,21 +152,6 @@ NEEDED = [
     ("POST", "/v1/buckets/inbox/sources", api_keys.FILE_CREATE),
     ("DELETE", "/v1/buckets/inbox/sources/{}", api_keys.SOURCE_DELETE),
 ]
-
-
-def test_a_key_without_the_capability_is_refused(shared: Daemon) -> None:
-    for method, path, capability in NEEDED:
-        key = shared.add_key(*(known for known in api_keys.CAPABILITIES if known != capability))
-        answer = shared.ask(method, path.format("src_any"), key=key, json={"source_id": "src_any"})
-        assert details_of(answer, "forbidden_project_key") == {"required_capability": capability}
-
-
-def test_status_and_listing_need_no_capability(shared: Daemon) -> None:
-    key = shared.add_key("knowledge:nothing")
-    source_id = shared.add_source()
-    assert shared.source(source_id, key=key)
-    body_of(shared.ask("GET", "/v1/buckets/inbox/sources", key=key))
-    body_of(shared.ask("GET", f"/v1/knowledge/tasks/{shared.source(source_id)['task']['id']}", key=key))
 
 
 def test_a_patch_changes_what_it_names(daemon: Daemon) -> None:

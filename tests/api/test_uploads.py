@@ -175,16 +175,6 @@ def test_other_paths_do_not_lead_to_a_session(shared: Daemon) -> None:
     assert state_of(shared, session)[0] == "uploaded"
 
 
-def test_a_session_needs_the_capability_to_create_files(shared: Daemon) -> None:
-    reader = shared.add_key("knowledge:read")
-    details = details_of(ask_session(shared, key=reader), "forbidden_project_key")
-    assert details["required_capability"] == "knowledge:file:create"
-    session = open_session(shared)
-    details_of(finalize(shared, session, key=reader), "forbidden_project_key")
-    details_of(shared.ask("DELETE", session_path(session), key=reader), "forbidden_project_key")
-    body_of(shared.ask("GET", session_path(session), key=reader))
-
-
 def test_a_session_in_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
@@ -272,13 +262,6 @@ def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
         details_of(finalize(daemon, session), "source_not_found")
     assert (daemon.count("sources"), parts(daemon)) == (0, set())
     assert [path.name for path in daemon.files.blobs.iterdir()] == [old]  # the sweeper will take it
-
-
-def test_replacing_needs_the_right_to_delete(shared: Daemon) -> None:
-    source_id = shared.add_source()
-    key = shared.add_key("knowledge:file:create")
-    details = details_of(ask_session(shared, key=key, replaces=source_id), "forbidden_project_key")
-    assert details["required_capability"] == "knowledge:source:delete"
 
 
 def test_a_replay_gives_the_same_session(daemon: Daemon) -> None:

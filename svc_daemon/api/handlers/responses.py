@@ -106,9 +106,9 @@ class _ResponseDraft:
     def events(self, piece: str | Cited | AnswerOutcome) -> Iterator[bytes]:
         """The events of one piece; those of the beginning before the first."""
         if not self.has_begun:
-            response = self._response("in_progress", output=[]).model_dump()
-            yield self._event("response.created", response=response)
-            yield self._event("response.in_progress", response=response)
+            begun = self._response("in_progress", output=[]).model_dump()
+            yield self._event("response.created", response=begun)
+            yield self._event("response.in_progress", response=begun)
             message = wire.OutputMessage(id=self._message_id, status="in_progress", content=[])
             yield self._event("response.output_item.added", output_index=0, item=message.model_dump())
             part = wire.OutputText(text="", annotations=[])
@@ -122,21 +122,18 @@ class _ResponseDraft:
             )
             self._marks += 1
         else:
-            yield from self._finish(piece)
+            message = self._message(piece)
+            yield self._in_part("response.output_text.done", text=piece.text, logprobs=[])
+            yield self._in_part("response.content_part.done", part=message.content[0].model_dump())
+            yield self._event("response.output_item.done", output_index=0, item=message.model_dump())
+            response = self.end(piece)
+            yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def fail(self, error: ServiceError) -> Iterator[bytes]:
         """The events of an error in the middle."""
         yield self._event("error", code=error.code, message=error.message, param=None)
         fault = wire.ResponseFault(message=error.message)
         yield self._event("response.failed", response=self._response("failed", output=[], error=fault).model_dump())
-
-    def _finish(self, outcome: AnswerOutcome) -> Iterator[bytes]:
-        message = self._message(outcome)
-        yield self._in_part("response.output_text.done", text=outcome.text, logprobs=[])
-        yield self._in_part("response.content_part.done", part=message.content[0].model_dump())
-        yield self._event("response.output_item.done", output_index=0, item=message.model_dump())
-        response = self.end(outcome)
-        yield self._event(f"response.{response.status}", response=response.model_dump())
 
     def _in_part(self, kind: str, **fields: Any) -> bytes:
         """An event about the one part of the one message."""

@@ -212,7 +212,7 @@ async def put(request: Request) -> Response:
     if progress.sha256 is None:
         stored = rules.stored_range(progress.received_bytes)
         headers = {} if stored is None else {"Range": stored}
-        # Browsers' fetch can't read a 308, and says so with a header.
+        # Browsers' fetch can't read a 308; such a client sends this header.
         if request.headers.get("X-Guploader-No-308", "").lower() == "yes":
             return Response(status_code=200, headers=headers | {"X-Http-Status-Code-Override": "308"})
         return Response(status_code=308, headers=headers)
