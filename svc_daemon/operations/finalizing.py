@@ -15,7 +15,7 @@ from svc_daemon.core import ids, readiness
 from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.errors import NotFound, ServiceError, StorageError
-from svc_daemon.operations.ingest import add_source, queued_in
+from svc_daemon.operations.ingest import FileUpload, add_source, commit_blobs, drop_blobs, new_source, queued_in
 from svc_daemon.operations.uploads import UploadProgress, checked_hash, get_session, progress_of
 from svc_daemon.process.contexts import Context
 from svc_daemon.store import uploads as store
@@ -23,7 +23,6 @@ from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.sources import SourceRow, find_source, get_source
 from svc_daemon.store.uploads import UploadRow
 from svc_daemon.wire.codes import ErrorCode
-from svc_daemon.wire.tasks import INDEXING
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,12 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         # Whoever held one of them before may have ended it.
         now = context.read(lambda connection: [get_session(connection, upload.id) for upload in uploads])
         made = await _prepare_all(context, now, ready)
-        try:
-            outcomes = await context.write(lambda connection: [_commit(connection, context, one) for one in made])
-        except asyncio.CancelledError:
-            # The commit may come all the same; if it doesn't, the next start removes the blobs.
-            raise
-        except BaseException:
-            _drop_blobs(context, made)
-            raise
-        kept = {outcome.source.id for outcome in outcomes if outcome.source}
-        _drop_blobs(context, [one for one in made if one.source and one.source.id not in kept])
+        names = _blobs_of(made)
+        outcomes = await commit_blobs(
+            context, names, lambda connection: [_commit(connection, context, one) for one in made]
+        )
+        kept = _blobs_of(outcomes)
+        drop_blobs(context, [name for name in names if name not in kept])
         await context.parts.delete(*(one.upload.id for one in made if one.source))
     context.wakes.indexing.set()
     context.wakes.sweeping.set()
@@ -95,7 +90,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Co
     made = [one for one in prepared if isinstance(one, Finalized)]
     for one in prepared:
         if isinstance(one, BaseException):
-            _drop_blobs(context, made)
+            drop_blobs(context, _blobs_of(made))
             raise one
     return made
 
@@ -109,7 +104,7 @@ async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
         if progress.state != rules.UPLOADED:
             raise _incomplete(progress)
         sha256 = await checked_hash(context, upload, drops=False)
-        source = _new_source(context, upload, "", sha256, await context.parts.head(upload.id))
+        source = _new_source(context, upload, sha256, await context.parts.head(upload.id))
         context.read(lambda connection: _check_places(connection, source))
     except StorageError:
         raise
@@ -133,7 +128,7 @@ async def _prepare(context: Context, upload: UploadRow, *, is_held: bool) -> Fin
         return Finalized(upload, error=error)
     source_id = context.ids.make(ids.SOURCE)
     head = await context.parts.link(upload.id, source_id)
-    return Finalized(upload, _new_source(context, upload, source_id, sha256, head))
+    return Finalized(upload, replace(_new_source(context, upload, sha256, head), id=source_id))
 
 
 def _incomplete(progress: UploadProgress) -> ServiceError:
@@ -190,33 +185,19 @@ def _check_places(connection: Connection, source: SourceRow) -> None:
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"The source {source.replaces!r} is no longer in the bucket.")
 
 
-def _drop_blobs(context: Context, made: Sequence[Finalized]) -> None:
-    """Blobs that no row will own; after a failed sync nobody knows, and the next start decides."""
-    if not context.database.is_broken:
-        for one in made:
-            if one.source is not None:
-                context.blobs.drop(one.source.id)
+def _blobs_of(made: Sequence[Finalized]) -> list[str]:
+    return [one.source.id for one in made if one.source]
 
 
-def _new_source(context: Context, upload: UploadRow, source_id: str, sha256: str, head: bytes) -> SourceRow:
-    now = context.clock.timestamp()
-    return SourceRow(
-        id=source_id,
-        team_id=upload.team_id,
-        type=readiness.FILE,
-        title=upload.title,
+def _new_source(context: Context, upload: UploadRow, sha256: str, head: bytes) -> SourceRow:
+    file = FileUpload(
         filename=upload.filename,
         content_type=media_types.detect(head, upload.filename, upload.content_type),
-        size_bytes=upload.size_bytes,
-        sha256=sha256,
+        title=upload.title,
         tags=upload.tags,
         metadata=upload.metadata,
         mapping=upload.mapping,
         replaces=upload.replaces,
-        task_id=context.ids.make(ids.TASK),
-        task_type=INDEXING,
-        task_status="queued",
-        places=queued_in(upload.bucket_ids),
-        created_at=now,
-        updated_at=now,
     )
+    source = new_source(context, upload.team_id, file, size_bytes=upload.size_bytes, sha256=sha256)
+    return replace(source, places=queued_in(upload.bucket_ids))

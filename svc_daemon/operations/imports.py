@@ -55,7 +55,9 @@ async def refetch(
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
-        raise _empty(kind)
+        if kind == readiness.PAGE:
+            raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, "The page has no bytes.", reason="empty")
+        raise ServiceError(ErrorCode.EMPTY_FILE, "The file at the URL has no bytes.")
     return got
 
 
@@ -88,12 +90,6 @@ def _failing_as(kind: str) -> Iterator[None]:
         if kind != readiness.PAGE:
             raise
         raise ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, error.message, **error.details) from error
-
-
-def _empty(kind: str) -> ServiceError:
-    if kind == readiness.PAGE:
-        return ServiceError(ErrorCode.WEBSITE_ANALYSIS_FAILED, "The page has no bytes.", reason="empty")
-    return ServiceError(ErrorCode.EMPTY_FILE, "The file at the URL has no bytes.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,13 +138,19 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
     try:
-        fetched = await _fetch(context, destination, wanted, staged)
+        fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
+        if not wanted.force:
+            refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
         context.gates.charge_bytes(request.key.team_id, staged.size_bytes)
-        source = _new_source(context, request.key, wanted, (staged, fetched))
+        source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
+
+        def commit(connection: Connection) -> Outcome:
+            # The same page may have come in while this one was fetched.
+            _refuse_known_page(connection, source.team_id, source.url_key)
+            return commit_source(connection, context, request, destination, source)
+
         with context.gates.uploading():
-            return await keep_source(
-                context, staged, source, lambda connection: _commit(connection, context, request, destination, source)
-            )
+            return await keep_source(context, staged, source, commit)
     finally:
         await staged.discard()
 
@@ -178,48 +180,29 @@ async def _check_webhook(context: Context, wanted: WantedImport) -> None:
         await context.fetcher.check(wanted.webhook["url"])
 
 
-async def _fetch(context: Context, destination: Destination, wanted: WantedImport, staged: StagedFile) -> Fetched:
-    fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
-    if not wanted.force:
-        refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
-    return fetched
-
-
-def _commit(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, source: SourceRow
-) -> Outcome:
-    """The same page may have come in while this one was fetched."""
-    _refuse_known_page(connection, source.team_id, source.url_key)
-    return commit_source(connection, context, request, destination, source)
-
-
-def _new_source(context: Context, key: KeyRow, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
+def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
+    """The row of the fetched bytes, as of the upload that they might have been."""
     staged, fetched = got
-    upload = _upload(context, wanted, staged, fetched)
-    check_bytes(upload, staged)
-    return replace(
-        new_source(context, key, upload, staged),
-        type=wanted.kind,
-        source_url=str(wanted.url),
-        url_key=wanted.url.key if wanted.kind == readiness.PAGE else None,
-        fetched=facts_of(context, fetched),
-        webhook=wanted.webhook,
-    )
-
-
-def _upload(context: Context, wanted: WantedImport, staged: StagedFile, fetched: Fetched) -> FileUpload:
-    """The fetched bytes as the upload that they might have been."""
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE
     filename = pages.page_file_name(fetched.file_name) if is_read_as_page else fetched.file_name
-    told = pages.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
-    return FileUpload(
+    title = pages.page_title(staged.head, context.limits.title_characters) if is_read_as_page else None
+    upload = FileUpload(
         filename=filename,
         content_type=media_types.detect(staged.head, filename, fetched.content_type),
-        title=wanted.title or told or filename[: context.limits.title_characters],
+        title=wanted.title or title or filename[: context.limits.title_characters],
         tags=wanted.tags,
         metadata=wanted.metadata,
         mapping=wanted.mapping,
         replaces=wanted.replaces,
         sha256=wanted.sha256,
+    )
+    check_bytes(upload, staged)
+    return replace(
+        new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
+        type=wanted.kind,
+        source_url=str(wanted.url),
+        url_key=wanted.url.key if wanted.kind == readiness.PAGE else None,
+        fetched=facts_of(context, fetched),
+        webhook=wanted.webhook,
     )

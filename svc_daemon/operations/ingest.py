@@ -5,7 +5,7 @@ replays. What is refused leaves no row, no blob and no key behind.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from sqlite3 import Connection
 from typing import Any, TypeVar
@@ -60,7 +60,22 @@ async def create_file(
     try:
         check_bytes(upload, staged)
         with replaying(context, request) as earlier, context.gates.uploading():
-            return earlier or await _take_in(context, request, destination, upload, staged)
+            if earlier is not None:
+                return earlier
+            if upload.replaces is not None:
+                context.read(
+                    lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces)
+                )
+            admit(context, request.key.team_id, staged.size_bytes)
+            source = new_source(
+                context, request.key.team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256
+            )
+            return await keep_source(
+                context,
+                staged,
+                source,
+                lambda connection: commit_source(connection, context, request, destination, source),
+            )
     finally:
         await staged.discard()
 
@@ -95,39 +110,33 @@ def check_room(context: Context) -> None:
         raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
 
 
-async def _take_in(
-    context: Context, request: Repeatable, destination: Destination, upload: FileUpload, staged: StagedFile
-) -> Outcome:
-    if upload.replaces is not None:
-        context.read(lambda connection: check_replaces(connection, request.key, destination.ids, upload.replaces))
-    admit(context, request.key.team_id, staged.size_bytes)
-    source = new_source(context, request.key, upload, staged)
-    return await keep_source(
-        context, staged, source, lambda connection: commit_source(connection, context, request, destination, source)
-    )
+async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
+    """Run `commit`, which stores the rows of these durable blobs, as one transaction; if it fails, the blobs go."""
+    try:
+        return await context.write(commit)
+    except asyncio.CancelledError:
+        # The commit may come all the same; if it doesn't, the next start moves the blobs aside.
+        raise
+    except BaseException:
+        drop_blobs(context, names)
+        raise
+
+
+def drop_blobs(context: Context, names: Sequence[str]) -> None:
+    """Remove blobs that no row will own; after a failed sync that is not known, and the next start decides."""
+    if not context.database.is_broken:
+        for name in names:
+            context.blobs.drop(name)
 
 
 async def keep_source(context: Context, staged: StagedFile, source: SourceRow, commit: Callable[[Connection], T]) -> T:
     """Make the bytes durable, then run `commit`, which stores the rows; without it, the blob goes again."""
     await staged.keep(source.blob_name)
-    try:
-        outcome = await context.write(commit)
-    except asyncio.CancelledError:
-        # The commit may come all the same; if it doesn't, the next start moves the blob aside.
-        raise
-    except BaseException:
-        _discard_blob(context, source.blob_name)
-        raise
+    outcome = await commit_blobs(context, [source.blob_name], commit)
     context.wakes.indexing.set()
     if source.replaces is not None:
         context.wakes.sweeping.set()
     return outcome
-
-
-def _discard_blob(context: Context, name: str) -> None:
-    """Nothing was committed, so the blob has no owner; but after a failed sync nobody knows what will be found."""
-    if not context.database.is_broken:
-        context.blobs.drop(name)
 
 
 def commit_source(
@@ -150,7 +159,14 @@ def add_source(connection: Connection, context: Context, source: SourceRow) -> N
     for bucket_id in source.places:
         claim = SyncClaim(source_id=source.id, bucket_id=bucket_id, team_id=source.team_id)
         create_membership(connection, claim, source.created_at)
-    _supersede(connection, context, source)
+    if source.replaces is None:
+        return
+    # A newer replacement takes the place of one that isn't ready yet in the same bucket.
+    for other in list_replacing(connection, source.team_id, source.replaces):
+        if other.id != source.id and set(other.places) & set(source.places):
+            # Where it stays in other buckets it is a source like any other.
+            update_state(connection, replace(other, replaces=None))
+            give_places(connection, context, other, source.places, source.id)
 
 
 def queued_in(bucket_ids: Collection[str]) -> dict[str, str]:
@@ -172,29 +188,18 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
     )
 
 
-def _supersede(connection: Connection, context: Context, source: SourceRow) -> None:
-    """A newer replacement takes the place of one that isn't ready yet in the same bucket."""
-    if source.replaces is None:
-        return
-    for other in list_replacing(connection, source.team_id, source.replaces):
-        if other.id != source.id and set(other.places) & set(source.places):
-            # Where it stays in other buckets it is a source like any other.
-            update_state(connection, replace(other, replaces=None))
-            give_places(connection, context, other, source.places, source.id)
-
-
-def new_source(context: Context, key: KeyRow, upload: FileUpload, staged: StagedFile) -> SourceRow:
-    """The row that a file begins as; its places come with the commit."""
+def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes: int, sha256: str) -> SourceRow:
+    """The row that a file begins as, under a new id; its places come with the commit."""
     now = context.clock.timestamp()
     return SourceRow(
         id=context.ids.make(ids.SOURCE),
-        team_id=key.team_id,
+        team_id=team_id,
         type=readiness.FILE,
         title=upload.title,
         filename=upload.filename,
         content_type=upload.content_type,
-        size_bytes=staged.size_bytes,
-        sha256=staged.sha256,
+        size_bytes=size_bytes,
+        sha256=sha256,
         tags=upload.tags,
         metadata=upload.metadata,
         mapping=upload.mapping,

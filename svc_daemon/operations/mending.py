@@ -20,7 +20,7 @@ from svc_daemon.core.text import media_types
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError, stored_error
 from svc_daemon.operations.cascades import queue_cascade
-from svc_daemon.operations.ingest import add_source, queued_in
+from svc_daemon.operations.ingest import FileUpload, add_source, new_source, queued_in
 from svc_daemon.operations.rebuilding import queue_rebuild
 from svc_daemon.operations.sources import requeue
 from svc_daemon.operations.webhooks import record_event
@@ -35,7 +35,6 @@ from svc_daemon.store.sources import SourceRow, find_source, update_content, upd
 from svc_daemon.store.teams import create_team, find_team
 from svc_daemon.store.tombstones import create_detachment
 from svc_daemon.wire.codes import SourceErrorCode
-from svc_daemon.wire.tasks import INDEXING
 
 
 async def take_in(context: Context, team_id: str, path: Path) -> None:
@@ -62,27 +61,14 @@ def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceR
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
         head = file.read(HEAD_BYTES)
-    source_id, now = ids.source_of(path.name) or "", context.clock.timestamp()
+    source_id = ids.source_of(path.name) or ""
     try:
         filename = clean_file_name(title)
     except ServiceError:
         filename = source_id
-    return SourceRow(
-        id=source_id,
-        team_id=team_id,
-        type=readiness.FILE,
-        title=title,
-        filename=filename,
-        content_type=media_types.detect(head, filename),
-        size_bytes=path.stat().st_size,
-        sha256=sha256,
-        blob=None if path.name == source_id else path.name,
-        task_id=context.ids.make(ids.TASK),
-        task_type=INDEXING,
-        task_status="queued",
-        created_at=now,
-        updated_at=now,
-    )
+    upload = FileUpload(filename=filename, content_type=media_types.detect(head, filename), title=title)
+    source = new_source(context, team_id, upload, size_bytes=path.stat().st_size, sha256=sha256)
+    return replace(source, id=source_id, blob=None if path.name == source_id else path.name)
 
 
 def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids: Collection[str]) -> None:

@@ -11,6 +11,7 @@ from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, comm
 from svc_daemon.operations.replays import Outcome, Repeatable, replaying
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.blobs import StagedFile
+from svc_daemon.store.sources import SourceRow
 
 ROUTE = "POST /v1/buckets/{bucket}/qa"
 
@@ -40,34 +41,25 @@ async def create_question(context: Context, request: Repeatable, destination: De
     staged = context.blobs.stage()
     try:
         with replaying(context, request) as earlier, context.gates.uploading():
-            return earlier or await _take_in(context, request, destination, question, staged)
+            if earlier is not None:
+                return earlier
+            context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
+            data = question.text.encode()
+            admit(context, request.key.team_id, len(data))
+            await staged.append(data)
+            source = _new_source(context, request.key.team_id, question, staged)
+            return await keep_source(
+                context,
+                staged,
+                source,
+                lambda connection: commit_source(connection, context, request, destination, source),
+            )
     finally:
         await staged.discard()
 
 
-async def _take_in(
-    context: Context, request: Repeatable, destination: Destination, question: QaPair, staged: StagedFile
-) -> Outcome:
-    context.read(lambda connection: check_replaces(connection, request.key, destination.ids, question.replaces))
-    data = question.text.encode()
-    admit(context, request.key.team_id, len(data))
-    await staged.append(data)
-    source = replace(
-        new_source(context, request.key, _upload(question), staged),
-        type=readiness.QA,
-        qa={
-            "question": question.question,
-            "answer": question.answer,
-            "alternate_questions": list(question.alternate_questions),
-        },
-    )
-    return await keep_source(
-        context, staged, source, lambda connection: commit_source(connection, context, request, destination, source)
-    )
-
-
-def _upload(question: QaPair) -> FileUpload:
-    return FileUpload(
+def _new_source(context: Context, team_id: str, question: QaPair, staged: StagedFile) -> SourceRow:
+    upload = FileUpload(
         filename=FILE_NAME,
         content_type=CONTENT_TYPE,
         title=question.question,
@@ -75,6 +67,16 @@ def _upload(question: QaPair) -> FileUpload:
         metadata=question.metadata,
         mapping=question.mapping,
         replaces=question.replaces,
+    )
+    qa = {
+        "question": question.question,
+        "answer": question.answer,
+        "alternate_questions": list(question.alternate_questions),
+    }
+    return replace(
+        new_source(context, team_id, upload, size_bytes=staged.size_bytes, sha256=staged.sha256),
+        type=readiness.QA,
+        qa=qa,
     )
 
 

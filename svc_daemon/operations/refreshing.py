@@ -34,24 +34,27 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
     without `force`, `url_is_web_page` or `url_is_file` where it is one no longer.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
-    url = _url_of(source)
+    if source.source_url is None:
+        raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
     # One that has lost its bytes knows no version: it takes what there is.
     has_bytes = context.blobs.find(source.blob_name) is not None
     try:
-        got = await refetch(context, source.type, url, staged, _validators(source) if has_bytes else None)
+        known = source.fetched if has_bytes else None
+        validators = None
+        if known is not None:
+            validators = Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
+        got = await refetch(context, source.type, source.source_url, staged, validators)
         if isinstance(got, NotModified) or (has_bytes and staged.sha256 == source.sha256):
             return await _note_fetch(context, key, source, got), False
-        return await _take_over(context, key, source, _judged(source, staged, got, force=force)), True
+        # A page that has become a file is often a mistake, and a file that has become a page is a log-in form.
+        was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
+        if not force and was_page != is_web_page(staged.head, got.content_type, got.file_name):
+            refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
+        return await _take_over(context, key, source, (staged, got)), True
     finally:
         await staged.discard()
-
-
-def _url_of(source: SourceRow) -> str:
-    if source.source_url is None:
-        raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
-    return source.source_url
 
 
 def _refuse_unsettled(source: SourceRow) -> None:
@@ -59,22 +62,6 @@ def _refuse_unsettled(source: SourceRow) -> None:
         raise ServiceError(
             ErrorCode.REQUEST_IN_PROGRESS, f"{source.id} is {source.status}; refresh it then.", retry_after_seconds=1
         )
-
-
-def _validators(source: SourceRow) -> Validators | None:
-    known = source.fetched
-    if known is None:
-        return None
-    return Validators(url=known["final_url"], etag=known["etag"], last_modified=known["last_modified"])
-
-
-def _judged(source: SourceRow, staged: StagedFile, got: Fetched, *, force: bool) -> tuple[StagedFile, Fetched]:
-    """A page that has become a file is often a mistake, and a file that has become a page is a log-in form."""
-    was_page = media_types.find_format(source.content_type) == media_types.find_format("text/html")
-    is_page = is_web_page(staged.head, got.content_type, got.file_name)
-    if not force and was_page != is_page:
-        refuse_other_kind(source.type, staged, got, next(iter(source.places), "{bucket}"))
-    return staged, got
 
 
 async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
