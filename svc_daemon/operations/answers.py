@@ -5,7 +5,7 @@ Every mark of an answer leads to words that stand in one of them, with their pla
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -211,8 +211,8 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                 if isinstance(piece, Ending):
                     ending = piece
                     continue
-                for part in _parts(piece):
-                    for told in written.feed(part):
+                for at in range(0, len(piece), PART_CHARACTERS):
+                    for told in written.feed(piece[at : at + PART_CHARACTERS]):
                         yield told
                     # Whatever a server sends at once, others are served in between.
                     await asyncio.sleep(0)
@@ -230,10 +230,6 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
         grounded=await asyncio.to_thread(written.judge),
         cut=ending.cut,
     )
-
-
-def _parts(piece: str) -> Iterator[str]:
-    return (piece[at : at + PART_CHARACTERS] for at in range(0, len(piece), PART_CHARACTERS))
 
 
 def _count(ask: Ask, text: str) -> Usage:

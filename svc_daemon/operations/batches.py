@@ -114,7 +114,12 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
     others = [upload for upload in members if upload not in ready]
     if abandon:
         await _abandon(context, others)
-    outcomes, late = await _finalize_in_steps(context, ready)
+    outcomes: list[Finalized] = []
+    until_s = context.clock.monotonic() + context.limits.finalize_seconds
+    late = ready
+    while late and context.clock.monotonic() <= until_s:
+        outcomes += await finalize_all(context, late[:STEP])
+        late = late[STEP:]
     outcomes += await finalize_all(context, others)
     outcomes.sort(key=lambda outcome: outcome.upload.position)
     pending = [(outcome.upload, "blob_not_uploaded") for outcome in outcomes if outcome.is_pending]
@@ -137,7 +142,11 @@ def show_batch(context: Context, key: KeyRow, batch_id: str) -> tuple[BatchRow, 
 
     def work(connection: Connection) -> tuple[BatchRow, RollUp, list[BatchItemStatus]]:
         batch = _get_reachable(connection, key, batch_id)
-        members = [member for member in store.list_members(connection, batch.id) if _may_see(key, member)]
+        members = [
+            member
+            for member in store.list_members(connection, batch.id)
+            if key.buckets is None or set(key.buckets) & set(member.bucket_ids)
+        ]
         items = [_item(member, now) for member in members]
         states = [(item.state, item.ready) for item in items]
         return batch, rules.roll_up(states, is_expired=_EXPIRED in [item.error for item in items]), items
@@ -156,7 +165,10 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
 def _open(
     connection: Connection, context: Context, request: Repeatable, opening: Opening
 ) -> tuple[list[UploadRow], Outcome]:
-    opened = _settle(connection, context, request.key, opening)
+    # Most files share their buckets, and these are looked up once.
+    shared = {destination.slugs: destination for _, destination in opening.wanted}
+    settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
+    opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
     bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
     store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
     for upload in opened:
@@ -164,17 +176,6 @@ def _open(
     body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
     store_answer(connection, context, request, body)
     return opened, Outcome(body)
-
-
-def _settle(connection: Connection, context: Context, key: KeyRow, opening: Opening) -> list[UploadRow]:
-    """The sessions with their buckets; most share theirs, and these are looked at once."""
-    shared = {destination.slugs: destination for _, destination in opening.wanted}
-    settled = {slugs: settle_buckets(connection, context, key, place) for slugs, place in shared.items()}
-    return [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
-
-
-def _may_see(key: KeyRow, member: BatchMember) -> bool:
-    return key.buckets is None or bool(set(key.buckets) & set(member.bucket_ids))
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:
@@ -193,33 +194,18 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
     return await context.write(work)
 
 
-async def _finalize_in_steps(context: Context, ready: Sequence[UploadRow]) -> tuple[list[Finalized], list[UploadRow]]:
-    """The outcomes, and what the time budget left over."""
-    outcomes: list[Finalized] = []
-    until_s = context.clock.monotonic() + context.limits.finalize_seconds
-    for start in range(0, len(ready), STEP):
-        if context.clock.monotonic() > until_s:
-            return outcomes, list(ready[start:])
-        outcomes += await finalize_all(context, ready[start : start + STEP])
-    return outcomes, []
-
-
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
     """Cancel those that still lack bytes; whoever sends some just now is stopped."""
     async with AsyncExitStack() as held:
         for upload in missing:
             if upload.status == uploads.OPEN:
                 await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        lacking = [upload for upload in missing if _lacks_bytes(context, upload)]
+        lacking = [upload for upload in missing if progress_of(context, upload).state in (PENDING, UPLOADING)]
 
         def work(connection: Connection) -> list[str]:
             return [upload.id for upload in lacking if uploads.finish_upload(connection, upload.id, uploads.CANCELED)]
 
         await context.parts.delete(*await context.write(work))
-
-
-def _lacks_bytes(context: Context, upload: UploadRow) -> bool:
-    return progress_of(context, upload).state in (PENDING, UPLOADING)
 
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:

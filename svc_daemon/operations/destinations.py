@@ -144,7 +144,9 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
     buckets: dict[str, BucketRow] = {}
     missing: list[str] = []
     for name in naming.names:
-        bucket = _meant(name, known[name.text])
+        bucket = known[name.text]
+        if isinstance(bucket, BucketRow) and not name.means(bucket.id, bucket.slug):
+            bucket = NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
         if isinstance(bucket, BucketRow):
             buckets[bucket.id] = bucket
         elif not naming.in_body:
@@ -154,13 +156,6 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
         else:
             failed.append(_failure(naming, name, bucket))
     return Destination(naming, tuple(buckets.values()), tuple(dict.fromkeys(missing)))
-
-
-def _meant(name: BucketName, found: BucketRow | NotFound) -> BucketRow | NotFound:
-    """A NotFound has the bucket's `status` in its details where there is one that isn't active."""
-    if isinstance(found, NotFound) or name.means(found.id, found.slug):
-        return found
-    return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket with the {name.kind} {name.text!r}.")
 
 
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:

@@ -72,7 +72,15 @@ async def claim_indexing(context: Context, team_ids: Sequence[str]) -> IndexingC
 
     def take(connection: Connection, task_id: str) -> IndexingClaim | None:
         task = claim_task(connection, task_id, context.clock.timestamp(), lease_end_s(context))
-        return _begin(connection, context, task) if task else None
+        if task is None:
+            return None
+        source = find_source(connection, task.team_id, task.source_id or "")
+        if source is None:
+            finish_task(connection, task, "canceled", context.clock.timestamp())
+            return None
+        _move(connection, context, source, readiness.INDEXING)
+        reading = SourceReading(replace(source, status=readiness.INDEXING), _chunking(connection, source))
+        return IndexingClaim(task, reading)
 
     return await claim_next(context, INDEXING, take, team_ids)
 
@@ -171,15 +179,6 @@ async def release_expired(context: Context, now_s: float) -> int:
     return released
 
 
-def _begin(connection: Connection, context: Context, task: TaskRow) -> IndexingClaim | None:
-    source = find_source(connection, task.team_id, task.source_id or "")
-    if source is None:
-        finish_task(connection, task, "canceled", context.clock.timestamp())
-        return None
-    _move(connection, context, source, readiness.INDEXING)
-    return IndexingClaim(task, SourceReading(replace(source, status=readiness.INDEXING), _chunking(connection, source)))
-
-
 def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
     """The source as it stands, with what it takes to read it."""
     source = find_source(connection, team_id, source_id)
@@ -241,7 +240,10 @@ def _give_back(
     connection: Connection, context: Context, task: TaskRow, source: SourceRow, failure: Failure, jitter: float
 ) -> None:
     if retries.is_last(task.attempt, task.max_attempts, retryable=failure.retryable):
-        final = _final(failure, task)
+        final = failure
+        if failure.retryable:
+            message = f"{failure.message} ({task.attempt} attempts)"
+            final = Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
         finish_task(connection, task, "failed", context.clock.timestamp(), final.as_error())
         _move(connection, context, source, readiness.FAILED, final.as_error())
         record_event(connection, context, replace(source, status=readiness.FAILED, error=final.as_error()))
@@ -249,14 +251,6 @@ def _give_back(
     pause_s = retries.pause_s(task.attempt, jitter)
     retry_task(connection, task, context.clock.timestamp(pause_s), failure.as_error())
     _move(connection, context, source, readiness.QUEUED)
-
-
-def _final(failure: Failure, task: TaskRow) -> Failure:
-    """What `source.error` says for good; a cause that retries could have cured names them."""
-    if not failure.retryable:
-        return failure
-    message = f"{failure.message} ({task.attempt} attempts)"
-    return Failure(SourceErrorCode.MAX_ATTEMPTS_EXHAUSTED, message, retryable=True)
 
 
 def _move(

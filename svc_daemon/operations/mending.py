@@ -9,8 +9,9 @@ The workers do the rest once the service runs: they read again what was queued, 
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -76,28 +77,26 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
         return
     if find_team(connection, source.team_id) is None:
         create_team(connection, source.team_id, _name(source.team_id), source.created_at)
-    buckets = [
-        find_bucket(connection, source.team_id, bucket_id) or _make_bucket(connection, source, bucket_id)
-        for bucket_id in bucket_ids
-    ]
-    places = queued_in([bucket.id for bucket in buckets if bucket.status != readiness.DELETING])
-    add_source(connection, context, replace(source, places=places))
+    places = []
+    for bucket_id in bucket_ids:
+        bucket = find_bucket(connection, source.team_id, bucket_id)
+        if bucket is None:
+            # The id is the bucket's own; its name was in the state alone.
+            now, name = source.created_at, _name(bucket_id)
+            bucket = BucketRow(
+                id=bucket_id,
+                team_id=source.team_id,
+                slug=name,
+                name=name,
+                metadata={},
+                created_at=now,
+                updated_at=now,
+            )
+            create_bucket(connection, bucket)
+        if bucket.status != readiness.DELETING:
+            places.append(bucket_id)
+    add_source(connection, context, replace(source, places=queued_in(places)))
     update_content(connection, source)
-
-
-def _make_bucket(connection: Connection, source: SourceRow, bucket_id: str) -> BucketRow:
-    """The id is the bucket's own; its name was in the state alone."""
-    bucket = BucketRow(
-        id=bucket_id,
-        team_id=source.team_id,
-        slug=_name(bucket_id),
-        name=_name(bucket_id),
-        metadata={},
-        created_at=source.created_at,
-        updated_at=source.created_at,
-    )
-    create_bucket(connection, bucket)
-    return bucket
 
 
 def _name(known_id: str) -> str:
@@ -116,137 +115,87 @@ async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
     order = list(Mend)
     mendable = [problem for problem in problems if problem.mend is not None]
     for problem in sorted(mendable, key=lambda each: order.index(each.mend or Mend.TRIM_LOG)):
-        await _MENDS[problem.mend or Mend.TRIM_LOG](context, problem)
+        if problem.mend in _OF_SOURCES:
+            await _mend_source(context, problem)
+        elif problem.mend in _OF_STATE:
+            await context.write(partial(_mend_state, context=context, problem=problem))
+        else:
+            await _mend_files(context, problem)
     return mendable
 
 
-async def _trim_log(context: Context, problem: Problem) -> None:
-    """The state's is done by having opened it."""
-    if "team_id" in problem.about:
-        await asyncio.to_thread(context.provider.get_document, problem.about["team_id"], "")
+_OF_SOURCES = (Mend.FAIL_SOURCE, Mend.QUEUE_SOURCE, Mend.SYNC_SOURCE, Mend.TELL_INDEX, Mend.RECORD_EVENT)
+_OF_STATE = (Mend.REBUILD_INDEX, Mend.CANCEL_TASK, Mend.QUEUE_CASCADE, Mend.SEND_EVENT)
 
 
-async def _remove_file(context: Context, problem: Problem) -> None:
+async def _mend_files(context: Context, problem: Problem) -> None:
     about = problem.about
-    if "blob" in about:
-        context.blobs.delete(about["blob"])
-    elif "part" in about:
-        await context.parts.delete(about["part"])
-    else:
-        context.blobs.delete_staged(about["staged"])
+    match problem.mend:
+        case Mend.TRIM_LOG if "team_id" in about:
+            # Opening it is enough; the state's log was trimmed when the state was opened.
+            await asyncio.to_thread(context.provider.get_document, about["team_id"], "")
+        case Mend.REMOVE_FILE if "blob" in about:
+            context.blobs.delete(about["blob"])
+        case Mend.REMOVE_FILE if "part" in about:
+            await context.parts.delete(about["part"])
+        case Mend.REMOVE_FILE:
+            context.blobs.delete_staged(about["staged"])
+        case Mend.TAKE_IN:
+            await take_in(context, about["team_id"], Path(about["file"]))
+        case Mend.SET_ASIDE:
+            path = context.blobs.path(about["blob"]) if "blob" in about else context.parts.path(about["part"])
+            await asyncio.to_thread(context.asides.put, path, context.clock.timestamp()[:10])
+        case Mend.REMOVE_DOCUMENT:
+            await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
 
 
-async def _take_in(context: Context, problem: Problem) -> None:
-    await take_in(context, problem.about["team_id"], Path(problem.about["file"]))
+def _mend_state(connection: Connection, context: Context, problem: Problem) -> None:
+    about, now = problem.about, context.clock.timestamp()
+    match problem.mend:
+        case Mend.REBUILD_INDEX:
+            queue_rebuild(connection, context.ids, about["team_id"])
+        case Mend.CANCEL_TASK:
+            tasks.cancel_task(connection, about["task_id"], now)
+        case Mend.SEND_EVENT:
+            resend_delivery(connection, about["event_id"], now)
+        case Mend.QUEUE_CASCADE:
+            stuck = find_running_cascade(connection, about["bucket_id"])
+            if stuck is not None:
+                tasks.cancel_task(connection, stuck.task_id, now)
+            bucket = find_bucket(connection, about["team_id"], about["bucket_id"])
+            if bucket is not None:
+                queue_cascade(connection, context, bucket)
 
 
-async def _set_aside(context: Context, problem: Problem) -> None:
-    about = problem.about
-    path = context.blobs.path(about["blob"]) if "blob" in about else context.parts.path(about["part"])
-    await asyncio.to_thread(context.asides.put, path, context.clock.timestamp()[:10])
-
-
-async def _fail_source(context: Context, problem: Problem) -> None:
-    """Wrong bytes are put where no retry can take them for the right ones."""
-    context.blobs.move_damaged(problem.about["blob"])
-
-    def work(connection: Connection, source: SourceRow) -> None:
-        now = context.clock.timestamp()
-        failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
-        tasks.cancel_tasks(connection, source.id, now)
-        suspend_syncs(connection, source.id)
-        update_state(connection, failed)
-        touch_buckets_of(connection, source.id)
-        record_event(connection, context, failed)
-
-    await _write_source(context, problem, work)
-
-
-async def _rebuild_index(context: Context, problem: Problem) -> None:
-    team_id = problem.about["team_id"]
-    await context.write(lambda connection: queue_rebuild(connection, context.ids, team_id))
-
-
-async def _remove_document(context: Context, problem: Problem) -> None:
-    about = problem.about
-    await asyncio.to_thread(context.provider.delete_document, about["team_id"], about["source_id"])
-
-
-async def _queue_source(context: Context, problem: Problem) -> None:
-    def work(connection: Connection, source: SourceRow) -> None:
-        if source.status != readiness.FAILED:
-            tasks.cancel_tasks(connection, source.id, context.clock.timestamp())
-            requeue(connection, context, source)
-
-    await _write_source(context, problem, work)
-
-
-async def _sync_source(context: Context, problem: Problem) -> None:
-    def work(connection: Connection, source: SourceRow) -> None:
-        # One that is queued again is synced after it.
-        if source.status == readiness.ACTIVE:
-            schedule_syncs(connection, source.id, context.clock.timestamp())
-            touch_buckets_of(connection, source.id)
-
-    await _write_source(context, problem, work)
-
-
-async def _tell_index(context: Context, problem: Problem) -> None:
-    await _write_source(
-        context, problem, lambda connection, source: create_detachment(connection, source.team_id, source.id)
-    )
-
-
-async def _cancel_task(context: Context, problem: Problem) -> None:
+async def _mend_source(context: Context, problem: Problem) -> None:
+    if problem.mend is Mend.FAIL_SOURCE:
+        # Wrong bytes go where no retry can take them for the right ones.
+        context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
-    await context.write(lambda connection: tasks.cancel_task(connection, problem.about["task_id"], now))
 
-
-async def _queue_cascade(context: Context, problem: Problem) -> None:
     def work(connection: Connection) -> None:
-        bucket = find_bucket(connection, problem.about["team_id"], problem.about["bucket_id"])
-        stuck = find_running_cascade(connection, problem.about["bucket_id"])
-        if stuck is not None:
-            tasks.cancel_task(connection, stuck.task_id, context.clock.timestamp())
-        if bucket is not None:
-            queue_cascade(connection, context, bucket)
+        # As earlier mends have left it.
+        source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
+        match problem.mend, source:
+            case _, None:
+                pass
+            case Mend.FAIL_SOURCE, SourceRow():
+                failed = replace(source, status=readiness.FAILED, error=LOST, updated_at=now)
+                tasks.cancel_tasks(connection, source.id, now)
+                suspend_syncs(connection, source.id)
+                update_state(connection, failed)
+                touch_buckets_of(connection, source.id)
+                record_event(connection, context, failed)
+            case Mend.QUEUE_SOURCE, SourceRow() if source.status != readiness.FAILED:
+                tasks.cancel_tasks(connection, source.id, now)
+                requeue(connection, context, source)
+            case Mend.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
+                # One that is queued again is synced after it.
+                schedule_syncs(connection, source.id, now)
+                touch_buckets_of(connection, source.id)
+            case Mend.TELL_INDEX, SourceRow():
+                create_detachment(connection, source.team_id, source.id)
+            case Mend.RECORD_EVENT, SourceRow():
+                record_event(connection, context, source)
 
     await context.write(work)
-
-
-async def _record_event(context: Context, problem: Problem) -> None:
-    await _write_source(context, problem, lambda connection, source: record_event(connection, context, source))
-
-
-async def _send_event(context: Context, problem: Problem) -> None:
-    now = context.clock.timestamp()
-    await context.write(lambda connection: resend_delivery(connection, problem.about["event_id"], now))
-
-
-async def _write_source(context: Context, problem: Problem, work: Callable[[Connection, SourceRow], None]) -> None:
-    """Run `work` with the source as it stands after what was mended before."""
-
-    def on_source(connection: Connection) -> None:
-        source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
-        if source is not None:
-            work(connection, source)
-
-    await context.write(on_source)
-
-
-_MENDS: dict[Mend, Callable[[Context, Problem], Awaitable[None]]] = {
-    Mend.TRIM_LOG: _trim_log,
-    Mend.REMOVE_FILE: _remove_file,
-    Mend.TAKE_IN: _take_in,
-    Mend.SET_ASIDE: _set_aside,
-    Mend.FAIL_SOURCE: _fail_source,
-    Mend.REBUILD_INDEX: _rebuild_index,
-    Mend.REMOVE_DOCUMENT: _remove_document,
-    Mend.CANCEL_TASK: _cancel_task,
-    Mend.QUEUE_SOURCE: _queue_source,
-    Mend.SYNC_SOURCE: _sync_source,
-    Mend.TELL_INDEX: _tell_index,
-    Mend.QUEUE_CASCADE: _queue_cascade,
-    Mend.RECORD_EVENT: _record_event,
-    Mend.SEND_EVENT: _send_event,
-}

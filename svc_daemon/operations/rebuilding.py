@@ -79,7 +79,15 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
     running = find_open_rebuild(connection, found.id)
     if running is not None:
         return running
-    task = replace(_new_task(make_ids, found.id), next_attempt_at=due_at)
+    task = TaskRow(
+        id=make_ids.make(ids.TASK),
+        team_id=found.id,
+        type=REBUILD,
+        source_id=None,
+        max_attempts=ATTEMPTS,
+        next_attempt_at=due_at,
+        created_at=to_text(make_ids.now()),
+    )
     tasks.create_task(connection, task)
     memberships.withdraw_syncs(connection, task.team_id, task.created_at)
     touch_buckets_of_team(connection, task.team_id)
@@ -150,7 +158,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
     """Ids of active sources that the new index doesn't hold in their generation; notes how far that is."""
-    held = await asyncio.to_thread(_list_generations, context, task.team_id)
+    held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
     done = len(active) - len(missing)
@@ -220,17 +228,6 @@ async def park_rebuild(context: Context, task: TaskRow) -> None:
     await context.write(lambda connection: tasks.park_task(connection, task))
 
 
-def _new_task(make_ids: Ids, team_id: str) -> TaskRow:
-    return TaskRow(
-        id=make_ids.make(ids.TASK),
-        team_id=team_id,
-        type=REBUILD,
-        source_id=None,
-        max_attempts=ATTEMPTS,
-        created_at=to_text(make_ids.now()),
-    )
-
-
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
     """The source as it stands now, if it is still the one that was read."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
@@ -239,7 +236,8 @@ def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | No
     return source
 
 
-def _list_generations(context: Context, team_id: str) -> dict[str, int]:
+def list_generations(context: Context, team_id: str) -> dict[str, int]:
+    """What the team's index holds: source id to generation; raises ProviderError."""
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
@@ -258,7 +256,10 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
     def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)
-        if source is None or source.in_maintenance or _is_being_told(source):
+        if source is None or source.in_maintenance:
+            return None
+        if readiness.SYNCING in source.places.values():
+            # The sync under way names the generation as it was.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -298,8 +299,3 @@ async def give_up_rechunk(context: Context, reading: SourceReading, reason: str)
             touch_buckets_of(connection, source.id)
 
     await context.write(work)
-
-
-def _is_being_told(source: SourceRow) -> bool:
-    """Whether the index is hearing of a bucket right now: that names the generation as it was."""
-    return readiness.SYNCING in source.places.values()

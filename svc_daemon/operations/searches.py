@@ -51,17 +51,6 @@ class Matching:
     warnings: tuple[str, ...] = ()
 
 
-def may_embed(context: Context, request: SearchRequest) -> bool:
-    """Whether the query is to have a vector, if its model makes one."""
-    return SearchMode(request.mode) is not SearchMode.KEYWORD and context.embedding.state is not EmbeddingState.OFF
-
-
-def without_vector(request: SearchRequest) -> Matching:
-    """How to match where no vector is to be had: by keyword is what hybrid is without a model."""
-    is_less = SearchMode(request.mode) is SearchMode.SEMANTIC
-    return Matching(SearchMode.KEYWORD, warnings=(_NO_MODEL,) if is_less else ())
-
-
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
     """By meaning where a model makes a vector of the query, else by keyword.
 
@@ -70,29 +59,24 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     mode = SearchMode(request.mode)
     embed_by_s = deadline_s - context.limits.search_seconds * (1 - EMBED_SHARE)
     try:
-        vector = await _embed_query(context.embedding, request.query, embed_by_s)
+        return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
         # A server may have shown that it runs another model by now: the worker looks, and opens that one.
         context.wakes.embedding.set()
-        return _without_vector(context, mode, error, deadline_s)
-    return Matching(mode, vector)
+        if context.clock.monotonic() >= deadline_s:
+            raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
+        if mode is SearchMode.SEMANTIC:
+            raise ServiceError(ErrorCode.SEARCH_FAILED, f"The query has no vector: {error}") from error
+        return Matching(SearchMode.KEYWORD, warnings=(f"The search went by keyword alone: {error}",))
 
 
 async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -> QueryVector:
-    # Looked at once: another model may be chosen while this one is asked.
+    # Read once: another model may be chosen while this one is asked.
     embedder = embedding.embedder
     if embedder is None:
         raise EmbedFailed(embedding.message or "The embedding model is being loaded.")
     values = await embedding.run(embedder.embed_query, text, embed_by_s)
     return QueryVector(model=embedder.model, values=values)
-
-
-def _without_vector(context: Context, mode: SearchMode, error: EmbedFailed, deadline_s: float) -> Matching:
-    if context.clock.monotonic() >= deadline_s:
-        raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
-    if mode is SearchMode.SEMANTIC:
-        raise ServiceError(ErrorCode.SEARCH_FAILED, f"The query has no vector: {error}") from error
-    return Matching(SearchMode.KEYWORD, warnings=(f"The search went by keyword alone: {error}",))
 
 
 #: How often a search asks at most.
@@ -181,8 +165,12 @@ def _policy_of(agent: TeamAgent | None) -> RetrievalPolicy:
 async def _ask_until_settled(context: Context, key: KeyRow, request: SearchRequest, agent: TeamAgent | None) -> Results:
     deadline_s = context.clock.monotonic() + context.limits.search_seconds
     asking = _Asking(context, key, request, agent, deadline_s)
-    if not may_embed(context, request):
-        return await context.search_aside(lambda: asking.settle(asking.look(), without_vector(request)))
+    mode = SearchMode(request.mode)
+    if mode is SearchMode.KEYWORD or context.embedding.state is EmbeddingState.OFF:
+        # Without a model a hybrid search is one by keyword.
+        warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
+        matching = Matching(SearchMode.KEYWORD, warnings=warnings)
+        return await context.search_aside(lambda: asking.settle(asking.look(), matching))
     # First of all, so that what is refused costs no model its time.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
@@ -212,7 +200,9 @@ class _Asking:
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
             page = _ask(self.context, self.key.team_id, self._query(scope, matching, limit))
-            judged = self._judge(scope, page)
+            judged = self.context.read(
+                partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
+            )
             if judged.is_settled:
                 break
             limit *= 1 if judged.is_overtaken else GROWTH
@@ -234,10 +224,6 @@ class _Asking:
             explain=self.request.explain,
             deadline_s=self.deadline_s,
         )
-
-    def _judge(self, scope: SearchScope, page: HitPage) -> Judged:
-        work = partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
-        return self.context.read(work)
 
 
 def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:
@@ -267,20 +253,13 @@ def _judge_page(
     kept = [found for hit in page.hits if (found := _keep(hit, sources.get(hit.source_id), scope, unplaced))]
     has_lost = len(kept) < len(page.hits)
     is_short = has_lost and page.has_more and len(kept) < request.max_num_results
-    is_overtaken = is_remade or (has_lost and _revisions(connection, key, scope) != scope.revisions)
-    return Judged(_results(kept, page, request), is_short=is_short, is_overtaken=is_overtaken)
-
-
-def _revisions(connection: Connection, key: KeyRow, scope: SearchScope) -> dict[str, int]:
-    buckets = (find_bucket(connection, key.team_id, bucket_id) for bucket_id in scope.bucket_ids)
-    return {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
-
-
-def _results(kept: list[SearchResults], page: HitPage, request: SearchRequest) -> Results:
-    threshold = request.score_threshold or 0.0
-    good = [found for found in kept if found.hit.score >= threshold]
+    buckets = [find_bucket(connection, key.team_id, bucket_id) for bucket_id in scope.bucket_ids] if has_lost else []
+    revisions = {bucket.id: bucket.revision for bucket in buckets if bucket is not None}
+    is_overtaken = is_remade or (has_lost and revisions != scope.revisions)
+    good = [found for found in kept if found.hit.score >= (request.score_threshold or 0.0)]
     has_more = page.has_more or len(good) > request.max_num_results
-    return Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)
+    results = Results(tuple(good[: request.max_num_results]), has_more, page.warnings, chunks=page.chunks)
+    return Judged(results, is_short=is_short, is_overtaken=is_overtaken)
 
 
 def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Collection[str]) -> SearchResults | None:

@@ -9,7 +9,7 @@ from functools import partial
 from sqlite3 import Connection
 
 from svc_daemon.core import ids, readiness, retries
-from svc_daemon.operations.rebuilding import rebuild_store
+from svc_daemon.operations.rebuilding import list_generations, rebuild_store
 from svc_daemon.operations.sources import requeue
 from svc_daemon.process.contexts import Context
 from svc_daemon.provider.errors import IndexDamaged, ProviderError
@@ -63,17 +63,15 @@ async def forget_ended(context: Context) -> int:
     # A repeated create is answered with the rows of the first one, as long as its key is kept.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
-    return sum([await _forget_kind(context, kind, oldest) for kind in histories.KINDS])
-
-
-async def _forget_kind(context: Context, kind: str, oldest: str) -> int:
-    count, ids = 0, [""]
-    while ids:
-        listing = partial(histories.list_ended, kind=kind, oldest=oldest, after=ids[-1], limit=STEP_LIMIT)
-        ids = await context.read_aside(listing)
-        if ids:
-            await context.write(partial(histories.delete_ended, kind=kind, ids=ids))
-        count += len(ids)
+    count = 0
+    for kind in histories.KINDS:
+        ended = [""]
+        while ended:
+            listing = partial(histories.list_ended, kind=kind, oldest=oldest, after=ended[-1], limit=STEP_LIMIT)
+            ended = await context.read_aside(listing)
+            if ended:
+                await context.write(partial(histories.delete_ended, kind=kind, ids=ended))
+            count += len(ended)
     return count
 
 
@@ -83,8 +81,12 @@ async def expire_uploads(context: Context) -> int:
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     for upload in expired:
         # A chunk that is just being taken may move the expiry; the next round sees.
-        if not context.writers.is_held(upload.id):
-            await _expire(context, upload.id, now)
+        if context.writers.is_held(upload.id):
+            continue
+        async with context.writers.hold(upload.id, lets_go=False):
+            # A replay may have given it a new life since it was listed.
+            if await context.write(partial(uploads.expire_upload, upload_id=upload.id, now=now)):
+                await context.parts.delete(upload.id)
     return len(expired)
 
 
@@ -159,7 +161,7 @@ async def reconcile_index(context: Context) -> int:
 async def _reconcile_team(context: Context, team_id: str) -> int:
     # In this order: what is active by now is in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
-    listed = await asyncio.to_thread(_list_generations, context, team_id)
+    listed = await asyncio.to_thread(list_generations, context, team_id)
     # Where there are bytes without a source, their document alone knows what they were.
     stored = [*await asyncio.to_thread(context.asides.find_all), *await asyncio.to_thread(context.blobs.list_ids)]
     described = {ids.source_of(name) for name in stored}
@@ -194,13 +196,6 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
     return 1
 
 
-async def _expire(context: Context, upload_id: str, now: str) -> None:
-    async with context.writers.hold(upload_id, lets_go=False):
-        # A replay may have given it a new life since it was listed.
-        if await context.write(partial(uploads.expire_upload, upload_id=upload_id, now=now)):
-            await context.parts.delete(upload_id)
-
-
 def _clear(context: Context, stone: Tombstone) -> Exception | None:
     """What the disk or the index refused, None where both are clear: no hindrance to the others."""
     try:
@@ -209,7 +204,3 @@ def _clear(context: Context, stone: Tombstone) -> Exception | None:
     except (OSError, ProviderError) as error:
         return error
     return None
-
-
-def _list_generations(context: Context, team_id: str) -> dict[str, int]:
-    return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
