@@ -90,7 +90,7 @@ def load(name: str) -> Any:
 
 def build() -> Any:
     """The `svc` command as a whole."""
-    app = new_app("Put files into named buckets, know when they are searchable, and search what they say.")
+    app = new_app("Put files into named buckets, see when they are searchable, and search them.")
     app.info.cls = Commands
     app.callback(cls=Commands, invoke_without_command=True)(common_callback)
     return typer.main.get_command(app)
@@ -102,7 +102,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = _guarded(arguments, console)
         console.out.flush()
-    except BrokenPipeError:  # nobody reads any further
+    except BrokenPipeError:  # nobody reads on
         code = Exit.CLOSED_PIPE
     except OSError as error:
         console.answered = True  # there is no place for an answer
@@ -123,7 +123,10 @@ def _finish_streams() -> None:
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:
     try:
-        return _invoke(arguments, console)
+        # Not Typer's own `main`: that one ends interrupts and closed pipes by itself, with codes of its own.
+        root = build()
+        with root.make_context("svc", list(arguments) or ["--help"], obj=console, **HELP_FLAGS) as context:
+            return int(root.invoke(context) or 0)
     except (BrokenPipeError, OutputLost):
         raise
     except typer.Exit as ended:
@@ -131,15 +134,21 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
     except SvcError as error:
         return _fail(console, error)
     except typer.TyperException as error:
-        return _fail(console, _usage(error))
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "svc"
+        what, colon, why = error.format_message().partition(": ")
+        message = f"{what}{colon}{plain(why)}" if colon else plain(what)
+        return _fail(console, UsageError(message, hint=f"`{path} --help` shows how it is used."))
     except (KeyboardInterrupt, typer.Abort):
         return _fail(console, Interrupted("Interrupted."))
     except Exception as error:
-        return _fail(console, _local_trouble(error) or _bug(error))
+        hint = "`--debug` shows where; please report it."
+        bug = SvcError(f"{type(error).__name__}: {error}", code="svc_bug", hint=hint)
+        return _fail(console, _local_trouble(error) or bug)
 
 
 def _local_trouble(error: Exception) -> UsageError | None:
-    """What a command line or this machine can bring about, as against a bug of ours."""
+    """An error that the command line or this machine caused; None for a bug of ours."""
     if isinstance(error, UnicodeEncodeError):
         # Bytes that are no UTF-8 arrive from the system as lone surrogates, which nothing can be sent as.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
@@ -149,31 +158,11 @@ def _local_trouble(error: Exception) -> UsageError | None:
     return None
 
 
-def _bug(error: Exception) -> SvcError:
-    return SvcError(f"{type(error).__name__}: {error}", code="svc_bug", hint="`--debug` shows where; please report it.")
-
-
-def _invoke(arguments: Sequence[str], console: Console) -> int:
-    # Not Typer's own `main`: that one ends interrupts and closed pipes by itself, with codes of its own.
-    root = build()
-    with root.make_context("svc", list(arguments) or ["--help"], obj=console, **HELP_FLAGS) as context:
-        return int(root.invoke(context) or 0)
-
-
 def _fail(console: Console, error: SvcError) -> int:
     if console.debug:
         traceback.print_exc(file=console.err)
     console.fail(error)
     return int(error.exit)
-
-
-def _usage(error: typer.TyperException) -> UsageError:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "svc"
-    what, colon, why = error.format_message().partition(": ")
-    return UsageError(
-        f"{what}{colon}{plain(why)}" if colon else plain(what), hint=f"`{path} --help` shows how it is used."
-    )
 
 
 def _console(arguments: Sequence[str]) -> Console:
@@ -186,7 +175,7 @@ def _console(arguments: Sequence[str]) -> Console:
         sys.stdin = TextIOWrapper(BytesIO())
     before_dashes = list(takewhile(lambda argument: argument != "--", arguments))
     form: Format = "ndjson" if "--ndjson" in before_dashes else "json" if "--json" in before_dashes else "text"
-    # A shell can start us with a stream closed (`>&-`); then there is nobody to tell.
+    # A shell can start us with a stream closed (`>&-`).
     return Console(
         sys.stdout or StringIO(), sys.stderr or StringIO(), os.environ, form, debug="--debug" in before_dashes
     )

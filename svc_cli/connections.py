@@ -1,4 +1,4 @@
-"""From settings to a client: which address, who answers there, which key it may have."""
+"""From settings to a client: the address, the service that answers there, and the key it gets."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,9 +35,9 @@ class Connection:
 def reach(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
-    """Find out who answers at the address in force; start the local daemon where that is meant.
+    """Find out which service answers at the address in use; start the local daemon if the address is its own.
 
-    The last value tells whether it was started now. Raises DaemonUnreachable, Incompatible.
+    The last value is True if it was started now. Raises DaemonUnreachable, Incompatible.
     """
     found = settings.find("base_url", base_url)
     installation = Installation(settings.environ)
@@ -51,7 +51,14 @@ def reach(
         admin_key = installation.files.admin_key if is_ours else None
         destination, is_new = ServiceAddress(str(found.value), found.from_project, admin_key), False
     check_api(health, destination.origin)
-    _notice_version(health, console)
+    if health.answer.get("status") == "read_only":
+        console.warn(
+            "the daemon is read-only after a disk error; look at `svc daemon logs`, then `svc daemon restart`."
+        )
+    if health.version != VERSION:
+        console.note(
+            f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."
+        )
     return destination, health, is_new
 
 
@@ -59,21 +66,27 @@ def reach(
 def connected(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> Iterator[tuple["Client", Connection]]:
-    """A client for the address in force, with the key that belongs there, until the block ends.
+    """A client for the address in use, with the key for it, until the block ends.
 
     Raises NotAuthenticated besides what `reach` raises.
     """
     destination, health, is_new = reach(settings, console, base_url=base_url, autostart=autostart)
     credential = find_key(settings.environ, destination)
-    _refuse_other_installation(credential, health, destination)
+    if credential.installation_id not in {None, health.installation_id}:
+        raise NotAuthenticated(
+            f"Another installation answers at {destination.origin} than the one the stored key is for; "
+            "it was not sent.",
+            code="svc_installation_changed",
+            hint="if that is right: `svc auth login` stores a key for the new one.",
+            details={"expected": credential.installation_id, "found": health.installation_id},
+        )
     # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
     with shielded():
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:
         if destination.admin_key and not is_new:
-            _warn_of_other_address(destination, settings, console)
-            _warn_of_unused_limits(client, settings, console)
+            _warn_of_unused_settings(client, destination, settings, console)
         yield client, Connection(destination, health, credential, is_new)
 
 
@@ -113,7 +126,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether it is the local installation's daemon; raises DaemonUnreachable where it only says so."""
+    """Whether it is the local installation's daemon; raises DaemonUnreachable if it claims so without proof."""
     record = installation.record()
     if (
         record is None
@@ -126,38 +139,15 @@ def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) ->
     return True
 
 
-def _refuse_other_installation(credential: Credential, health: DaemonHealth, destination: ServiceAddress) -> None:
-    if credential.installation_id in {None, health.installation_id}:
-        return
-    raise NotAuthenticated(
-        f"Another installation answers at {destination.origin} than the one the stored key is for; it was not sent.",
-        code="svc_installation_changed",
-        hint="if that is right: `svc auth login` stores a key for the new one.",
-        details={"expected": credential.installation_id, "found": health.installation_id},
-    )
-
-
-def _notice_version(health: DaemonHealth, console: Console) -> None:
-    if health.answer.get("status") == "read_only":
-        console.warn(
-            "the daemon is read-only after a disk error; look at `svc daemon logs`, then `svc daemon restart`."
-        )
-    if health.version != VERSION:
-        console.note(
-            f"the daemon is version {health.version}, this svc is {VERSION}; `svc daemon restart` aligns them."
-        )
-
-
-def _warn_of_other_address(destination: ServiceAddress, settings: CliSettings, console: Console) -> None:
+def _warn_of_unused_settings(
+    client: "Client", destination: ServiceAddress, settings: CliSettings, console: Console
+) -> None:
+    """Warn of an address and limits of this environment that the running daemon did not start with."""
     listen = settings.environ.get("SVC_LISTEN", "")
     if listen and not listen.endswith(":0") and not destination.base_url.endswith(f"//{listen}"):
         console.warn(
             f"SVC_LISTEN={listen} is not in force: the daemon runs at {destination.base_url}; `svc daemon restart`."
         )
-
-
-def _warn_of_unused_limits(client: "Client", settings: CliSettings, console: Console) -> None:
-    """Say which limits of this environment the running daemon doesn't have; it read its own when it started."""
     wanted = {name: value for name, value in settings.environ.items() if name.startswith(LIMIT_PREFIX) and value}
     if not wanted:
         return

@@ -1,7 +1,7 @@
-"""The two streams: stdout carries data, stderr carries talk; each decides for itself about colour.
+"""The two streams: stdout carries data, stderr carries messages; each decides for itself about colour.
 
 With `--json` stdout gets exactly one JSON value, whatever happens; with `--ndjson` one per line as things happen and
-that value last. Everything else a command wants to say goes to stderr.
+that value last. Everything else goes to stderr.
 """
 
 import json
@@ -55,10 +55,11 @@ class Console:
     def answer(self, value: Any) -> None:
         """Write the one JSON value of this run."""
         self.answered = True
-        self._write(self.out, self._dump(value) + "\n")
+        indent = 2 if self.format == "json" and is_terminal(self.out) else None
+        self._write(self.out, json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
 
     def show_page(self, page: dict[str, Any], rows: str, text: Callable[[], str]) -> None:
-        """Write a page of the API; with `--ndjson` each of its rows is a line, and what else the page says the last."""
+        """Write a page of the API; with `--ndjson` each of its rows is a line, and the rest of the page is the last."""
         if self.format == "ndjson":
             for row in page[rows]:
                 self.event(row)
@@ -89,13 +90,13 @@ class Console:
             binary.write(block)
 
     def say(self, text: str) -> None:
-        """Write a line of talk, unless results and errors are all that is wanted."""
+        """Write a line on stderr, unless only results and errors are wanted."""
         if self.is_quiet:
             return
         self._write(self.err, clean(text) + "\n")
 
     def note(self, text: str) -> None:
-        """Say something useful that nobody has to know; programs that read JSON don't."""
+        """Show a useful remark, to people only."""
         if self.is_text:
             self.say(f"note: {text}")
 
@@ -104,12 +105,12 @@ class Console:
             self._write(self.err, f"{self.paint('warning:', 'yellow', self.err)} {clean(text)}\n")
 
     def next_step(self, command: str) -> None:
-        """Name the useful next command; only where a person reads."""
+        """Show the next useful command, on a terminal only."""
         if self.is_text and not self.is_quiet and is_terminal(self.err):
             self._write(self.err, f"{self.paint('next:', 'dim', self.err)} {clean(command)}\n")
 
     def fail(self, error: SvcError) -> None:
-        """Tell an error once: as the envelope on stdout with `--json`, as one line and a hint on stderr besides."""
+        """Report an error once: as one line and a hint on stderr, with `--json` as the envelope on stdout too."""
         if not self.is_text and not self.answered:
             self.answer(error.envelope())
         self._write(self.err, f"{self.paint('error:', 'red', self.err)} {clean(error.message)}\n")
@@ -127,11 +128,12 @@ class Console:
         if not is_terminal(self.out):
             return None
         columns = self.environ.get("COLUMNS", "")
-        return int(columns) if columns.isdigit() and int(columns) else _terminal_columns(self.out)
-
-    def _dump(self, value: Any) -> str:
-        indent = 2 if self.format == "json" and is_terminal(self.out) else None
-        return json.dumps(value, ensure_ascii=False, indent=indent)
+        if columns.isdigit() and int(columns):
+            return int(columns)
+        try:
+            return os.get_terminal_size(self.out.fileno()).columns or 80
+        except OSError:  # some CI and remote shells don't report it
+            return 80
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
@@ -141,7 +143,7 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if stream is self.out:  # talk that can't be written is no reason to fail; data is
+            if stream is self.out:  # a message that can't be written is no reason to fail; data is
                 raise OutputLost(error.errno, error.strerror) from error
 
 
@@ -158,17 +160,9 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Colour on a terminal, unless NO_COLOR, TERM=dumb or CI say otherwise; FORCE_COLOR insists."""
+    """Colour on a terminal, unless NO_COLOR, TERM=dumb or CI forbid it; FORCE_COLOR overrides both."""
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR", "0") not in {"", "0"}:
         return True
     return is_terminal(stream) and environ.get("TERM") != "dumb" and not environ.get("CI")
-
-
-def _terminal_columns(stream: TextIO) -> int:
-    """Columns of the terminal; 80 where it doesn't tell, as in some CI and remote shells."""
-    try:
-        return os.get_terminal_size(stream.fileno()).columns or 80
-    except OSError:
-        return 80

@@ -26,7 +26,7 @@ class Credential:
 
     key: str
     source: str
-    #: The installation it was stored for; None where nobody recorded that.
+    #: The installation it was stored for, if known.
     installation_id: str | None = None
 
     @property
@@ -68,7 +68,11 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     Raises NotAuthenticated where there is none, or where a key of the environment would go to an address that only a
     project's file names.
     """
-    given = _from_environment(environ)
+    given, path = None, environ.get("SVC_API_KEY_FILE")
+    if environ.get("SVC_API_KEY"):
+        given = Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
+    elif path:
+        given = Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}")
     if given:
         if to.from_project and not is_loopback(to.base_url):
             raise NotAuthenticated(
@@ -80,7 +84,10 @@ def find_key(environ: Mapping[str, str], to: ServiceAddress) -> Credential:
     if stored:
         return stored
     if to.admin_key:
-        return _read_admin_key(to.admin_key)
+        try:
+            return Credential(_read_key(to.admin_key), str(to.admin_key))
+        except UsageError as error:
+            raise NotAuthenticated(f"The key of this installation is lost: {error.message}", hint=ADMIN_HINT) from error
     raise NotAuthenticated(f"No API key is known for {to.origin}.", hint=LOGIN_HINT)
 
 
@@ -139,25 +146,11 @@ class CredentialFile:
 
 
 def check_key(text: str, source: str) -> str:
-    """A key as it may stand in a header. Raises UsageError."""
+    """A key that can be sent in a header. Raises UsageError."""
     key = text.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise UsageError(f"{source} holds no API key.", hint="a key is one line that starts with sk-.")
     return key
-
-
-def _from_environment(environ: Mapping[str, str]) -> Credential | None:
-    if environ.get("SVC_API_KEY"):
-        return Credential(check_key(environ["SVC_API_KEY"], "SVC_API_KEY"), "environment SVC_API_KEY")
-    path = environ.get("SVC_API_KEY_FILE")
-    return Credential(_read_key(Path(path).expanduser()), f"SVC_API_KEY_FILE {path}") if path else None
-
-
-def _read_admin_key(path: Path) -> Credential:
-    try:
-        return Credential(_read_key(path), str(path))
-    except UsageError as error:
-        raise NotAuthenticated(f"The key of this installation is lost: {error.message}", hint=ADMIN_HINT) from error
 
 
 def _read_key(path: Path) -> str:

@@ -1,9 +1,8 @@
 """Finds, starts and stops the local daemon.
 
-One daemon owns one data directory, by a lock that it holds for life. `daemon.json` beside it is only a hint where to
-look: what it says counts when `/healthz` answers the installation id in it and proves to hold the directory's secret.
-So a stale file, a reused process id or another program on the port, another user's too, can't be mistaken for the
-daemon, and no key is sent to them.
+One daemon owns one data directory, by a lock that it holds for life. `daemon.json` beside it is only a hint: it is
+trusted when `/healthz` returns its installation id and proves to hold the directory's secret. So a stale file, a reused
+process id or another program on the port, even of another user, can't be mistaken for the daemon and gets no key.
 
 Starting is guarded by a lock of its own: of 20 commands at once one starts the daemon and the others find it.
 """
@@ -35,7 +34,7 @@ STOP_TIMEOUT_S = 15.0
 #: A start that takes longer than this is worth a word.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
-#: So much must fit on the disk for the words of a daemon that can't start to go there.
+#: The disk must have room for so much output of a daemon that can't start.
 OUTPUT_BYTES = 4096
 #: Elsewhere than on Linux the system's folder for temporary files must do.
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
@@ -93,14 +92,14 @@ class Installation:
         if record and isinstance(seen, Foreign) and seen.is_silent and _is_alive(int(record["pid"])):
             raise DaemonUnreachable(
                 f"The daemon (process {record['pid']}) at {record['base_url']} does not answer.",
-                hint=f"`svc daemon logs` may say why; `kill {record['pid']}` ends it.",
+                hint=f"`svc daemon logs` may show why; `kill {record['pid']}` ends it.",
             )
         if self.fixed_url:
             self._refuse_taken_port(self.fixed_url)
         return None
 
     def unproven(self, base_url: str, pid: int) -> DaemonUnreachable:
-        """What to say of somebody who answers as this directory's daemon and can't prove it."""
+        """The error for a service that claims to be this directory's daemon and can't prove it."""
         return DaemonUnreachable(
             f"What answers at {base_url} did not prove that it is the daemon of {self.files.root}; no key was sent.",
             code="svc_daemon_unproven",
@@ -117,7 +116,8 @@ class Installation:
             found = self.find()
             if found:
                 return found, False
-            return self._start(say, listen), True
+            with self._open_output() as output:
+                return self._start(output, say, listen), True
 
     def stop(self) -> int | None:
         """Ask the running daemon to end and wait until it has; its process id, or None where none ran."""
@@ -143,13 +143,14 @@ class Installation:
 
     def log_tail(self, lines: int) -> list[str]:
         """The last lines of the daemon's log, oldest first."""
-        return _tail(self.files.log, lines)
+        try:
+            with self.files.log.open("rb") as file:
+                file.seek(max(0, self.files.log.stat().st_size - 64 * 1024))
+                return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+        except OSError:
+            return []
 
-    def _start(self, say: Callable[[str], None], listen: str | None) -> Daemon:
-        with self._open_output() as output:
-            return self._start_into(output, say, listen)
-
-    def _start_into(self, output: BinaryIO, say: Callable[[str], None], listen: str | None) -> Daemon:
+    def _start(self, output: BinaryIO, say: Callable[[str], None], listen: str | None) -> Daemon:
         process = self._spawn(output, listen)
         began_s, said = time.monotonic(), False
         while time.monotonic() - began_s < START_TIMEOUT_S:
@@ -157,7 +158,7 @@ class Installation:
             if found:
                 return found
             if process.poll() == Exit.LOCKED:
-                # One that is just ending still holds the lock; whoever takes it next answers.
+                # A daemon that is just ending still holds the lock.
                 time.sleep(LOCKED_PAUSE_S)
                 process = self._spawn(output, listen)
             elif process.poll() is not None:
@@ -169,7 +170,7 @@ class Installation:
         raise self._start_failed(process, output)
 
     def _open_output(self) -> BinaryIO:
-        """Where the first words of a daemon go, before its log is open: a file, or memory where the disk takes none."""
+        """Where a daemon's output goes before its log is open: a file, or memory if the disk takes none."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,7 +186,7 @@ class Installation:
         output.truncate(0)
         return subprocess.Popen(
             self.command(listen),
-            # The folder our packages lie in: `-m` looks there first, never where the user happens to stand.
+            # The folder our packages lie in: `-m` looks there first, never in the user's current folder.
             cwd=Path(paths.__file__).parent.parent,
             env=self.child_environ(),
             stdin=subprocess.DEVNULL,
@@ -212,10 +213,12 @@ class Installation:
             return
         address = base_url.removeprefix("http://")
         who = f"something else ({seen.reason})" if isinstance(seen, Foreign) else "the daemon of another data directory"
+        host, _, port = address.rpartition(":")
+        free = f"{host}:{int(port) + 1}" if port.isdigit() else "127.0.0.1:7821"
         raise DaemonUnreachable(
             f"{address} is held by {who}, not by the daemon of {self.files.root}.",
             code="svc_port_taken",
-            hint=f"stop what holds it (`ss -ltnp`), or choose another port: SVC_LISTEN={_next_port(address)}.",
+            hint=f"stop what holds it (`ss -ltnp`), or choose another port: SVC_LISTEN={free}.",
             details={"address": address, "data_dir": str(self.files.root)},
         )
 
@@ -245,17 +248,3 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _tail(path: Path, lines: int) -> list[str]:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 64 * 1024))
-            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
-    except OSError:
-        return []
-
-
-def _next_port(address: str) -> str:
-    host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) + 1}" if port.isdigit() else "127.0.0.1:7821"

@@ -1,6 +1,6 @@
 """The errors that `svc` and its Python client raise, each with its exit code and the way out.
 
-SvcError             anything a caller is told, by code, sentence and hint
+SvcError             every error, with a code, a sentence and a hint
  ├─ ApiError         the daemon answered with an error envelope
  ├─ UsageError       flags, settings or files of settings are wrong
  │   └─ SourceAmbiguous  several sources have the name that was given
@@ -69,7 +69,7 @@ class SvcError(Exception):
 
 
 def whole_error(error: Mapping[str, Any]) -> dict[str, Any]:
-    """An error inside a summary: with every field, whatever reported it."""
+    """An error in a summary, with every field of the envelope."""
     missing = {"retryable": False, "details": {}, "hint": HINTS.get(error["code"]), "request_id": None}
     return {"code": error["code"], "message": error["message"], **missing, **error}
 
@@ -79,7 +79,7 @@ class ApiError(SvcError):
 
     def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
         super().__init__(
-            # What a request says with a parameter, a command says with a flag.
+            # The parameter of the API is a flag of the command.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
             details=dict(error.get("details") or {}),
@@ -90,7 +90,7 @@ class ApiError(SvcError):
         self.exit = exit_for_answer(status, self.code, self.retryable)
         self.hint = HINTS.get(self.code)
         if self.code == "internal_error":
-            self.hint = f"`svc daemon logs` tells more about request {request_id}."
+            self.hint = f"`svc daemon logs` shows more about request {request_id}."
 
 
 class UsageError(SvcError):
@@ -108,10 +108,10 @@ class Declined(SvcError):
 
 
 def refused_by_system(error: OSError) -> UsageError:
-    """What to say where the system refuses a file or a folder, or has no room for one."""
-    told = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
+    """The error for a file or a folder that the system refuses or has no room for."""
+    message = f"{error.filename}: {error.strerror}." if error.filename is not None else f"{error.strerror or error}."
     hint = "make room there, then run it again." if error.errno in NO_ROOM else None
-    return UsageError(told, code="svc_file_refused", hint=hint)
+    return UsageError(message, code="svc_file_refused", hint=hint)
 
 
 class FileRefused(SvcError):

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a script can tell from `$?`."""
+    """What `$?` means to a script."""
 
     #: Done; what policy skips is listed and counts as done.
     DONE = 0
@@ -36,7 +36,7 @@ class Exit(IntEnum):
     LOCKED = 14
     #: Ctrl-C.
     INTERRUPTED = 130
-    #: Whoever read our output went away.
+    #: The reader of the output went away.
     CLOSED_PIPE = 141
 
 

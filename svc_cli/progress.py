@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, a plain line now and then elsewhere, or nothing."""
+"""The progress of a long command: a bar on a terminal, a plain line now and then elsewhere, or nothing."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ class Flow:
         self._sent_bytes = 0
 
     def count(self, size_bytes: int) -> None:
-        """Some more went out."""
+        """Count bytes that were sent."""
         with self._lock:
             self._began_s = self._clock() if self._began_s is None else self._began_s
             self._sent_bytes += size_bytes
@@ -79,7 +79,7 @@ def progress_for(console: Console, style: Style, clock: Callable[[], float] = ti
 
 
 class Silent:
-    """Says nothing."""
+    """Shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,10 +90,10 @@ class Silent:
         return None
 
     def begin(self, label: str, total: int | None) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
     def update(self, done: int, note: str = "") -> None:
-        """Say nothing."""
+        """Show nothing."""
 
 
 class Plain(Silent):
@@ -111,15 +111,12 @@ class Plain(Silent):
 
     def update(self, done: int, note: str = "") -> None:
         now_s = self._clock()
-        if now_s - self._last_s < _plain_pause_s(now_s - self._began_s):
+        pause_s = min(max(PLAIN_INTERVAL_S, (now_s - self._began_s) * PLAIN_SHARE), LONGEST_SILENCE_S)
+        if now_s - self._last_s < pause_s:
             return
         self._last_s = now_s
         of_total = "" if self._total is None else f" of {self._total}"
         self._console.say(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
-
-
-def _plain_pause_s(elapsed_s: float) -> float:
-    return min(max(PLAIN_INTERVAL_S, elapsed_s * PLAIN_SHARE), LONGEST_SILENCE_S)
 
 
 class Bar(Silent):

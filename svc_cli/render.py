@@ -110,14 +110,14 @@ def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:
 
 
 def state_of(source: dict[str, Any]) -> str:
-    """One word for where a source stands: `ready`, or its status, or the step after indexing."""
+    """The state of a source in one word: `ready`, `syncing` after indexing, otherwise its status."""
     if source.get("ready"):
         return "ready"
     return "syncing" if source.get("status") == "active" else str(source.get("status"))
 
 
 def place_of(location: dict[str, Any]) -> str:
-    """Where in its document a passage stands: page, or lines."""
+    """The place of a passage in its document: page or lines."""
     if location.get("page"):
         return f"page {location['page']}"
     first, last = location.get("line_start"), location.get("line_end")
@@ -127,7 +127,7 @@ def place_of(location: dict[str, Any]) -> str:
 
 
 def size(size_bytes: int | None) -> str:
-    """Bytes in a unit that reads at a glance."""
+    """A number of bytes in a readable unit."""
     if size_bytes is None:
         return ""
     amount = float(size_bytes)

@@ -47,7 +47,13 @@ class Unit:
 
 def services_of(environ: Mapping[str, str]) -> list[Service]:
     """The daemon, and the watcher over all mappings, in this environment."""
-    name, carried = _name(environ), _carried(environ)
+    name = "svc"
+    if environ.get("SVC_DATA_DIR"):  # an installation with folders of its own can live beside the default one
+        name = f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
+    carried = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
+    for variable, value in carried.items():
+        if variable.endswith(("_DIR", "_FILE")):  # services run in another folder
+            carried[variable] = str(Path(value).absolute())
     python = (sys.executable, "-P", "-m")
     return [
         Service(name, "svc, the knowledge ingestion service", (*python, "svc_daemon", "serve"), carried),
@@ -69,7 +75,7 @@ class Systemd:
         self._folder = Path(config) / "systemd" / "user"
 
     def unit(self, service: Service) -> Unit:
-        """The file of a service. Raises UsageError for a variable that can't stand in one."""
+        """The file of a service. Raises UsageError for a variable that systemd can't hold."""
         needs = [f"Wants={service.needs}.service", f"After={service.needs}.service"] if service.needs else []
         lines = [
             "[Unit]",
@@ -144,24 +150,10 @@ def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Sys
     return Launchd(environ) if platform == "darwin" else Systemd(environ)
 
 
-def _name(environ: Mapping[str, str]) -> str:
-    """`svc`; another one for an installation with folders of its own, so that two can live side by side."""
-    if not environ.get("SVC_DATA_DIR"):
-        return "svc"
-    return f"svc-{hashlib.sha256(os.fsencode(paths.data_dir(environ))).hexdigest()[:8]}"
-
-
-def _carried(environ: Mapping[str, str]) -> dict[str, str]:
-    """Our variables, with folders made absolute: services run elsewhere."""
-    ours = {name: value for name, value in environ.items() if name.startswith("SVC_") and name not in LEFT_OUT}
-    is_path = {name for name in ours if name.endswith(("_DIR", "_FILE"))}
-    return {name: str(Path(value).absolute()) if name in is_path else value for name, value in ours.items()}
-
-
 def _quoted(word: str) -> str:
     """A word for a unit's file, where `%` and quotes mean something."""
     if any(ord(character) < 32 for character in word):
-        raise UsageError(f"{word!r} can't stand in a unit of systemd.", hint="unset or change that variable.")
+        raise UsageError(f"{word!r} can't be written in a unit of systemd.", hint="unset or change that variable.")
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return text if text and not set(text) & set(" \"'\\;") else f'"{text}"'
 
@@ -171,11 +163,11 @@ def _call(program: str, *arguments: str) -> None:
     found = shutil.which(program)
     if found is None:
         raise UsageError(
-            f"{program} is not here, so nothing can be installed.", hint="`--print` shows what would be written."
+            f"{program} is not installed, so no service can be.", hint="`--print` shows what would be written."
         )
     ended = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     if ended.returncode:
-        said = ended.stderr.strip() or ended.stdout.strip() or f"exit {ended.returncode}"
+        output = ended.stderr.strip() or ended.stdout.strip() or f"exit {ended.returncode}"
         raise UsageError(
-            f"{program} {' '.join(arguments)}: {said}", code="svc_service_refused", hint="is a user session running?"
+            f"{program} {' '.join(arguments)}: {output}", code="svc_service_refused", hint="is a user session running?"
         )

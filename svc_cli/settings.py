@@ -1,4 +1,4 @@
-"""What the user has set, and where: flags, then environment, then `svc.toml`, then the user's file, then defaults."""
+"""The settings of the command line: flags, then environment, then `svc.toml`, then the user's file, then defaults."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ VARIABLES = {"base_url": "SVC_BASE_URL", "bucket": "SVC_BUCKET", "progress": "SV
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one setting takes, and what it is when nobody sets it."""
+    """The values that one setting takes, and its default."""
 
     kind: type[str] | type[int] | type[bool] | type[list[str]]
     default: Any
@@ -91,7 +91,10 @@ class CliSettings:
         Raises UsageError that names the file and the key, on an unknown key, a wrong kind of value, or a file that is
         not TOML.
         """
-        layers = [_environment(environ)]
+        values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
+        for name, value in values.items():
+            check(name, value, f"environment {VARIABLES[name]}")
+        layers = [SettingsLayer("environment", values)]
         project = find_project_file(cwd)
         if project:
             layers.append(SettingsLayer(str(project), read_file(project), is_project=True))
@@ -101,7 +104,7 @@ class CliSettings:
         return cls(environ, layers, project)
 
     def find(self, name: str, flag: Any = None) -> SettingValue:
-        """Where a setting is set; a flag that was given wins over everything."""
+        """A setting's value with its origin; a flag that was given wins over everything."""
         if flag is not None and flag != []:
             return SettingValue(name, flag, "flag")
         for layer in self._layers:
@@ -165,10 +168,13 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 
 def check(name: str, value: Any, source: str) -> None:
-    """Raise UsageError unless `value` is what the setting `name` takes; `source` says whose mistake it is."""
+    """Raise UsageError unless `value` is what the setting `name` takes; `source` names its origin in the message."""
     rule = RULES.get(name)
     if rule is None:
-        raise UsageError(f"{source}: unknown setting `{name}`.", hint=_unknown_hint(name))
+        hint = f"known settings: {', '.join(RULES)}."
+        if "key" in name or "token" in name:
+            hint = "files of settings hold no keys: use `svc auth login`, SVC_API_KEY or SVC_API_KEY_FILE."
+        raise UsageError(f"{source}: unknown setting `{name}`.", hint=hint)
     if not isinstance(value, rule.kind) or (rule.kind is int and isinstance(value, bool)):
         raise UsageError(f"{source}: `{name}` takes {_KINDS[rule.kind]}, not {value!r}.")
     if rule.choices and value not in rule.choices:
@@ -178,19 +184,6 @@ def check(name: str, value: Any, source: str) -> None:
 
 
 _KINDS = {str: "a text", int: "a whole number", bool: "true or false", list: "a list of texts"}
-
-
-def _unknown_hint(name: str) -> str:
-    if "key" in name or "token" in name:
-        return "keys never stand in a file of settings: use `svc auth login`, SVC_API_KEY or SVC_API_KEY_FILE."
-    return f"known settings: {', '.join(RULES)}."
-
-
-def _environment(environ: Mapping[str, str]) -> SettingsLayer:
-    values = {name: environ[variable] for name, variable in VARIABLES.items() if environ.get(variable)}
-    for name, value in values.items():
-        check(name, value, f"environment {VARIABLES[name]}")
-    return SettingsLayer("environment", values)
 
 
 def _flatten(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -69,7 +69,7 @@ def verify(
         str, typer.Argument(metavar="FILE", help="The JSON of an answer or of search results, or - for standard input.")
     ],
 ) -> Exit:
-    """Read the stored file behind each quote again, and check that the quote is where the answer says it is.
+    """Read the stored file behind each quote again, and check that the quote is at the place that the answer names.
 
     Exits with code 3 if one is not.
     """

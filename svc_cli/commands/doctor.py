@@ -105,7 +105,7 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 
 
 def least_free_bytes(total_bytes: int) -> int:
-    """What the daemon keeps free of a disk of this size, unless its own limit says otherwise."""
+    """What the daemon keeps free of a disk of this size, unless its own limit is set."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 

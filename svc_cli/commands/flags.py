@@ -31,7 +31,7 @@ class Flags:
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when a command fails.")] = False
 
     def over(self, other: "Flags | None") -> "Flags":
-        """These flags, and those of `other` (given before the command) where these say nothing."""
+        """These flags, and those of `other` (given before the command) for those not given here."""
         if other is None:
             return self
         return Flags(**{each.name: getattr(self, each.name) or getattr(other, each.name) for each in fields(Flags)})

@@ -131,7 +131,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
     """Import files and web pages from URLs into a bucket, and wait until a search finds them.
 
     The content decides whether a URL is imported as a file or as a web page, unless --as does. A URL that the bucket
-    has already is not fetched again without --refresh. The daemon does the fetching, so its settings say which
+    has already is not fetched again without --refresh. The daemon does the fetching, so its settings decide which
     addresses are allowed.
     """
     began_s = time.monotonic()

@@ -225,7 +225,7 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
     missing = error.details.get("bucket")
     if error.code != "bucket_not_found" or not isinstance(missing, str):
         return
-    with suppress(SvcError):  # the error says what it is without a suggestion
+    with suppress(SvcError):  # the error is complete without a suggestion
         slugs = [bucket["slug"] for bucket in client.buckets(include_archived=True, members=False)["buckets"]]
         if close := get_close_matches(missing, slugs, n=1):
             error.hint = f"did you mean {close[0]!r}? {error.hint or ''}".rstrip()

@@ -168,7 +168,7 @@ def explanation(console: Console, explain: dict[str, Any]) -> str:
     bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""
     rows = [("words", keyword["rank"] if keyword else None, bm25, covers)]
     if keyword and keyword.get("feedback") is not None:
-        rows.append(("- feedback", None, f"{keyword['feedback']:.2f}", "of what the best passages say"))
+        rows.append(("- feedback", None, f"{keyword['feedback']:.2f}", "words of the best passages"))
     for term in explain["terms"]:
         parts = f"in {', '.join(term['parts'])}" if term["parts"] else ""
         rows.append((f"- {clean(term['term'])}", None, f"idf {term['idf']:.2f}", parts))

@@ -14,7 +14,7 @@ _UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_junit(evaluation: Evaluation, thresholds: Thresholds) -> bytes:
-    """One case for each query and for each demand. What is missed fails, or is only told where demands allow it."""
+    """One case for each query and each threshold. A missed query fails, or is skipped if there are thresholds."""
     judged = thresholds.judge(evaluation)
     suite = Element("testsuite", name=SUITE)
     for result in evaluation.results:

@@ -1,7 +1,7 @@
-"""How good an order is, where it is known what had to be found: pure arithmetic on relevances.
+"""How good the order of results is: pure arithmetic on relevances.
 
-A relevance is 0 for what was not asked for and the more the better else; those of an order stand as it was answered,
-best first. Ideal ones are those of everything that had to be found.
+The relevance of a result is 0 if it was not expected, and higher the better it is. `order` holds the relevances of the
+results, best first; `ideal` those of everything that was expected.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def recall(order: Sequence[int], ideal: Sequence[int], k: int) -> float:
-    """The share of what was wanted that is among the first k, 0 to 1; 0 where nothing was wanted."""
+    """The share of what was expected that is among the first k, 0 to 1; 0 if nothing was expected."""
     wanted = sum(ideal)
     return sum(order[:k]) / wanted if wanted else 0.0
 

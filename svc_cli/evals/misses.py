@@ -102,9 +102,9 @@ class Inquiry:
         if text is None or any(has_text(text, chunk["text"]) for chunk in under):
             return None
         if any(has_text(text, chunk["text"]) for chunk in chunks):
-            return Miss(code="heading_missing", message="the text stands in it under another heading")
+            return Miss(code="heading_missing", message="the text is in it under another heading")
         if has_text(text, stored["text"]):
-            return Miss(code="text_cut", message="the text stands in it, cut across two passages")
+            return Miss(code="text_cut", message="the text is in it, cut across two passages")
         return Miss(code="text_missing", message="the text is in none of its passages")
 
     def _probe(self, golden: GoldenQuery, expectation: Expectation, source_id: str, place: Sequence[str]) -> Miss:

@@ -85,7 +85,7 @@ MISSES: list[tuple[str, Json, list[str], str, str]] = [
         "text_missing",
         "the text is in none of its passages",
     ),
-    ("cut", {"query": "teal", "source": "long.txt", "text": CUT_TEXT}, [], "text_cut", "the text stands in it, cut"),
+    ("cut", {"query": "teal", "source": "long.txt", "text": CUT_TEXT}, [], "text_cut", "the text is in it, cut"),
     (
         "other heading",
         {"query": "cobalt rule", "source": "handbook.md", "heading": "Leave"},
@@ -98,7 +98,7 @@ MISSES: list[tuple[str, Json, list[str], str, str]] = [
         {"query": "cobalt rule", "source": "handbook.md", "heading": "Garage", "text": "ninety"},
         [],
         "heading_missing",
-        "the text stands in it under another heading",
+        "the text is in it under another heading",
     ),
     (
         "tag",
