@@ -16,23 +16,17 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"SVC_CONFIG_DIR": str(tmp_path / "config")}
 
 
-@pytest.mark.parametrize(
-    ("url", "origin"),
-    [
-        ("http://127.0.0.1:7820", "http://127.0.0.1:7820"),
-        ("http://LOCALHOST:80/", "http://localhost:80"),
-        ("https://svc.example/base", "https://svc.example:443"),
-        ("http://[::1]:7820", "http://[::1]:7820"),
-    ],
-)
-def test_an_origin_has_one_spelling(url: str, origin: str) -> None:
-    assert origin_of(url) == origin
-
-
-@pytest.mark.parametrize("url", ["", "svc.example", "ftp://svc.example", "http://", "http://host:notaport"])
-def test_what_is_no_http_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError):
-        origin_of(url)
+def test_an_origin_has_one_spelling() -> None:
+    origins = {
+        "http://127.0.0.1:7820": "http://127.0.0.1:7820",
+        "http://LOCALHOST:80/": "http://localhost:80",
+        "https://svc.example/base": "https://svc.example:443",
+        "http://[::1]:7820": "http://[::1]:7820",
+    }
+    assert {url: origin_of(url) for url in origins} == origins
+    for url in ("", "svc.example", "ftp://svc.example", "http://", "http://host:notaport"):
+        with pytest.raises(UsageError):
+            origin_of(url)
 
 
 def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
@@ -72,25 +66,19 @@ def test_environment_then_file_then_stored_then_the_installations_own(environ: d
     assert find_key(environ, here).key == "sk-environment"
 
 
-def test_stored_keys_are_for_their_owner_only(environ: dict[str, str]) -> None:
-    kept = CredentialFile(environ)
-    kept.store(origin_of(HERE), "sk-here", "ins_1")
-    assert kept.path.stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in kept.path.parent.iterdir()] == ["credentials.json"]
+def test_stored_keys_are_for_their_owner_only_and_gone_once_forgotten(environ: dict[str, str]) -> None:
+    stored = CredentialFile(environ)
+    stored.store(origin_of(HERE), "sk-here", "ins_1")
+    assert stored.path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in stored.path.parent.iterdir()] == ["credentials.json"]
+    assert [stored.forget(origin_of(HERE)) for _ in range(2)] == [True, False]
+    assert stored.get(origin_of(HERE)) is None
 
 
-def test_a_forgotten_key_is_gone(environ: dict[str, str]) -> None:
-    kept = CredentialFile(environ)
-    kept.store(origin_of(HERE), "sk-here", "ins_1")
-    assert kept.forget(origin_of(HERE)) is True
-    assert kept.forget(origin_of(HERE)) is False
-    assert kept.get(origin_of(HERE)) is None
-
-
-@pytest.mark.parametrize("text", ["", " \n", "two words", "sk-\u00fc", "sk-\x00"])
-def test_what_can_not_stand_in_a_header_is_no_key(text: str) -> None:
-    with pytest.raises(UsageError):
-        check_key(text, "the file")
+def test_what_a_header_can_not_hold_is_no_key() -> None:
+    for text in ("", " \n", "two words", "sk-\u00fc", "sk-\x00"):
+        with pytest.raises(UsageError):
+            check_key(text, "the file")
 
 
 def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) -> None:
@@ -99,9 +87,6 @@ def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) ->
         find_key(environ, ServiceAddress(HERE))
 
 
-@pytest.mark.parametrize(
-    ("url", "loopback"),
-    [(HERE, True), ("http://localhost:1", True), ("http://[::1]:1", True), (THERE, False), ("http://10.0.0.1", False)],
-)
-def test_loopback_is_told_from_the_world(url: str, loopback: bool) -> None:
-    assert is_loopback(url) is loopback
+def test_loopback_is_this_machine_only() -> None:
+    loopback = {HERE: True, "http://localhost:1": True, "http://[::1]:1": True, THERE: False, "http://10.0.0.1": False}
+    assert {url: is_loopback(url) for url in loopback} == loopback

@@ -1,42 +1,44 @@
 """The table of exit codes."""
 
-import pytest
-
 from svc_cli.errors import ApiError, SvcError, UsageError
 from svc_cli.exits import Exit, exit_for_answer
 
-
-@pytest.mark.parametrize(
-    ("status", "code", "retryable", "expected"),
-    [
-        (400, "empty_file", False, Exit.FAILED),
-        (413, "file_too_large", False, Exit.FAILED),
-        (422, "url_is_file", False, Exit.FAILED),
-        (402, "agent_limit_reached", False, Exit.FAILED),
-        (405, "method_not_allowed", False, Exit.FAILED),
-        (401, "invalid_project_key", False, Exit.DENIED),
-        (403, "forbidden_project_key", False, Exit.DENIED),
-        (404, "bucket_not_found", False, Exit.MISSING),
-        (404, "source_not_found", False, Exit.MISSING),
-        (409, "idempotency_key_conflict", False, Exit.CONFLICT),
-        (409, "delete_blocked", False, Exit.CONFLICT),
-        (400, "force_required", False, Exit.CONFLICT),
-        (409, "bucket_slug_exists", False, Exit.CONFLICT),
-        (409, "website_url_exists", False, Exit.CONFLICT),
-        (409, "bucket_store_indexing_pending", True, Exit.TEMPORARY),
-        (429, "upload_rate_limited", True, Exit.TEMPORARY),
-        (429, "rag_quota_exceeded", False, Exit.TEMPORARY),
-        (500, "internal_error", False, Exit.TEMPORARY),
-        (503, "storage_full", True, Exit.TEMPORARY),
-        (504, "search_timeout", True, Exit.TEMPORARY),
-        (408, "request_timeout", True, Exit.TEMPORARY),
+#: Answers that are not retryable, each with its status and code, by the exit code that they have.
+ANSWERS = {
+    Exit.FAILED: [
+        "400 empty_file",
+        "413 file_too_large",
+        "422 url_is_file",
+        "402 agent_limit_reached",
+        "405 method_not_allowed",
     ],
-)
-def test_each_answer_has_the_exit_code_of_the_table(status: int, code: str, retryable: bool, expected: Exit) -> None:
-    assert exit_for_answer(status, code, retryable) is expected
-    error = ApiError(status, {"code": code, "message": "m", "retryable": retryable}, "req_1")
-    assert error.exit is expected
-    assert error.envelope()["exit_code"] == int(expected)
+    Exit.DENIED: ["401 invalid_project_key", "403 forbidden_project_key"],
+    Exit.MISSING: ["404 bucket_not_found", "404 source_not_found"],
+    Exit.CONFLICT: [
+        "409 idempotency_key_conflict",
+        "409 delete_blocked",
+        "400 force_required",
+        "409 bucket_slug_exists",
+        "409 website_url_exists",
+    ],
+    Exit.TEMPORARY: ["429 rag_quota_exceeded", "500 internal_error"],
+}
+RETRYABLE = [
+    "409 bucket_store_indexing_pending",
+    "429 upload_rate_limited",
+    "503 storage_full",
+    "504 search_timeout",
+    "408 request_timeout",
+]
+
+
+def test_each_answer_has_the_exit_code_of_the_table() -> None:
+    rows = [(each, False, expected) for expected, answers in ANSWERS.items() for each in answers]
+    for answer, retryable, expected in [*rows, *((each, True, Exit.TEMPORARY) for each in RETRYABLE)]:
+        status, code = int(answer[:3]), answer[4:]
+        error = ApiError(status, {"code": code, "message": "m", "retryable": retryable}, "req_1")
+        found = (exit_for_answer(status, code, retryable), error.exit, error.envelope()["exit_code"])
+        assert found == (expected, expected, int(expected)), answer
 
 
 def test_an_envelope_has_the_fields_of_the_contract() -> None:

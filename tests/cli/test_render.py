@@ -1,6 +1,6 @@
 """Tables and lines for people."""
 
-import pytest
+import re
 
 from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
 from tests.cli.consoles import MakeConsole
@@ -40,6 +40,16 @@ def test_a_column_without_a_value_is_as_wide_as_its_head(make_console: MakeConso
     assert line.index("f") == heads.index("folder")
 
 
+def test_a_table_fits_60_columns_and_colours_what_failed(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, COLUMNS="60", TERM="xterm").console
+    row = ("2", "src_01m81nywyax2k70ggze3mxk36g", "failed", "a reason of many words " * 3, "a title " * 20)
+    shown = table(console, ("failed", "source", "state", "why", "title"), [row])
+    assert "\x1b[31mfailed\x1b[0m" in shown
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+    assert [width(line) <= 60 for line in lines] == [True, True]
+    assert lines[1].startswith("2       src_01m81nywyax…  failed  ")
+
+
 def test_a_folded_column_goes_on_below_itself(make_console: MakeConsole) -> None:
     console = make_console(terminal=True, NO_COLOR="1", COLUMNS="24").console
     shown = table(console, ("", ""), [("daemon", "one two three four")], fold=True)
@@ -55,53 +65,35 @@ def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:
     assert fields(make_console().console, pairs) == "id     src_1\nready  no\npages  0"
 
 
-@pytest.mark.parametrize(
-    ("location", "place"),
-    [
-        ({"page": 3, "line_start": 1, "line_end": 2}, "page 3"),
-        ({"page": None, "line_start": 4, "line_end": 4}, "line 4"),
-        ({"page": None, "line_start": 4, "line_end": 9}, "lines 4-9"),
-        ({"page": None, "line_start": None, "line_end": None}, ""),
-    ],
-)
-def test_a_passage_has_a_page_or_lines(location: dict[str, int | None], place: str) -> None:
-    assert place_of(location) == place
+def test_a_passage_has_a_page_or_lines() -> None:
+    for page, first, last, place in (
+        (3, 1, 2, "page 3"),
+        (None, 4, 4, "line 4"),
+        (None, 4, 9, "lines 4-9"),
+        (None, None, None, ""),
+    ):
+        assert place_of({"page": page, "line_start": first, "line_end": last}) == place
 
 
-@pytest.mark.parametrize(
-    ("source", "state"),
-    [
-        ({"ready": True, "status": "active"}, "ready"),
-        ({"ready": False, "status": "active"}, "syncing"),
-        ({"ready": False, "status": "queued"}, "queued"),
-        ({"ready": False, "status": "failed"}, "failed"),
-    ],
-)
-def test_a_source_has_one_word_for_its_state(source: dict[str, object], state: str) -> None:
-    assert state_of(source) == state
+def test_a_source_has_one_word_for_its_state() -> None:
+    for ready, status, state in (
+        (True, "active", "ready"),
+        (False, "active", "syncing"),
+        (False, "queued", "queued"),
+        (False, "failed", "failed"),
+    ):
+        assert state_of({"ready": ready, "status": status}) == state
 
 
-@pytest.mark.parametrize(
-    ("size_bytes", "shown"),
-    [(None, ""), (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (10 * 1024, "10 KB"), (26_214_400, "25 MB")],
-)
-def test_sizes_read_at_a_glance(size_bytes: int | None, shown: str) -> None:
-    assert size(size_bytes) == shown
+def test_sizes_and_durations_read_at_a_glance() -> None:
+    sizes = {None: "", 0: "0 B", 1023: "1023 B", 1024: "1.0 KB", 10 * 1024: "10 KB", 26_214_400: "25 MB"}
+    assert {size_bytes: size(size_bytes) for size_bytes in sizes} == sizes
+    durations = {0: "0 s", 59: "59 s", 60: "1 min", 7200: "2 h", 200_000: "2 d"}
+    assert {seconds: duration(seconds) for seconds in durations} == durations
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (2e5, "2 d")])
-def test_durations_read_at_a_glance(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"), [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("\U0001f469\u200d\U0001f4bb", 4)]
-)
-def test_width_counts_columns(text: str, columns: int) -> None:
-    assert width(text) == columns
-
-
-@pytest.mark.parametrize(("text", "columns", "shown"), [("abc", 3, "abc"), ("abcd", 3, "ab…"), ("漢字", 3, "漢…")])
-def test_a_cut_fits(text: str, columns: int, shown: str) -> None:
-    assert cut(text, columns) == shown
-    assert width(shown) <= columns
+def test_width_counts_columns_and_a_cut_fits() -> None:
+    widths = {"abc": 3, "漢字": 4, "e\u0301": 1, "\U0001f469\u200d\U0001f4bb": 4}
+    assert {text: width(text) for text in widths} == widths
+    for text, shown in (("abc", "abc"), ("abcd", "ab…"), ("漢字", "漢…")):
+        assert (cut(text, 3), width(shown) <= 3) == (shown, True)
