@@ -2,16 +2,13 @@
 
 import json
 
-import pytest
-
 from svc_cli.console import Console, clean, has_colour
 from svc_cli.errors import UsageError
 from tests.cli.consoles import MakeConsole, Terminal
 
 
-@pytest.mark.parametrize(
-    ("environ", "terminal", "colour"),
-    [
+def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) -> None:
+    rows: list[tuple[dict[str, str], bool, bool]] = [
         ({}, True, True),
         ({}, False, False),
         ({"NO_COLOR": "1"}, True, False),
@@ -22,14 +19,11 @@ from tests.cli.consoles import MakeConsole, Terminal
         ({"FORCE_COLOR": "0"}, False, False),
         ({"FORCE_COLOR": "1", "CI": "true"}, False, True),
         ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
-    ],
-)
-def test_colour_is_decided_by_stream_and_environment(
-    make_console: MakeConsole, environ: dict[str, str], terminal: bool, colour: bool
-) -> None:
-    made = make_console(terminal=terminal, **environ)
-    assert has_colour(made.out, environ) is colour
-    assert ("\x1b[" in made.console.paint("x", "red")) is colour
+    ]
+    for environ, terminal, colour in rows:
+        made = make_console(terminal=terminal, **environ)
+        shown = (has_colour(made.out, environ), "\x1b[" in made.console.paint("x", "red"))
+        assert shown == (colour, colour), environ
 
 
 def test_each_stream_decides_for_itself(make_console: MakeConsole) -> None:
@@ -39,24 +33,16 @@ def test_each_stream_decides_for_itself(make_console: MakeConsole) -> None:
     assert made.console.paint("x", "red", made.console.err) != "x"
 
 
-def test_an_error_is_one_json_value_and_one_line(make_console: MakeConsole) -> None:
-    made = make_console("json")
-    made.console.fail(UsageError("wrong", hint="do this"))
-    assert json.loads(made.out.getvalue())["error"]["code"] == "svc_usage"
-    assert made.err.getvalue() == "error: wrong\nhint: do this\n"
-
-
-def test_an_error_after_the_answer_adds_no_second_value(make_console: MakeConsole) -> None:
-    made = make_console("json")
-    made.console.answer({"a": 1})
-    made.console.fail(UsageError("wrong"))
-    assert json.loads(made.out.getvalue()) == {"a": 1}
-
-
-def test_in_text_an_error_leaves_stdout_alone(make_console: MakeConsole) -> None:
-    made = make_console()
-    made.console.fail(UsageError("wrong"))
-    assert made.out.getvalue() == ""
+def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(make_console: MakeConsole) -> None:
+    for form, answer in (("json", None), ("json", {"a": 1}), ("text", None)):
+        made = make_console(form)
+        if answer:
+            made.console.answer(answer)
+        made.console.fail(UsageError("wrong", hint="do this"))
+        assert made.err.getvalue() == "error: wrong\nhint: do this\n"
+        shown = made.out.getvalue()
+        value = json.loads(shown) if shown else None
+        assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
 
 
 def test_events_are_lines_of_ndjson_and_of_nothing_else(make_console: MakeConsole) -> None:
@@ -69,33 +55,21 @@ def test_events_are_lines_of_ndjson_and_of_nothing_else(make_console: MakeConsol
         assert lines == expected[form]
 
 
-def test_notes_are_for_people(make_console: MakeConsole) -> None:
-    for form, expected in (("text", "note: hello\n"), ("json", "")):
-        made = make_console(form)
+def test_notes_are_for_people_and_the_next_command_for_a_terminal(make_console: MakeConsole) -> None:
+    for form, terminal, expected in (
+        ("text", False, "note: hello\n"),
+        ("text", True, "note: hello\nnext: svc status\n"),
+        ("json", True, ""),
+    ):
+        made = make_console(form, terminal=terminal, NO_COLOR="1")
         made.console.note("hello")
+        made.console.next_step("svc status")
         assert made.err.getvalue() == expected
 
 
-def test_the_next_command_is_named_on_a_terminal_only(make_console: MakeConsole) -> None:
-    piped, seen = make_console(), make_console(terminal=True, NO_COLOR="1")
-    piped.console.next_step("svc status")
-    seen.console.next_step("svc status")
-    assert (piped.err.getvalue(), seen.err.getvalue()) == ("", "next: svc status\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain ü 漢", "plain ü 漢"),
-        ("\x1b[2J", "\\x1b[2J"),
-        ("a\rb", "a\\x0db"),
-        ("\x9b31m", "\\x9b31m"),
-        ("\u202egpj", "\\x202egpj"),
-        ("tab\tline\n", "tab\tline\n"),
-    ],
-)
-def test_text_from_elsewhere_can_not_drive_the_terminal(text: str, shown: str) -> None:
-    assert clean(text) == shown
+def test_text_from_elsewhere_can_not_drive_the_terminal() -> None:
+    assert clean("plain ü 漢 tab\tline\n") == "plain ü 漢 tab\tline\n"
+    assert clean("\x1b[2J a\rb \x9b31m \u202egpj") == "\\x1b[2J a\\x0db \\x9b31m \\x202egpj"
 
 
 def test_a_file_has_no_width_and_a_terminal_takes_it_from_columns(make_console: MakeConsole) -> None:

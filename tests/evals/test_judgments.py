@@ -31,9 +31,9 @@ MATCHES: list[tuple[dict[str, str], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "expected"), MATCHES)
-def test_a_hit_must_be_all_that_is_expected_of_it(fields: dict[str, str], expected: bool) -> None:
-    assert is_expected(Expectation(**fields), HIT) is expected
+def test_a_hit_must_meet_the_whole_expectation() -> None:
+    for fields, expected in MATCHES:
+        assert is_expected(Expectation(**fields), HIT) is expected, fields
 
 
 def test_a_passage_without_headings_is_under_none() -> None:
@@ -60,9 +60,7 @@ RANKS: list[tuple[list[int | None], int, float, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("ranks", "k", "recall", "mrr", "ndcg"), RANKS)
-def test_what_ranks_are_worth(ranks: list[int | None], k: int, recall: float, mrr: float, ndcg: float) -> None:
-    scores = score_ranks(ranks, k)
-    assert scores.recall == pytest.approx(recall)
-    assert scores.mrr == pytest.approx(mrr)
-    assert scores.ndcg == pytest.approx(ndcg, abs=5e-5)
+def test_ranks_have_their_scores() -> None:
+    for ranks, k, *expected in RANKS:
+        scores = score_ranks(ranks, k)
+        assert [scores.recall, scores.mrr, scores.ndcg] == pytest.approx(expected, abs=5e-5), ranks
