@@ -311,7 +311,7 @@ complete -c svc -n '__svc_at svc ask' -l no-autostart -d 'Fail if the local daem
 complete -c svc -n '__svc_at svc ask' -l no-input -d 'Never ask a question, even on a terminal'
 complete -c svc -n '__svc_at svc ask' -l debug -d 'Show a traceback when a command fails'
 complete -c svc -n '__svc_at svc ask' -l help -d 'Show the help.'
-complete -c svc -n '__svc_at svc cite' -f -a verify -d 'Read the stored file behind each quote again, and check that the quote is where the answer says it is'
+complete -c svc -n '__svc_at svc cite' -f -a verify -d 'Read the stored file behind each quote again, and check that the quote is at the place that the answer names'
 complete -c svc -n '__svc_at svc cite' -l help -d 'Show the help.'
 complete -c svc -n '__svc_at svc cite verify' -l json -d 'Print the result as one JSON value'
 complete -c svc -n '__svc_at svc cite verify' -l ndjson -d 'Print one JSON value per line as results come'

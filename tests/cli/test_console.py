@@ -1,6 +1,7 @@
 """The two streams."""
 
 import json
+from typing import Any
 
 from svc_cli.console import Console, clean, has_colour
 from svc_cli.errors import UsageError
@@ -41,7 +42,7 @@ def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(ma
         made.console.fail(UsageError("wrong", hint="do this"))
         assert made.err.getvalue() == "error: wrong\nhint: do this\n"
         shown = made.out.getvalue()
-        value = json.loads(shown) if shown else None
+        value: Any = json.loads(shown) if shown else None
         assert value == answer if answer or form == "text" else value["error"]["code"] == "svc_usage"
 
 
