@@ -107,18 +107,13 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         console.answered = True  # there is no place for an answer
         code = _fail(console, refused_by_system(OSError(error.errno, error.strerror, "standard output")))
-    _finish_streams()
-    return code
-
-
-def _finish_streams() -> None:
-    """Write out what is left; where that fails, keep Python from trying, and failing, once more at its exit."""
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:
+        except OSError:  # or Python would try, and fail, once more at its exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+    return code
 
 
 def _guarded(arguments: Sequence[str], console: Console) -> int:

@@ -167,7 +167,15 @@ class Installation:
                 said = True
                 say("starting the daemon …")
             time.sleep(0.02)
-        raise self._start_failed(process, output)
+        code = process.poll()
+        what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
+        output.seek(0)
+        tail = output.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:] or self.log_tail(LOG_TAIL_LINES)
+        raise DaemonUnreachable(
+            "\n  ".join([f"The daemon could not be started: it {what}.", *tail]),
+            hint="`svc daemon run` starts it in the foreground, `svc doctor` checks the installation.",
+            details={"exit_code": code, "log": tail},
+        )
 
     def _open_output(self) -> BinaryIO:
         """Where a daemon's output goes before its log is open: a file, or memory if the disk takes none."""
@@ -193,18 +201,6 @@ class Installation:
             stdout=output,
             stderr=output,
             start_new_session=True,
-        )
-
-    def _start_failed(self, process: "subprocess.Popen[bytes]", output: BinaryIO) -> DaemonUnreachable:
-        code = process.poll()
-        what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"
-        output.seek(0)
-        tail = output.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:] or self.log_tail(LOG_TAIL_LINES)
-        words = "".join(f"\n  {line}" for line in tail)
-        return DaemonUnreachable(
-            f"The daemon could not be started: it {what}.{words}",
-            hint="`svc daemon run` starts it in the foreground, `svc doctor` looks at the installation.",
-            details={"exit_code": code, "log": tail},
         )
 
     def _refuse_taken_port(self, base_url: str) -> None:

@@ -29,7 +29,21 @@ def login(
 ) -> None:
     """Store an API key for the service in use, after checking with the service that it is valid."""
     destination, health = _reach(call)
-    key = _ask_for_key(call, key_file, destination.origin)
+    if key_file == "-":
+        key = check_key(sys.stdin.readline(), "standard input")
+    elif key_file:
+        try:
+            key = check_key(Path(key_file).expanduser().read_text("utf-8"), key_file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{key_file} can't be read: {error}") from error
+    elif call.may_ask():
+        try:
+            key = check_key(getpass.getpass(f"API key for {destination.origin}: "), "the answer")
+        except EOFError:  # Ctrl-D
+            raise Declined("Nothing was stored.") from None
+    else:
+        hint = "give --key-file PATH, or --key-file - for standard input."
+        raise UsageError("There is no terminal to ask for the key on.", hint=hint)
     with Client(destination.base_url, key) as client:
         team = client.buckets(members=False).get("team_id")
     stored = CredentialFile(call.settings.environ)
@@ -96,21 +110,3 @@ def _reach(call: Invocation) -> tuple[ServiceAddress, DaemonHealth]:
     autostart = not call.flags.no_autostart
     destination, health, _ = reach(call.settings, call.console, base_url=call.flags.base_url, autostart=autostart)
     return destination, health
-
-
-def _ask_for_key(call: Invocation, key_file: str | None, origin: str) -> str:
-    if key_file == "-":
-        return check_key(sys.stdin.readline(), "standard input")
-    if key_file:
-        try:
-            return check_key(Path(key_file).expanduser().read_text("utf-8"), key_file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{key_file} can't be read: {error}") from error
-    if not call.may_ask():
-        raise UsageError(
-            "Nobody can be asked for the key here.", hint="give --key-file PATH, or --key-file - for stdin."
-        )
-    try:
-        return check_key(getpass.getpass(f"API key for {origin}: "), "the answer")
-    except EOFError:  # Ctrl-D
-        raise Declined("Nothing was stored.") from None

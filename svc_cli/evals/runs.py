@@ -71,31 +71,27 @@ def evaluate(
     evaluation = Evaluation(scope)
     inquiry = Inquiry(client, scope)
     for golden in queries:
+        began_s = time.monotonic()
         try:
-            result = _judge(client, inquiry, golden, evaluation)
+            answer = ask(client, scope, golden, scope.k)
         except ApiError as error:
             if error.code == ErrorCode.INVALID_REQUEST:  # mostly its filters; name the query
                 error.message = f"query {golden.name!r}: {error.message}"
             raise
+        duration_s = time.monotonic() - began_s
+        evaluation.warnings.update(dict.fromkeys(answer.warnings))
+        ranks = [find_rank(expectation, answer.hits) for expectation in golden.expected]
+        deeper = ask(client, scope, golden, DEPTH).hits if None in ranks else ()
+        verdicts = tuple(
+            ExpectationResult(
+                expectation=expectation,
+                rank=rank,
+                miss=inquiry.explain(golden, expectation, deeper) if rank is None else None,
+            )
+            for expectation, rank in zip(golden.expected, ranks, strict=True)
+        )
+        scores = score_ranks(ranks, scope.k)
+        result = QueryResult(golden=golden, verdicts=verdicts, scores=scores, duration_s=duration_s)
         evaluation.results.append(result)
         on_result(result)
     return evaluation
-
-
-def _judge(client: Client, inquiry: Inquiry, golden: GoldenQuery, evaluation: Evaluation) -> QueryResult:
-    scope = evaluation.scope
-    began_s = time.monotonic()
-    answer = ask(client, scope, golden, scope.k)
-    duration_s = time.monotonic() - began_s
-    evaluation.warnings.update(dict.fromkeys(answer.warnings))
-    ranks = [find_rank(expectation, answer.hits) for expectation in golden.expected]
-    deeper = ask(client, scope, golden, DEPTH).hits if None in ranks else ()
-    verdicts = tuple(
-        ExpectationResult(
-            expectation=expectation,
-            rank=rank,
-            miss=inquiry.explain(golden, expectation, deeper) if rank is None else None,
-        )
-        for expectation, rank in zip(golden.expected, ranks, strict=True)
-    )
-    return QueryResult(golden=golden, verdicts=verdicts, scores=score_ranks(ranks, scope.k), duration_s=duration_s)
