@@ -33,7 +33,7 @@ COMPLETION = "chatcmpl"
 _ULID = "[0-9A-Za-z]{26}"
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
 #: Names of stored bytes: the id of their source, with a ULID of their own where they came by a refresh. Older ones of
-#: these don't say their source.
+#: these don't contain their source.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
 #: Names of the bytes of upload sessions: the session's id.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
@@ -54,7 +54,7 @@ class Ids:
 
 
 def source_of(name: str) -> str | None:
-    """The id of the source whose stored bytes have this name; None where the name doesn't say."""
+    """The id of the source whose stored bytes have this name; None where the name doesn't contain it."""
     match = BLOB_NAME.fullmatch(name)
     return match[1] if match else None
 
@@ -65,7 +65,7 @@ def is_id(text: str, prefix: str) -> bool:
 
 #: The advertised spelling and the one of old clients.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
-#: The agent id that a bare spelling stands for.
+#: The agent id that a bare spelling means.
 DEFAULT_AGENT = "default"
 
 
@@ -86,7 +86,7 @@ def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
 
 
 def is_model_spelling(agent_id: str) -> bool:
-    """Whether it reads as the default agent's model id: of an agent called so nobody could say which is meant."""
+    """Whether it reads as the default agent's model id: an agent with this id could not be distinguished from it."""
     return agent_id.lower() in SPELLINGS
 
 

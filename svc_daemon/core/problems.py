@@ -27,9 +27,9 @@ class Mend(StrEnum):
     TAKE_IN = "take_in"
     #: Stored bytes that nobody knows are moved aside.
     SET_ASIDE = "set_aside"
-    #: The source ends as failed and says why; wrong bytes are set aside.
+    #: The source ends as failed with the reason; wrong bytes are set aside.
     FAIL_SOURCE = "fail_source"
-    #: The team's index is made anew from the stored bytes, by a rebuild.
+    #: The team's index is rebuilt from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
     #: A document without a source leaves the index.
     REMOVE_DOCUMENT = "remove_document"
@@ -37,11 +37,11 @@ class Mend(StrEnum):
     CANCEL_TASK = "cancel_task"
     #: The source is read again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
-    #: The index is told the source's buckets again, and the memberships wait for that.
+    #: The index gets the source's buckets again, and the memberships wait for that.
     SYNC_SOURCE = "sync_source"
-    #: The index is told the source's title and buckets again.
+    #: The index gets the source's title and buckets again.
     TELL_INDEX = "tell_index"
-    #: The deletion of the bucket begins anew.
+    #: The deletion of the bucket starts again.
     QUEUE_CASCADE = "queue_cascade"
     #: The event is written down, and its call is due.
     RECORD_EVENT = "record_event"
@@ -94,7 +94,7 @@ SENTENCES = {
     Lack.PROCESSES: "No more processes or threads can be started.",
 }
 
-#: Errors of the system that say so.
+#: Errors of the system that mean a shortage.
 ERRNOS = {
     errno.ENOSPC: Lack.DISK,
     errno.EDQUOT: Lack.DISK,
@@ -109,13 +109,21 @@ _SQLITE = {
     "SQLITE_NOMEM": Lack.MEMORY,
     "SQLITE_IOERR_NOMEM": Lack.MEMORY,
 }
-#: All that Python says where the system refuses a thread.
+#: Python's message where the system refuses a thread.
 _NO_THREAD = "can't start new thread"
 
 
 def find_lack(error: BaseException) -> Lack | None:
     """What was missing, by the error or one that caused it; None where that is not known."""
-    return next((lack for cause in _causes(error) if (lack := _lack_of(cause))), None)
+    for cause in _causes(error):
+        if isinstance(cause, MemoryError):
+            return Lack.MEMORY
+        if isinstance(cause, RuntimeError) and str(cause) == _NO_THREAD:
+            return Lack.PROCESSES
+        errno_ = cause.errno if isinstance(cause, OSError) else None
+        if lack := ERRNOS.get(errno_ or 0) or _SQLITE.get(getattr(cause, "sqlite_errorname", "")):
+            return lack
+    return None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -124,13 +132,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     for cause in (*inner, error.__cause__):
         if cause is not None:
             yield from _causes(cause)
-
-
-def _lack_of(error: BaseException) -> Lack | None:
-    if isinstance(error, MemoryError):
-        return Lack.MEMORY
-    if isinstance(error, OSError):
-        return ERRNOS.get(error.errno or 0)
-    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
-        return Lack.PROCESSES
-    return _SQLITE.get(getattr(error, "sqlite_errorname", ""))

@@ -30,7 +30,7 @@ def is_ready(status: str, memberships: Collection[str]) -> bool:
 
 
 def store_status(indexed: int, pending: int, failed_syncs: int, *, in_maintenance: bool = False) -> str:
-    """`maintenance` while the team's index is made anew, `degraded` while a sync fails, `indexing` while something is
+    """`maintenance` while the team's index is rebuilt, `degraded` while a sync fails, `indexing` while something is
     on its way, else `active`, or `empty`.
     """
     if in_maintenance:

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
@@ -36,8 +36,8 @@ def _sentence(path: str, message: str) -> str:
 
 
 MAX_DEPTH = 32
-#: Entries of all objects and lists together, looked at before anything is read: to tell what is wrong with each of half
-#: a million takes seconds, in which nobody else is served.
+#: Entries of all objects and lists together, counted before anything is read: to find what is wrong with each of half
+#: a million takes seconds, in which no other request is served.
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
@@ -54,25 +54,32 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
     Raises ServiceError `invalid_json` for anything that is not JSON in the sense above or is nested deeper than
     `max_depth` or has more than `MAX_ENTRIES`, and `invalid_request` for a document that is not an object.
     """
-    text = _decode(data)
-    _refuse_entries(text)
-    document = _parse(text)
-    if text.count("[") + text.count("{") > max_depth:
-        _refuse_depth(document, max_depth)
-    if _ESCAPED_MISCHIEF.search(text):
-        _refuse_mischief(document)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _invalid(f"byte {error.start} is not UTF-8") from error
+    if _count_entries(text) > MAX_ENTRIES and _count_entries(_STRING.sub("", text)) > MAX_ENTRIES:
+        raise too_many_entries()
+    try:
+        document = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
+    except RecursionError as error:
+        raise _invalid("it is nested too deep") from error
+    if _ESCAPED_MISCHIEF.search(text) or text.count("[") + text.count("{") > max_depth:
+        _check_values(document, max_depth)
     if not isinstance(document, dict):
         raise refusal("", "The body must be a JSON object.")
     return document
 
 
 def too_many_entries() -> ServiceError:
-    """What a document is refused with that has more than `MAX_ENTRIES`."""
+    """The error for a document with more than `MAX_ENTRIES`."""
     return _invalid(f"its objects and lists have more than {MAX_ENTRIES:,} entries in all")
 
 
 def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
-    """The dotted path of a `key` in the document, None without one; what stands below a key in `skipping` is free."""
+    """The dotted path of a `key` in the document, None without one; keys in `skipping` are not entered."""
     waiting: list[tuple[str, Any]] = [("", document)]
     while waiting:
         path, value = waiting.pop()
@@ -82,57 +89,25 @@ def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str 
     return None
 
 
-def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _invalid(f"byte {error.start} is not UTF-8") from error
-
-
-def _parse(text: str) -> Any:
-    try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise _invalid(f"{error.msg}, at line {error.lineno}, column {error.colno}") from error
-    except RecursionError as error:
-        raise _invalid("it is nested too deep") from error
-
-
-def _refuse_depth(document: Any, max_depth: int) -> None:
-    level = [document]
-    for _ in range(max_depth):
-        level = [child for value in level for _, child in _children(value) if isinstance(child, dict | list)]
-        if not level:
-            return
-    raise _invalid(f"it is nested deeper than {max_depth} levels")
-
-
-def _refuse_entries(text: str) -> None:
-    if _count_entries(text) > MAX_ENTRIES and _count_entries(_STRING.sub("", text)) > MAX_ENTRIES:
-        raise too_many_entries()
+def _check_values(document: Any, max_depth: int) -> None:
+    """Refuse what is nested too deep, and strings with NUL or half of a surrogate pair."""
+    level, depth = [document], 0
+    while level:
+        children = [child for value in level for child in _children(value)]
+        for text in (each for each in (*level, *(name for name, _ in children)) if isinstance(each, str)):
+            if "\0" in text:
+                raise _invalid("a string contains NUL")
+            if any("\ud800" <= character <= "\udfff" for character in text):
+                raise _invalid("a string contains half of a surrogate pair")
+        level = [child for _, child in children]
+        depth += any(isinstance(child, dict | list) for child in level)
+        if depth >= max_depth:
+            raise _invalid(f"it is nested deeper than {max_depth} levels")
 
 
 def _count_entries(text: str) -> int:
     """Each has a comma before it, or the bracket of what it is the first of."""
     return text.count(",") + text.count("[") + text.count("{")
-
-
-def _refuse_mischief(document: Any) -> None:
-    waiting = [document]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            _refuse_text(value)
-        for name, child in _children(value):
-            _refuse_text(name)
-            waiting.append(child)
-
-
-def _refuse_text(text: str) -> None:
-    if "\0" in text:
-        raise _invalid("a string contains NUL")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise _invalid("a string contains half of a surrogate pair")
 
 
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
@@ -146,7 +121,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
     if len(document) != len(pairs):
         (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise _invalid(f"the key {name!r} stands twice in one object")
+        raise _invalid(f"the key {name!r} occurs twice in one object")
     return document
 
 
@@ -157,14 +132,11 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
+    """Also of NaN and Infinity, which Python's reader takes for numbers."""
     number = float(text)
-    if math.isinf(number):
-        raise _invalid("a number is too large")
+    if not math.isfinite(number):
+        raise _invalid("a number is too large" if text[-1].isdigit() else f"{text} is not JSON")
     return number
-
-
-def _constant(name: str) -> NoReturn:
-    raise _invalid(f"{name} is not JSON")
 
 
 def _invalid(reason: str) -> ServiceError:
@@ -172,6 +144,4 @@ def _invalid(reason: str) -> ServiceError:
 
 
 #: One decoder for all bodies: making one per call costs more than a small body.
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_number)

@@ -44,6 +44,6 @@ def month_of(moment: datetime) -> str:
 
 
 def end_of_month(moment: datetime) -> str:
-    """The first moment of the month after, as it is told."""
+    """The first moment of the month after, as text."""
     first = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return to_text(first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1))

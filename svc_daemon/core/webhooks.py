@@ -1,4 +1,4 @@
-"""Webhooks: what a call says, when it is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
+"""Webhooks: what a call contains, when it is retried, and how it is signed (Standard Webhooks, v1: HMAC-SHA256).
 
     pending    a call is due: the first, the one retry after a pause, or one that was asked for again
     delivered  the receiver answered 2xx
@@ -28,9 +28,9 @@ SIGNATURE = "webhook-signature"
 
 
 def secret_text(random: bytes) -> str:
-    """The secret made of these random bytes, as receivers are given it."""
+    """The secret made from these random bytes, as receivers get it."""
     if len(random) != SECRET_BYTES:
-        raise ValueError(f"a webhook secret is made of {SECRET_BYTES} bytes, not {len(random)}")
+        raise ValueError(f"a webhook secret has {SECRET_BYTES} bytes, not {len(random)}")
     return SECRET_PREFIX + base64.b64encode(random).decode("ascii")
 
 
@@ -58,7 +58,7 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a delivery stands after a call."""
+    """The status of a delivery after a call."""
 
     status: str
     tries_left: int
@@ -91,6 +91,6 @@ def event_body(
 
 
 def team_secret(installation_secret: bytes, team_id: str, generation: int) -> str:
-    """The secret `whsec_…` of one generation, as the team's receivers are given it."""
+    """The secret `whsec_…` of one generation, as the team's receivers get it."""
     message = f"webhook:{team_id}:{generation}".encode()
     return secret_text(hmac.new(installation_secret, message, hashlib.sha256).digest())

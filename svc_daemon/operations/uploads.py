@@ -141,7 +141,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         await context.parts.settle(upload_id)
         before = progress_of(context, upload)
         verdict = rules.judge_put(before.state, before.received_bytes, upload.size_bytes, sending.asked)
-        if verdict.step is Step.TELL:
+        if verdict.step is Step.REPORT:
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)

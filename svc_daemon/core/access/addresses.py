@@ -15,7 +15,7 @@ IpNetwork = IPv4Network | IPv6Network
 #: Ports of the web; any other takes an allowed network.
 WEB_PORTS = frozenset({80, 443})
 
-#: What a name of the local machine stands for (RFC 6761, 6.3).
+#: The addresses of names of the local machine (RFC 6761, 6.3).
 LOOPBACKS: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 _REFUSED_V4 = tuple(
@@ -79,8 +79,14 @@ class AddressPolicy:
 
     def permits(self, address: IpAddress, port: int) -> bool:
         # An address with another one inside is never allowed: it would pass by a rule that is not about it.
-        if _is_mapped(address) or self._is_own(address, port):
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
+        if self.own is not None and port == self.own[1]:
+            # The unspecified address connects to the machine itself, and listening on it is listening everywhere.
+            own = self.own[0]
+            is_here = address == own or address.is_loopback or address.is_unspecified
+            if is_here or (own.is_unspecified and not is_public(address)):
+                return False
         if any(allowed.holds(address, port) for allowed in self.allowed):
             return True
         return port in WEB_PORTS and is_public(address)
@@ -88,13 +94,6 @@ class AddressPolicy:
     def may_permit_port(self, port: int) -> bool:
         """Whether any address could be permitted on this port, so that a name need not be resolved in vain."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
-
-    def _is_own(self, address: IpAddress, port: int) -> bool:
-        if self.own is None or port != self.own[1]:
-            return False
-        # The unspecified address connects to the machine itself, and listening on it is listening everywhere.
-        here = address == self.own[0] or address.is_loopback or address.is_unspecified
-        return here or (self.own[0].is_unspecified and not is_public(address))
 
 
 def is_public(address: IpAddress) -> bool:
@@ -109,34 +108,25 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 
     A port follows the prefix length (`fd00::/8:8443`), or an IPv4 address without one.
     """
-    return tuple(_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip())
+    allowed = []
+    for entry in filter(None, map(str.strip, text.split(","))):
+        try:
+            network, port = _split_port(entry)
+            allowed.append(AllowedNetwork(ip_network(network), port))
+        except ValueError as error:
+            raise SettingError(
+                f"SVC_FETCH_ALLOW must list networks, each with a port or without, such as 127.0.0.0/8 or "
+                f"10.1.0.0/16:8443; {entry!r} is none ({error})."
+            ) from error
+    return tuple(allowed)
 
 
-def _parse_entry(entry: str) -> AllowedNetwork:
-    network, port = _split_port(entry)
-    try:
-        return AllowedNetwork(ip_network(network), None if port is None else _parse_port(port))
-    except ValueError as error:
-        raise SettingError(
-            f"SVC_FETCH_ALLOW must list networks, each with a port or without, such as 127.0.0.0/8 or "
-            f"10.1.0.0/16:8443; {entry!r} is none ({error})."
-        ) from error
-
-
-def _split_port(entry: str) -> tuple[str, str | None]:
-    """Only behind a prefix length, or in IPv4, is a colon not part of the address."""
+def _split_port(entry: str) -> tuple[str, int | None]:
+    """The network and the port, if any; only behind a prefix length, or in IPv4, is a colon not part of the address."""
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:
         return entry, None
     head, colon, port = (rest if slash else address).partition(":")
-    return f"{address}/{head}" if slash else head, port if colon else None
-
-
-def _parse_port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise ValueError(f"{text!r} is not a port")
-    return int(text)
-
-
-def _is_mapped(address: IpAddress) -> bool:
-    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    if colon and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise ValueError(f"{port!r} is not a port")
+    return f"{address}/{head}" if slash else head, int(port) if colon else None

@@ -1,7 +1,7 @@
 """API keys: their form, what they may do, and which capability each preset holds.
 
 A key reads `sk-<key id part><secret><checksum>`. The id part finds the row, the 256-bit secret is compared by its
-SHA-256, and the checksum tells a mistyped key from a wrong one without asking the database.
+SHA-256, and the checksum distinguishes a mistyped key from a wrong one without asking the database.
 
 No key grants more than its maker has:
 

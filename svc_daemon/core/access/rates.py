@@ -5,6 +5,7 @@ Both are plain values of one team: `take` and `charge` change nothing when they 
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 
 @dataclass(slots=True)
@@ -49,7 +50,10 @@ class ByteWindow:
         if size_bytes > self.limit_bytes:
             return float("inf")
         if (over_bytes := self.used_bytes + size_bytes - self.limit_bytes) > 0:
-            return self._wait_s(over_bytes, now_s)
+            # Wait until the oldest charges that cover the excess have left the window.
+            left = accumulate(size_bytes for _, size_bytes in self._charges)
+            last = next((at for (at, _), freed in zip(self._charges, left, strict=True) if freed >= over_bytes), now_s)
+            return max(last + self.window_s - now_s, 0.001)
         self._charges.append((now_s, size_bytes))
         self.used_bytes += size_bytes
         return 0.0
@@ -58,15 +62,6 @@ class ByteWindow:
         """Bytes that count now."""
         self._forget(now_s)
         return self.used_bytes
-
-    def _wait_s(self, over_bytes: int, now_s: float) -> float:
-        """Until the oldest charges that cover the excess have left the window."""
-        freed = 0
-        for charged_s, size_bytes in self._charges:
-            freed += size_bytes
-            if freed >= over_bytes:
-                return max(charged_s + self.window_s - now_s, 0.001)
-        return self.window_s
 
     def _forget(self, now_s: float) -> None:
         while self._charges and self._charges[0][0] + self.window_s <= now_s:

@@ -1,8 +1,8 @@
 """URLs that may be fetched: one strict reading, their canonical form, and the file name that one promises.
 
-Programs differ over what an unusual URL means, and whoever can make the check and the connection differ gets past the
-check. So there is one reading, every spelling that another program might read differently is refused, and the host is
-handed on exactly as it was judged.
+Programs differ over what an unusual URL means, and a URL that the check reads in one way and the connection in another
+gets past the check. So there is one reading, every spelling that another program might read differently is refused, and
+the host is handed on exactly as it was judged.
 """
 
 import re

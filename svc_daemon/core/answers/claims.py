@@ -144,7 +144,13 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
             return False
     if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
         return True
-    return all(_is_known(name, known) for name in _names_of(sentence))
+    for name in _names_of(sentence) - known:
+        # Another form of it will do: `Norway`, `Norwegian`.
+        pairs = [sorted((name, word), key=len) for word in known]
+        begun = any(len(short) >= _SHORTEST and long.startswith(short) for short, long in pairs)
+        if not begun and not any(len(short) > _COMMON and short[:_COMMON] == long[:_COMMON] for short, long in pairs):
+            return False
+    return True
 
 
 def _names_of(text: str) -> set[str]:
@@ -162,15 +168,3 @@ def _names_of(text: str) -> set[str]:
         if not is_first or is_acronym or begins_name:
             names.add(word.lower())
     return names
-
-
-def _is_known(name: str, words: Collection[str]) -> bool:
-    """Whether the name, or another form of it, is among the words, which are in small letters."""
-    if name in words:
-        return True
-    pairs = (sorted((name, word), key=len) for word in words)
-    return any(
-        len(shorter) >= _SHORTEST
-        and (longer.startswith(shorter) or (len(shorter) > _COMMON and shorter[:_COMMON] == longer[:_COMMON]))
-        for shorter, longer in pairs
-    )

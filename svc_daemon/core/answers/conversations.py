@@ -28,7 +28,7 @@ MOST_ADDED = 12
 _OPENING = re.compile(
     r"(?:and|but|or|so|then|also|plus|what about|how about|what if|same for|the same|in that case|if so|if not)\b"
 )
-#: With one of these it does where little else is said: `for part-time staff?`
+#: With one of these it does in a short question: `for part-time staff?`
 _LINKING = re.compile(
     r"(?:for|in|on|at|with|without|during|after|before|from|by|per|until|unless|if|only)\b"
     r"(?! (?:what|which|whom|whose|how)\b)"

@@ -11,7 +11,7 @@ there by chance.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from svc_daemon.core.answers.familiar import chance_of, is_familiar
@@ -68,7 +68,14 @@ class Evidence:
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
     """`words` are the words of the question that count."""
-    read = [list(_sentences(passage)) for passage in passages]
+    # The stems of each sentence, and whether it has a number.
+    read = [
+        [
+            (_stems(own), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in own))
+            for own in (words_of(quote_of(passage, span)) for span in sentences_of(passage.text))
+        ]
+        for passage in passages
+    ]
     # A sentence that is there twice, in two copies of a document, is counted once.
     sentences = {own for each in read for own, _ in each}
     above = []
@@ -101,13 +108,6 @@ def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
     if _ASKS_FOR_SPAN.search(question):
         return _SPANS
     return frozenset() if ASKS_FOR_NUMBER.search(question) else None
-
-
-def _sentences(passage: Passage) -> Iterator[tuple[frozenset[str], bool]]:
-    """The stems of each, and whether it has a number."""
-    for span in sentences_of(passage.text):
-        words = words_of(quote_of(passage, span))
-        yield _stems(words), any(word in _NUMBERS or any(map(str.isdigit, word)) for word in words)
 
 
 def _stems(words: Sequence[str]) -> frozenset[str]:

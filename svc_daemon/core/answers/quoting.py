@@ -7,7 +7,7 @@ Sentences of one passage keep their order.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from svc_daemon.core.answers.evidence import ASKS_FOR_NUMBER
@@ -72,7 +72,15 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
     what it adds to the answer, the space before it included.
     """
-    sentences = _weigh_looks(_score_sentences(question, searched, passages), passages)
+    fences = [fences_of(passage.text) for passage in passages]
+    sentences, best = [], 0.0
+    # The cost of rows, code and headings is computed only where a sentence may be chosen.
+    for sentence in sorted(_score_sentences(question, searched, passages), key=lambda each: -each.worth):
+        if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
+            break
+        cost = cost_of(passages[sentence.passage].text, sentence.span, fences[sentence.passage])
+        best = max(best, sentence.worth - cost)
+        sentences.append(replace(sentence, worth=sentence.worth - cost, is_prose=not cost))
     chosen: list[ScoredSentence] = []
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
@@ -107,7 +115,12 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
         for span in sentences_of(passage.text):
             text = quote_of(passage, span)
             words = text.lower().split()
-            own = _question_stems(text, names, beginnings)
+            spelled = words_of(text)
+            # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+            named = [part for name in names if name in spelled for part in name.split("_")]
+            # Words with another beginning than the question's can't share a stem with it, irregular forms aside.
+            candidates = [*spelled, *named]
+            own = frozenset(stem_of(word) for word in candidates if word[:BEGINNING] in beginnings or word in FORMS)
             shared = sum(weight for stem, weight in weights.items() if stem in own)
             lent = sum(weight for stem, weight in weights.items() if stem in above and stem not in own)
             hints = (
@@ -119,26 +132,6 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             covered = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
             worth = covered + HINT * hints - RANK * place / len(passages)
             yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
-
-
-def _question_stems(text: str, names: Collection[str], beginnings: Collection[str]) -> frozenset[str]:
-    """The stems that may be the question's; those of words with another beginning are mostly not needed."""
-    words = words_of(text)
-    # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
-    named = [part for name in names if name in words for part in name.split("_")]
-    return frozenset(stem_of(word) for word in (*words, *named) if word[:BEGINNING] in beginnings or word in FORMS)
-
-
-def _weigh_looks(sentences: Iterable[ScoredSentence], passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
-    """The sentences, less the cost of rows, code and headings, which is computed only where one may be chosen."""
-    fences = [fences_of(passage.text) for passage in passages]
-    best = 0.0
-    for sentence in sorted(sentences, key=lambda each: -each.worth):
-        if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
-            return
-        cost = cost_of(passages[sentence.passage].text, sentence.span, fences[sentence.passage])
-        best = max(best, sentence.worth - cost)
-        yield replace(sentence, worth=sentence.worth - cost, is_prose=not cost)
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:

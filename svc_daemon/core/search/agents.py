@@ -43,7 +43,7 @@ class RetrievalPolicy:
     bucket_ids: tuple[str, ...] = ()
     #: Counts with the scope `sources`.
     source_ids: tuple[str, ...] = ()
-    #: In the grammar of `filters`; None lets everything through.
+    #: In the grammar of `filters`; None keeps everything.
     filters: dict[str, Any] | None = None
     #: How many passages, unless the caller sets it.
     top_k: int | None = None
@@ -187,7 +187,15 @@ def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> Retrieval
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
     scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)
-    if faults := list(_misplaced(policy, scope, sent)):
+    faults = [
+        (f"policy.{field}", f"counts with the scope {other!r} only, and the scope is {scope!r}.")
+        for other, field in _LISTS.items()
+        if other != scope and sent.get(field)
+    ]
+    own = _LISTS.get(scope)
+    if own is not None and own not in sent and scope != policy.scope:
+        faults.append((f"policy.{own}", f"must be sent: the scope {scope!r} goes by it."))
+    if faults:
         raise invalid_profile(faults)
     changed: dict[str, Any] = {name: sent[name] for name in ("top_k", "score_threshold") if name in sent}
     for other, field in _LISTS.items():
@@ -195,12 +203,3 @@ def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> Retrieval
     if "filters" in sent:
         changed["filters"] = sent["filters"] or None
     return replace(policy, scope=scope, **changed)
-
-
-def _misplaced(policy: RetrievalPolicy, scope: str, sent: Mapping[str, Any]) -> Iterator[Fault]:
-    for other, field in _LISTS.items():
-        if other != scope and sent.get(field):
-            yield f"policy.{field}", f"counts with the scope {other!r} only, and the scope is {scope!r}."
-    own = _LISTS.get(scope)
-    if own is not None and own not in sent and scope != policy.scope:
-        yield f"policy.{own}", f"must be sent: the scope {scope!r} goes by it."

@@ -42,7 +42,11 @@ def check_filter(node: Any, path: str = "filters", depth: int = 0) -> None:
         raise refusal(path, f"is nested more than {MAX_DEPTH} deep.")
     kind = node.get("type")
     if kind in ("and", "or"):
-        _check_join(node, path, depth)
+        parts = node.get("filters")
+        if not isinstance(parts, list) or not parts:
+            raise refusal(f"{path}.filters", "must be a list of at least one filter.")
+        for position, part in enumerate(parts):
+            check_filter(part, f"{path}.filters[{position}]", depth + 1)
     elif isinstance(kind, str) and kind in _COMPARISONS:
         _check_comparison(node, path)
     else:
@@ -55,15 +59,13 @@ def passes(node: dict[str, Any], attributes: Mapping[str, Any]) -> bool:
         return all(passes(part, attributes) for part in node["filters"])
     if node["type"] == "or":
         return any(passes(part, attributes) for part in node["filters"])
-    return _compare(node["type"], attributes.get(node["key"]), node["value"])
-
-
-def _check_join(node: dict[str, Any], path: str, depth: int) -> None:
-    parts = node.get("filters")
-    if not isinstance(parts, list) or not parts:
-        raise refusal(f"{path}.filters", "must be a list of at least one filter.")
-    for position, part in enumerate(parts):
-        check_filter(part, f"{path}.filters[{position}]", depth + 1)
+    have, want = attributes.get(node["key"]), node["value"]
+    # Texts order with texts, numbers with numbers; a boolean orders with nothing.
+    has_boolean = isinstance(have, bool) or isinstance(want, bool)
+    is_alike = any(isinstance(have, kind) and isinstance(want, kind) for kind in (str, int | float))
+    if node["type"] in _ORDERED and (has_boolean or not is_alike):
+        return False
+    return _COMPARISONS[node["type"]](have, want)
 
 
 def _check_comparison(node: dict[str, Any], path: str) -> None:
@@ -77,20 +79,5 @@ def _check_comparison(node: dict[str, Any], path: str) -> None:
         raise refusal(f"{path}.value", "must be a text, a number or a boolean.")
 
 
-def _compare(kind: str, have: Any, want: Any) -> bool:
-    if kind in _ORDERED and not _is_ordered(have, want):
-        return False
-    return _COMPARISONS[kind](have, want)
-
-
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, str | int | float | bool)
-
-
-def _is_ordered(have: Any, want: Any) -> bool:
-    """Texts order with texts, numbers with numbers; a boolean orders with nothing."""
-    if isinstance(have, bool) or isinstance(want, bool):
-        return False
-    return (isinstance(have, str) and isinstance(want, str)) or (
-        isinstance(have, int | float) and isinstance(want, int | float)
-    )

@@ -6,7 +6,7 @@ in order once more by their BM25 and by how much of these words they have. Where
 nothing that lacks one comes before it: who names a thing by its words finds it, whatever else the passages have.
 
 No passage is found or lost by this, and the words of each are counted from its own text, so it costs the same in an
-index of any size. It is worth its time only with many passages to tell apart; fewer are in view in any case.
+index of any size. It is worth its time only with many passages to choose from; fewer are in view in any case.
 """
 
 import math

@@ -336,7 +336,11 @@ def text_encoding(data: bytes) -> str | None:
             return codec
     head = data[:_HEAD_BYTES]
     if b"\x00" in head:
-        return _unmarked_utf16(head)
+        # Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others.
+        even, odd, half = head[0::2].count(0), head[1::2].count(0), len(head) / 2
+        if not half.is_integer() or (even and odd) or max(even, odd) <= half * 0.7:
+            return None
+        return "utf-16-le" if odd else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) == len(data))
     except UnicodeDecodeError as error:
@@ -347,16 +351,3 @@ def text_encoding(data: bytes) -> str | None:
             controls = len(head) - len(head.translate(None, _CONTROLS))
             return None if controls * 100 > len(head) else "cp1252"
     return "utf-8"
-
-
-def _unmarked_utf16(head: bytes) -> str | None:
-    """Latin text in UTF-16 has a NUL in nearly every second byte and in none of the others."""
-    even, odd = head[0::2].count(0), head[1::2].count(0)
-    half = len(head) // 2
-    if len(head) % 2:
-        return None
-    if odd > half * 0.7 and even == 0:
-        return "utf-16-le"
-    if even > half * 0.7 and odd == 0:
-        return "utf-16-be"
-    return None

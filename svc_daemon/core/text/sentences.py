@@ -49,7 +49,13 @@ def sentences_of(text: str, longest: int = LONGEST) -> list[Span]:
     ends = [*(each.start() for each in breaks), len(text)]
     paragraphs = map(Span, [0, *(each.end() for each in breaks)], ends)
     blocks = (block for paragraph in paragraphs for block in _blocks(text, paragraph))
-    whole = (sentence for block in blocks for sentence in _sentences(text, block))
+    whole: list[Span] = []
+    for block in blocks:
+        stops: list[int] = []
+        for match in _END.finditer(text, block.start, block.end):
+            if not _goes_on(text, stops[-1] if stops else block.start, match.start()):
+                stops.append(match.end())
+        whole += map(Span, [block.start, *stops], [*stops, block.end])
     found = (piece for sentence in whole for piece in _cut(text, sentence, longest))
     return [span for span in found if any(map(str.isalnum, text[span.start : span.end]))]
 
@@ -69,15 +75,6 @@ def _blocks(text: str, paragraph: Span) -> Iterator[Span]:
             yield Span(start, line.end)
             start = following.start
     yield Span(start, paragraph.end)
-
-
-def _sentences(text: str, block: Span) -> Iterator[Span]:
-    start = block.start
-    for match in _END.finditer(text, block.start, block.end):
-        if not _goes_on(text, start, match.start()):
-            yield Span(start, match.end())
-            start = match.end()
-    yield Span(start, block.end)
 
 
 def _goes_on(text: str, start: int, stop: int) -> bool:

@@ -1,7 +1,7 @@
 """Where something new goes, as a request names it: a bucket in the path, or buckets in the body of a legacy door.
 
-A body names its buckets in one of three ways. In a batch they stand at the manifest's root or on every item. Where both
-name some, the item's are its own, and whoever looks the buckets up refuses an item whose own differ from the root's:
+A body names its buckets in one of three ways. In a batch they are at the manifest's root or on every item. Where both
+name some, the item's are its own, and the lookup refuses an item whose buckets differ from the root's:
 taking either would put a file where half of the request did not want it.
 """
 
@@ -23,7 +23,7 @@ class BucketName:
     """A bucket as one place of a request names it."""
 
     text: str
-    #: Where it stands, dotted.
+    #: Its place in the request, dotted.
     path: str
     kind: str = EITHER
 
@@ -45,7 +45,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class ManifestNaming:
-    """The buckets of a batch: at least one of the two says where an item goes."""
+    """The buckets of a batch: at least one of the two is where an item goes."""
 
     root: Naming | None
     #: Each item's own, in their order.
@@ -77,7 +77,7 @@ def in_manifest(manifest: LegacyManifest) -> ManifestNaming:
     if root is None and lacking:
         raise ServiceError(
             ErrorCode.BUCKET_REQUIRED,
-            f"{lacking[0]} names no bucket. {_WAYS} They stand at the manifest's root or on every item.",
+            f"{lacking[0]} names no bucket. {_WAYS} They go at the manifest's root or on every item.",
             items=lacking,
         )
     return ManifestNaming(root, items)
@@ -92,5 +92,5 @@ def _find(fields: DestinationFields, path: str, *, creates_missing: bool) -> Nam
     }
     used = [way for way, names in ways.items() if names]
     if len(used) > 1:
-        raise refusal(path + used[1], f"stands beside {used[0]}. {_WAYS}")
+        raise refusal(path + used[1], f"is sent together with {used[0]}. {_WAYS}")
     return Naming(tuple(ways[used[0]]), creates_missing=creates_missing, in_body=True) if used else None

@@ -23,7 +23,7 @@ class ReplayVerdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a request says of itself: stored with its answer, compared with the next request of that key."""
+    """What identifies a request: stored with its answer, compared with the next request of that key."""
 
     #: Method and route template, such as `POST /v1/buckets/{bucket}/files`.
     route: str

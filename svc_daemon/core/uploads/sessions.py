@@ -1,7 +1,7 @@
 """The upload session: what a PUT may do to it, and which state it is in.
 
-Rules of this file. It decides from plain values and changes nothing; whoever calls it stores what was decided. Google's
-resumable uploads are the protocol: `Content-Range` says where a chunk goes, 308 with `Range` says what is stored.
+Rules of this file. It decides from plain values and changes nothing; the caller stores what was decided. The protocol
+is that of Google's resumable uploads: `Content-Range` is where a chunk goes, 308 with `Range` is what is stored.
 
 Theory of operation. Only three things about a session are stored: how it ended (finalized, canceled), when it expires,
 and its bytes, whose number on the disk is the one truth about the offset. The state is computed from these:
@@ -9,8 +9,8 @@ and its bytes, whose number on the disk is the one truth about the offset. The s
     state       what is so                              a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
     uploading   some bytes are stored                   stores             blob_not_uploaded
-    uploaded    all bytes are stored                    says so again      makes the source
-    finalized   the source was made                     says so again      says the same source again
+    uploaded    all bytes are stored                    confirms it        makes the source
+    finalized   the source was made                     confirms it        returns the same source
     canceled    the client gave up                      session_canceled   session_canceled
     expired     its idle time or its life is over       session_expired    session_expired
 
@@ -40,7 +40,7 @@ class ContentRange:
 
     first: int | None
     last: int | None
-    #: None where the client doesn't know it, or won't say.
+    #: None where the client doesn't know it, or doesn't send it.
     total: int | None
 
 
@@ -48,7 +48,7 @@ class Step(Enum):
     """What to do with a PUT."""
 
     #: Answer with the stored range: 308.
-    TELL = "tell"
+    REPORT = "report"
     #: All bytes are there: answer 200 and take nothing.
     DONE = "done"
     #: Take the body.
@@ -95,7 +95,8 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
 
     Raises `session_canceled`, `session_expired`, `size_mismatch` and, with the stored range, `offset_mismatch`.
     """
-    refuse_ended(state)
+    if state in (CANCELED, EXPIRED):
+        raise ServiceError(ErrorCode.SESSION_CANCELED if state == CANCELED else ErrorCode.SESSION_EXPIRED)
     if asked is not None and asked.total is not None and asked.total != size_bytes:
         raise ServiceError(
             ErrorCode.SIZE_MISMATCH,
@@ -106,7 +107,7 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
     if state in (FINALIZED, UPLOADED):
         return PutDecision(Step.DONE)
     if asked is not None and asked.first is None:
-        return PutDecision(Step.TELL)
+        return PutDecision(Step.REPORT)
     first, end = _span(asked, size_bytes)
     if first > received_bytes:
         raise ServiceError(
@@ -116,7 +117,7 @@ def judge_put(state: str, received_bytes: int, size_bytes: int, asked: ContentRa
             range=stored_range(received_bytes),
         )
     if end <= received_bytes:
-        return PutDecision(Step.TELL)
+        return PutDecision(Step.REPORT)
     return PutDecision(Step.TAKE, skip_bytes=received_bytes - first, take_bytes=end - received_bytes)
 
 
@@ -133,14 +134,6 @@ def check_length(asked: ContentRange | None, size_bytes: int, body_bytes: int) -
             declared_bytes=end - first,
             sent_bytes=body_bytes,
         )
-
-
-def refuse_ended(state: str) -> None:
-    """Raises `session_canceled` or `session_expired` for a session that takes nothing more."""
-    if state == CANCELED:
-        raise ServiceError(ErrorCode.SESSION_CANCELED)
-    if state == EXPIRED:
-        raise ServiceError(ErrorCode.SESSION_EXPIRED)
 
 
 def stored_range(received_bytes: int) -> str | None:
