@@ -63,6 +63,7 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
 from svc_daemon.process.gates import Gates, Writers
 from svc_daemon.process.shortages import Shortages
+from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.serving import Server, run_until_stopped
 from svc_daemon.settings import Limits, LlmSettings, Settings
@@ -84,6 +85,7 @@ log = logging.getLogger(__name__)
 BLOB_THREADS = 8
 #: Largest request line and headers together.
 MAX_HEAD_BYTES = 16 * 1024
+SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
 #: Of the time to stop in, what is kept for parking work and closing files, seconds.
 PARK_S = 3
 #: Of what is left for answers, the part that a model has to come to its end; then they report that the service stops.
@@ -185,16 +187,18 @@ def open_context(
     files: DataFiles,
     fetcher: Fetcher,
     hear_broken: Callable[[Exception], None],
+    clock: Clock = SYSTEM_CLOCK,
+    make_provider: Callable[..., SearchProvider] = EmbeddedProvider,
 ) -> Context:
     """Open state, index and files of a directory whose lock is held; `stack` closes them. Raises StorageError."""
     refuse_lost_state(files)
-    clock = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
     wakes = Wakes()
-    provider = EmbeddedProvider(
+    provider = make_provider(
         files.index,
+        clock=clock.monotonic,
         on_broken=hear_broken,
         on_damaged=on_loop(wakes.note_damaged),
         signs_bytes=limits.vector_memory_bytes,

@@ -5,7 +5,6 @@ import resource
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -52,19 +51,18 @@ def warnings(installation: Installation) -> list[str]:
 def test_1200_idle_sockets_keep_no_client_waiting_and_fill_no_log(
     small: Installation, many_descriptors: None, limit: str
 ) -> None:
+    # Who had to wait for a socket to be closed for its silence would wait for ever.
+    small.environ["SVC_LIMIT_HEADER_SECONDS"] = "600"
     small.start(under(limit))
     address = ("127.0.0.1", int(small.base_url.rpartition(":")[2]))
     with ExitStack() as stack:
         client = stack.enter_context(small.client())
         client.put("/v1/buckets/inbox").raise_for_status()
         idle = [stack.enter_context(socket.create_connection(address)) for _ in range(IDLE_SOCKETS)]
-        began_s = time.monotonic()
         with small.client() as newcomer:
             newcomer.get("/v1/buckets").raise_for_status()
             newcomer.post("/v1/buckets/inbox/files", files={"file": ("a.md", b"The quay.")}).raise_for_status()
-        took_s = time.monotonic() - began_s
         assert is_closed(idle[0])
-    assert took_s < 4
     (line,) = warnings(small)
     assert "connections are open" in line
     assert small.printed() == ""

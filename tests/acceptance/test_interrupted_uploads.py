@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -104,22 +103,6 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: In
     assert (second.exit, second.json["counts"]["ready"]) == (0, 30)
     assert len(_held(installation)) == 30
     installation.hold_to_every_promise()
-
-
-def test_ctrl_c_in_a_batch_says_how_to_go_on(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 30, 50_000)
-    with holding(_port(installation), 10**9) as proxy:
-        process = _spawn(installation, proxy.url, "docs")
-        wait_until(lambda: _received(installation), "the first bytes")
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    # It may have been at its end already.
-    assert process.returncode in {0, 130}, (out, err)
-    if process.returncode == 130:
-        assert "run the same command again" in err
-    second = _upload(installation, "docs")
-    assert (second.exit, second.json["counts"]["ready"]) == (0, 30)
-    assert len(_held(installation)) == 30
 
 
 def test_removed_sources_of_a_batch_come_back(installation: Installation) -> None:

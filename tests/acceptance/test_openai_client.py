@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import openai
@@ -183,25 +184,14 @@ def reader(knowing: Installation) -> str:
     return str(made.json()["key"])
 
 
-@pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize(("key", "fields", "kind", "code", "param"), FAILING)
-def test_errors_are_its_exceptions(
-    knowing: Installation,
-    reader: str,
-    key: str,
-    fields: dict[str, Any],
-    kind: type[openai.APIStatusError],
-    code: str,
-    param: str | None,
-    streams: bool,
-) -> None:
-    asked = {"model": "svc-agent", "input": QUESTION, "stream": streams, **fields}
-    with client_of(knowing, reader if key == "reader" else key) as (client, _), pytest.raises(kind) as failed:
-        client.responses.create(**asked)
-    error = failed.value
-    assert type(error) is kind
-    assert (error.code, error.param) == (code, param)
-    assert str(error.request_id).startswith("req_")
+def test_errors_are_its_exceptions(knowing: Installation, reader: str) -> None:
+    for (key, fields, kind, code, param), streams in product(FAILING, (False, True)):
+        asked = {"model": "svc-agent", "input": QUESTION, "stream": streams, **fields}
+        with client_of(knowing, reader if key == "reader" else key) as (client, _), pytest.raises(kind) as failed:
+            client.responses.create(**asked)
+        error = failed.value
+        assert (type(error), error.code, error.param) == (kind, code, param)
+        assert str(error.request_id).startswith("req_")
 
 
 def test_nothing_is_stored_that_could_be_retrieved(client: openai.OpenAI) -> None:

@@ -2,8 +2,6 @@
 
 import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import httpx
 
 from tests.acceptance.calls import get_source, make_bucket, upload, wait_ended
-from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
 
 BUCKET = "shelf"
@@ -19,20 +17,6 @@ TEXT = "# Shelf\n\nThe umber binder stands beside number {number}.\n"
 #: One at a time, so that a kill hits a rebuild of so many in its middle.
 SLOW = {**UNLIMITED, "SVC_LIMIT_EXTRACT_CHILDREN": "1"}
 FILES = 60
-
-
-def operate(installation: Installation, *arguments: str) -> Finished:
-    """Run `svc-daemon` to its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "svc_daemon", *arguments],
-        env=installation.environ,
-        cwd=installation.root,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return Finished(done.returncode, done.stdout, done.stderr)
 
 
 def fill(client: httpx.Client, count: int) -> list[str]:
@@ -64,8 +48,8 @@ def test_a_rebuild_survives_kills_while_files_come_and_go(make_installation: Mak
     installation.start()
     with installation.client() as client:
         ids = fill(client, FILES)
-    before = operate(installation, "team", "ls", "--json").json["teams"][0]
-    asked = operate(installation, "team", "rebuild", before["name"])
+    before = installation.operate("team", "ls", "--json").json["teams"][0]
+    asked = installation.operate("team", "rebuild", before["name"])
     assert asked.exit == 0, asked.stderr
     task_id, progress = asked.stdout.strip(), 0
     for least in (5, 25):
@@ -115,8 +99,8 @@ def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_star
         ids = fill(client, 3)
         team = client.get("/v1/buckets").json()["team_id"]
     installation.stop()
-    task = operate(installation, "team", "rebuild", team, "--json").json
-    again = operate(installation, "team", "rebuild", team, "--json").json
+    task = installation.operate("team", "rebuild", team, "--json").json
+    again = installation.operate("team", "rebuild", team, "--json").json
     assert (task["type"], task["status"], again["id"]) == ("store_rebuild", "queued", task["id"])
     installation.start()
     with installation.client() as client:
@@ -126,7 +110,7 @@ def test_a_rebuild_that_is_asked_for_while_nothing_runs_is_done_by_the_next_star
 
 
 def test_an_unknown_team_is_told(installation: Installation) -> None:
-    refused = operate(installation, "team", "rebuild", "nobody/else", "--json")
+    refused = installation.operate("team", "rebuild", "nobody/else", "--json")
     assert (refused.exit, refused.json["error"]["code"]) == (5, "not_found")
 
 

@@ -1,19 +1,17 @@
 """`svc sync` where something is odd: names, files that are none, a full disk, a key that ends, Ctrl-C."""
 
 import os
-import signal
 import socket
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.holding_proxies import holding
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import (
     BUCKET,
     assert_equal,
@@ -212,29 +210,6 @@ def test_with_no_terminal_few_plain_lines_are_written(installation: Installation
     assert f"{count} files" in finished.stdout
     assert len(finished.stderr.splitlines()) <= 25
     assert "\x1b" not in finished.stdout + finished.stderr
-
-
-def test_ctrl_c_stops_cleanly_and_the_next_run_goes_on(installation: Installation) -> None:
-    fill(installation.root / "docs", 150, 3000)
-    installation.environ["SVC_API_KEY"] = installation.key
-    port = int(installation.base_url.rpartition(":")[2])
-    with holding(port, 300_000) as proxy:
-        running = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
-        assert proxy.holds.wait(60)
-        running.send_signal(signal.SIGINT)
-        wait_until(lambda: running.poll() is not None or _end(running), "the end of the sync", 90, every_s=2)
-        _, err = running.communicate(timeout=60)
-    assert running.returncode == 130, err
-    assert "Traceback" not in err
-    finished = sync(installation)
-    assert finished.exit == 0
-    assert_equal(installation, installation.root / "docs")
-
-
-def _end(running: "subprocess.Popen[Any]") -> bool:
-    """Ctrl-C a second time, as somebody does who does not want to wait for a line that is dead."""
-    running.send_signal(signal.SIGINT)
-    return False
 
 
 def test_a_file_of_mode_zero_is_synced_by_root_and_told_to_others(installation: Installation) -> None:

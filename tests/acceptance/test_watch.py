@@ -290,7 +290,8 @@ def test_one_watcher_is_enough(shared_installation: Installation, folders: Path)
 
 def test_a_daemon_that_was_restarted_meanwhile_is_found_again(installation: Installation) -> None:
     folder = fill(installation.root / "docs", a="the ant")
-    with watching(installation, str(folder), "-b", "restarts") as watch:
+    # One that may start a daemon would race for the folder with the one that is started here.
+    with watching(installation, str(folder), "-b", "restarts", "--no-autostart") as watch:
         installation.stop()
         (folder / "b.md").write_text("the bee\n")
         installation.start()

@@ -1,7 +1,7 @@
 """A daemon inside the test's process: the real app on real files, with workers that run only when a test says so.
 
-Put together as `server` does it, but for three things that a test holds in its hand: the clock can be set ahead, the
-provider can fail or be held, and each worker is started by name.
+Its parts are put together by `server`, but for three that a test controls: the clock can be set ahead, the provider
+can fail or be held, and each worker is started by name.
 """
 
 import asyncio
@@ -9,13 +9,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from sqlite3 import Connection
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 import httpx
@@ -28,7 +29,6 @@ from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
 from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
-from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
 from svc_daemon.embed.contract import Embedder
@@ -36,19 +36,14 @@ from svc_daemon.extract.cages import Extractor
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.clients import LlmClient, LlmLimits
-from svc_daemon.operations.installations import prepare_installation, prepare_operator_token, prepare_secret
+from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
-from svc_daemon.process.contexts import Context, EmbeddingState, Wakes
-from svc_daemon.process.gates import Gates, Writers
-from svc_daemon.process.shortages import Shortages
+from svc_daemon.process.contexts import EmbeddingState
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from svc_daemon.server import on_loop
+from svc_daemon.server import open_context
 from svc_daemon.settings import Limits, LlmSettings
-from svc_daemon.store.asides import Asides
-from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
-from svc_daemon.store.parts import Parts
 from svc_daemon.store.teams import create_team
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
@@ -119,55 +114,37 @@ class Daemon:
         self._looks_left = 0
         self._stack = AsyncExitStack()
         self._workers: list[asyncio.Task[None]] = []
+        is_new = not folder.exists()
         for path in (self.files.root, self.files.blobs, self.files.staging, self.files.parts, self.files.index):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_new:
+            self.files.state.write_bytes(_empty_state())
         self.loop.run(self._open())
 
     async def _open(self) -> None:
-        clock = Clock(now=self._now, monotonic=self._monotonic)
-        make_ids = Ids(now=clock.now, random=os.urandom)
-        blobs = Blobs(self.files, self._stack.enter_context(ThreadPoolExecutor(4)), lambda: os.urandom(16).hex())
-        database = Database(self.files.state, prepare=migrate)
-        self._stack.callback(database.close)
-        wakes = Wakes()
-        on_damaged = on_loop(wakes.note_damaged)
-        self.provider = HeldProvider(EmbeddedProvider(self.files.index, clock=clock.monotonic, on_damaged=on_damaged))
-        self._stack.callback(self.provider.close)
-        self.context = Context(
-            database=database,
-            blobs=blobs,
-            parts=Parts(self.files.parts, blobs),
-            asides=Asides(self.files.aside),
-            provider=self.provider,
-            fetcher=self._fetcher(),
-            clock=clock,
-            ids=make_ids,
-            limits=self.limits,
-            gates=Gates(self.limits, clock.monotonic),
-            writers=Writers(),
-            wakes=wakes,
-            shortages=Shortages(blobs, self.limits.free_disk_bytes, clock, wakes.wake_all),
-            secret=prepare_secret(self.files, os.urandom),
-        )
-        self.installation_id = prepare_installation(self.files, database, make_ids)
-        self.operator_token = prepare_operator_token(self.files, os.urandom)
-        self.key = self.files.admin_key.read_text().strip()
-        self.team_id = self.read(_first_team)
-        await self._serve(make_ids)
-
-    def _fetcher(self) -> Fetcher:
         limits = FetchLimits(
             file_bytes=self.limits.file_bytes, fetch_s=self.limits.fetch_seconds, post_s=self.limits.webhook_seconds
         )
-        return Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
-
-    async def _serve(self, make_ids: Ids) -> None:
-        hardening = Hardening(new_id=lambda: make_ids.make(ids.REQUEST), rules=GuardRules(exempt=is_storage_path))
+        fetcher = Fetcher(AddressPolicy(parse_allowed(self._fetch_allow)), limits)
+        clock = Clock(now=self._now, monotonic=self._monotonic)
+        self.context = open_context(
+            self._stack, self.limits, self.files, fetcher, lambda _: None, clock, self._make_provider
+        )
+        self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)
+        self.operator_token = prepare_operator_token(self.files, os.urandom)
+        self.key = self.files.admin_key.read_text().strip()
+        self.team_id = self.read(_first_team)
+        new_id = partial(self.context.ids.make, ids.REQUEST)
+        hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path))
         self.app = create_app(hardening, self.limits, self._lifespan)
         await self._stack.enter_async_context(self.app.router.lifespan_context(self.app))
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
         await self._stack.enter_async_context(self._client)
+
+    def _make_provider(self, *places: Path, **options: Any) -> HeldProvider:
+        self.provider = HeldProvider(EmbeddedProvider(*places, **options))
+        return self.provider
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> Any:
@@ -390,6 +367,15 @@ class Daemon:
         answer = self.search(query, **body)
         assert answer.status_code == 200, answer.text
         return list(dict.fromkeys(result["source_id"] for result in answer.json()["data"]))
+
+
+@cache
+def _empty_state() -> bytes:
+    """A database with the schema and no row; making one takes thirty writes to the disk."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "state.db"
+        Database(path, prepare=migrate).close()
+        return path.read_bytes()
 
 
 def _first_team(connection: Connection) -> str:
