@@ -52,9 +52,8 @@ def mcp(
     # A thread that reads standard input can't be interrupted, and ending at once loses nothing.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
-    server = servers.build_server(listed, partial(run_tool, call.client, folders))
     try:
-        asyncio.run(servers.serve_stdio(server))
+        asyncio.run(servers.serve_stdio(servers.build_server(listed, partial(run_tool, call.client, folders))))
     except ExceptionGroup as failed:
         if failed.subgroup(BrokenPipeError):
             raise BrokenPipeError from failed  # the program has gone

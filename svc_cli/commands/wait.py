@@ -103,9 +103,8 @@ def wait(
         for source in waited.watch.seen.values()
     ]
     for item in (_batch_item(*pair) for pair in waited.batches.items()):
-        state = "ready" if item["ready"] else item["status"]
-        why = (item["error"] or {}).get("message")
-        rows.append((item["batch_id"], state, why, f"{item['counters']['total']} files"))
+        state, flaw = "ready" if item["ready"] else item["status"], item["error"] or {}
+        rows.append((item["batch_id"], state, flaw.get("message"), f"{item['counters']['total']} files"))
     call.console.show(summary, lambda: table(call.console, ("source", "state", "why", "title"), rows))
     if waited.expired:
         call.console.fail(waited.expired)

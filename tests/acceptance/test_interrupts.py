@@ -128,7 +128,12 @@ def test_a_second_ctrl_c_ends_at_once(installation: Installation) -> None:
     with holding(port, 20_000) as proxy:
         running = installation.spawn_svc("upload", "docs", "-b", "twice", "--base-url", proxy.url)
         assert proxy.holds.wait(60)
-        wait_until(lambda: running.poll() is not None or running.send_signal(signal.SIGINT), "its end", every_s=0.05)
+
+        def pressed_again() -> bool:
+            running.send_signal(signal.SIGINT)
+            return running.poll() is not None
+
+        wait_until(pressed_again, "its end", every_s=0.05)
         ended = _end_of(running, "two interrupts")
     # One that waits for the requests under way ends with a hint.
     assert (ended.exit, ended.stdout, HINT in ended.stderr) == (130, "", False)

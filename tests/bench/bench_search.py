@@ -25,6 +25,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -215,9 +216,7 @@ def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
             for text, values in zip(texts, vectors, strict=True)
         ]
 
-    def search(query: SearchQuery) -> object:
-        return provider.search(TEAM, query)
-
+    search = partial(provider.search, TEAM)
     first = {scope: timed(search, asked(SearchMode.SEMANTIC, scope)[:2], 1)["p99_ms"] for scope in SCOPES}
     latency = {
         f"{scope} {mode} {clients}": timed(search, asked(mode, scope), clients)
