@@ -210,7 +210,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class IgnoreExplanation:
     """What becomes of one path by name; what is in the file is not looked at."""
 
     path: str
@@ -224,14 +224,14 @@ class Explanation:
     pattern: str | None = None
 
 
-def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Explanation:
+def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> IgnoreExplanation:
     """Follow a path from the root down, as a sync does. Raises UsageError for one outside of the root."""
     base = Path(os.path.normpath(root.absolute()))
     full = Path(os.path.normpath(Path(path).absolute()))
     if base not in full.parents:
         raise UsageError(f"{path} is not inside {base}.", hint="name the folder that is synced with --root.")
     rules, folder = first_rules(base, exclude), base
-    found = Explanation(path, is_ignored=False)
+    found = IgnoreExplanation(path, is_ignored=False)
     for name in full.relative_to(base).parts:
         rules, here = rules.inside(folder), folder / name
         is_folder = here != full or here.is_dir() or path.endswith("/")
@@ -240,9 +240,9 @@ def explain(root: Path, path: str, exclude: Sequence[str] = ()) -> Explanation:
         rule = None if reason == "dotfile" else rules.find(str(here), is_folder=is_folder)
         origin, pattern = (rule[0], rule[1].text) if rule else (None, None)
         if reason is not None:
-            return Explanation(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
+            return IgnoreExplanation(path, is_ignored=True, reason=reason, at=at, origin=origin, pattern=pattern)
         if here.is_symlink():
-            return Explanation(path, is_ignored=True, reason="link", at=at)
-        found = Explanation(path, is_ignored=False, at=at, origin=origin, pattern=pattern)
+            return IgnoreExplanation(path, is_ignored=True, reason="link", at=at)
+        found = IgnoreExplanation(path, is_ignored=False, at=at, origin=origin, pattern=pattern)
         folder = here
     return found

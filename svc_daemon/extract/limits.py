@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from svc_daemon.settings import Limits
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CageLimits:
@@ -10,11 +12,11 @@ class CageLimits:
     #: Documents read at the same time; further ones wait.
     children: int = 4
     #: Address space. Parsers of hostile files ask for gigabytes.
-    memory_bytes: int = 1024**3
+    memory_bytes: int = Limits.extract_memory_bytes
     #: Processor time.
-    cpu_seconds: int = 30
+    cpu_seconds: int = Limits.extract_cpu_seconds
     #: Time from the fork to the last byte of the answer; then the child and all it started are killed.
-    wall_seconds: float = 60.0
+    wall_seconds: float = Limits.extract_wall_seconds
     #: Largest file the child may write; parsers keep scratch files.
     file_bytes: int = 64 * 1024**2
     #: Open descriptors.

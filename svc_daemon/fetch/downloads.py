@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from svc_daemon.settings import Limits
+
 
 class Sink(Protocol):
     """Where the bytes go, such as a staged file."""
@@ -19,15 +21,15 @@ class FetchLimits:
     """What one request may take."""
 
     #: Largest body, on the wire and decoded (specification, Limits).
-    file_bytes: int = 26_214_400
+    file_bytes: int = Limits.file_bytes
     #: Whole time of a fetch, from the name to the last byte, every redirect included.
-    fetch_s: float = 30
+    fetch_s: float = Limits.fetch_seconds
     #: Whole time of a post.
-    post_s: float = 15
+    post_s: float = Limits.webhook_seconds
     #: Time for a connection to one address, so that a dead one leaves time for the next.
     connect_s: float = 5
     #: Redirects followed.
-    redirects: int = 5
+    redirects: int = Limits.redirects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
