@@ -85,7 +85,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
     """Upload files into a bucket, and wait until a search finds them.
 
     Running the same command again sends nothing twice. A file whose content differs from the bucket's is a conflict,
-    unless --replace or --as-new says what to do with it. In folders, hidden files, ignored files (.gitignore,
+    unless --replace or --as-new decides what to do with it. In folders, hidden files, ignored files (.gitignore,
     .svcignore) and files of types that can't be read are skipped and listed.
     """
     options = upload_options(call, flags)

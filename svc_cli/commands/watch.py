@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
-from typing import Annotated, Any
+from types import FrameType, TracebackType
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -97,10 +97,10 @@ def run(call: Invocation, flags: RunFlags) -> Exit:
     shared = {each.name: getattr(flags, each.name) for each in fields(RunFlags) if each.name != "stay"}
     engine = Engine(lambda: _connect(call, SyncFlags(**shared)), paths.state_dir(call.settings.environ))
     display = Display(call.console)
-    with _ended_by_signals() as ending, display, closing(engine), suppress(KeyboardInterrupt):
+    with Termination() as termination, display, closing(engine), suppress(KeyboardInterrupt):
         while True:
             _watch(call, flags, engine, display)
-    code = Exit.DONE if ending.is_asked else Exit.INTERRUPTED
+    code = Exit.DONE if termination.is_asked else Exit.INTERRUPTED
     summary = {"v": 1, "type": "watch.summary", "mappings": display.states, "exit_code": int(code)}
     call.console.show(summary, lambda: "")
     call.console.note("stopped; what changes from now on is sent by the next `svc watch run` or `svc sync`.")
@@ -175,7 +175,7 @@ def remove(
     known = added.read()
     mapping = next((each for each in known if each.name == name), None)
     if mapping is None:
-        _find(call, name)  # a mapping of svc.toml is removed there
+        _known(call, name)  # a mapping of svc.toml is removed there
         raise UsageError(f"{name} is in {call.settings.project_file}.", hint="remove its [[map]] there.")
     if not dry_run:
         added.write([each for each in known if each is not mapping])
@@ -211,8 +211,15 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
         )
     timeout_s = parse_duration(timeout)
     deadline_s = time.monotonic() + (FLUSH_TIMEOUT_S if timeout_s is None else timeout_s)
-    for record, token in [(record, record.ask()) for record, _ in held]:
-        _await(record, token, deadline_s)
+    asked = {record: record.ask() for record, _ in held}
+    while left := [record for record, token in asked.items() if record.read_state().get("flushed") != token]:
+        if not left[0].is_held:
+            raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
+        if time.monotonic() > deadline_s:
+            raise WaitTimedOut(
+                "The watcher is not done yet; it goes on.", hint="`svc watch status` shows how far it is."
+            )
+        time.sleep(LOOK_S)
     states = [_state(record, mapping) for record, mapping in held]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
     return Exit.FAILED if any(state.get("error") for state in states) else Exit.DONE
@@ -230,17 +237,6 @@ def log(
         call.console.event(line)
     value = {"object": "watch.log", "mapping": name, "lines": found}
     call.console.show(value, lambda: "\n".join(render_line(line) for line in found))
-
-
-def _await(record: Record, token: str, deadline_s: float) -> None:
-    while record.read_state().get("flushed") != token:
-        if not record.is_held:
-            raise PathMissing("The watcher has ended meanwhile.", code="svc_not_watched")
-        if time.monotonic() > deadline_s:
-            raise WaitTimedOut(
-                "The watcher is not done yet; it goes on.", hint="`svc watch status` shows how far it is."
-            )
-        time.sleep(LOOK_S)
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
@@ -267,10 +263,6 @@ def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str
     if name is not None and not named:
         raise PathMissing(f"There is no mapping {name!r} here.", hint="`svc watch ls` shows them.")
     return named
-
-
-def _find(call: Invocation, name: str) -> Mapping:
-    return _known(call, name)[0][0]
 
 
 def _folder(text: str) -> Path:
@@ -317,23 +309,22 @@ def _as_json(mapping: Mapping, source: str | None = None) -> Json:
     return value if source is None else {**value, "source": source}
 
 
-@dataclass(slots=True)
-class _Ending:
-    #: SIGTERM: a service manager wants an end.
-    is_asked: bool = False
+class Termination:
+    """SIGTERM, by which a service manager ends a process: it ends as Ctrl-C does, and counts as done."""
 
+    def __init__(self) -> None:
+        self.is_asked = False
 
-@contextmanager
-def _ended_by_signals() -> Iterator[_Ending]:
-    """SIGTERM ends as Ctrl-C does, and counts as done."""
-    ending = _Ending()
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGTERM, self)
+        return self
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ending.is_asked = True
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Interrupt the main thread."""
+        self.is_asked = True
         raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield ending
-    finally:
-        signal.signal(signal.SIGTERM, before)

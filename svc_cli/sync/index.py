@@ -88,7 +88,7 @@ class Row(NamedTuple):
     reason: str | None
 
     def is_same(self, fingerprint: Fingerprint) -> bool:
-        """Whether the file is what was hashed, by all that can be told without reading it."""
+        """Whether the file is what was hashed, by all that is known without reading it."""
         return self[:5] == fingerprint and self.mtime_ns < self.hashed_ns - RACY_NS
 
     @property

@@ -33,7 +33,7 @@ FIELDS: dict[str, type] = {
 class Mapping:
     """One folder and its bucket."""
 
-    #: Stands on every source that sync makes: who owns it, in a fresh clone too.
+    #: Every source that sync makes carries it: it shows who owns the source, in a fresh clone too.
     name: str
     #: Absolute.
     folder: Path
@@ -63,7 +63,7 @@ class Mapping:
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
-        """Where its index lies: one a service, bucket, folder and name."""
+        """The path of its index: one a service, bucket, folder and name."""
         identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
         digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
         return state_dir / "sync" / f"{digest}.db"
@@ -92,7 +92,14 @@ def read_mappings(tables: Sequence[Table[str, Any]], project_file: Path, bucket:
 
 def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -> Mapping:
     for key, value in table.items():
-        _check(key, value, source)
+        if key not in FIELDS:
+            raise UsageError(f"{source}: unknown setting `{key}`.", hint=f"known settings: {', '.join(FIELDS)}.")
+        is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if not isinstance(value, FIELDS[key]) or (FIELDS[key] is list and not is_texts):
+            kind = "a list of texts" if FIELDS[key] is list else "a text"
+            raise UsageError(f"{source}: `{key}` takes {kind}, not {value!r}.")
+        if key == "prune" and value not in PRUNES:
+            raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
     if "dir" not in table:
         raise UsageError(f"{source}: `dir` is missing.", hint='name the folder, relative to the file: dir = "docs".')
     destination = table.get("bucket", bucket)
@@ -109,17 +116,6 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
         prune=table.get("prune"),
         is_named=bool(table.get("name")),
     )
-
-
-def _check(key: str, value: Any, source: str) -> None:
-    if key not in FIELDS:
-        raise UsageError(f"{source}: unknown setting `{key}`.", hint=f"known settings: {', '.join(FIELDS)}.")
-    is_texts = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if not isinstance(value, FIELDS[key]) or (FIELDS[key] is list and not is_texts):
-        kind = "a list of texts" if FIELDS[key] is list else "a text"
-        raise UsageError(f"{source}: `{key}` takes {kind}, not {value!r}.")
-    if key == "prune" and value not in PRUNES:
-        raise UsageError(f"{source}: `prune` is one of {', '.join(PRUNES)}, not {value!r}.")
 
 
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:

@@ -41,7 +41,7 @@ class Report:
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Tell what became of a file; one that a killed run's batch brought is not `unchanged` for that."""
+        """Record what became of a file; one that a killed run's batch brought is not `unchanged` for that."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return
@@ -54,7 +54,7 @@ class Report:
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Tell what became of a file of a killed run's batch; where it came to nothing, this run says more."""
+        """Record what became of a file of a killed run's batch; where it came to nothing, this run reports it."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:

@@ -46,7 +46,7 @@ class Cause(StrEnum):
     MOVE_NOT_SENT = "move_not_sent"
     #: New bytes could not be indexed.
     NEWLY_FAILED = "newly_failed"
-    #: New bytes are still being indexed, and nobody waits for them any longer.
+    #: New bytes are still being indexed, and the wait for them is over.
     NOT_INDEXED = "not_indexed"
     #: The same title or the same bytes are in the folder, and not searchable.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
@@ -134,7 +134,7 @@ class Findings:
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Why nothing may be removed in this run, each with the paths that are the cause; empty where nothing says so."""
+    """Why nothing may be removed in this run, each with the paths that cause it; empty where it may."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -170,7 +170,7 @@ class Replacements:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
-        #: Of those that could not be read, which tell no more than their size; 0 where not even that is known.
+        #: Of those that could not be read only the size is known; 0 where not even that is.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
@@ -187,7 +187,7 @@ class Replacements:
 
 
 def _is_unread(item: ReportItem) -> bool:
-    """Whether nobody knows the bytes of the file: it can't be read, or changes all the time."""
+    """Whether the bytes of the file are unknown: it can't be read, or changes all the time."""
     return item.error is not None and (item.sha256 is None or item.error["code"] == "svc_file_unstable")
 
 
@@ -220,7 +220,7 @@ DEFAULT_MAX_DELETE = MaxDelete(percent=25)
 
 
 def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
-    """What to say where more would go than one run may remove."""
+    """The error where more would go than one run may remove."""
     return SafetyStop(
         f"{gone} of {owned} files are gone, more than {limit}; nothing was removed.",
         hint=f"if that is right, run `svc sync` with --max-delete {gone}.",

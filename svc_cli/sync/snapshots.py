@@ -23,7 +23,7 @@ from svc_cli.uploads.skips import (
 
 
 class Fingerprint(NamedTuple):
-    """What the file system says of a file; while all of it is the same, the bytes are."""
+    """The file system's facts about a file; as long as all are the same, so are the bytes."""
 
     size_bytes: int
     mtime_ns: int
@@ -85,7 +85,7 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 class _Folder(NamedTuple):
-    """A folder on the way: what stands before its entries' names, the rules of its parent, the folders around it."""
+    """A folder on the way: the prefix of its entries' names, the rules of its parent, the folders around it."""
 
     prefix: str
     above: IgnoreRules
@@ -172,11 +172,11 @@ class Snapshot:
             return "link in a circle"
         try:
             return None if Path(target).exists() else "link leads nowhere"
-        except OSError:  # nobody may look; reading it reports that
+        except OSError:  # the system doesn't let us look; reading it reports that
             return None
 
     def _take(self, found: "os.DirEntry[str]", raw: str) -> Entry | None:
-        """The file as an entry, unless its state says otherwise."""
+        """The file as an entry, unless its state forbids it."""
         try:
             facts = found.stat(follow_symlinks=self.filters.follow_links)
         except FileNotFoundError:

@@ -102,8 +102,7 @@ def touch(
 def _sync(run: SyncRun) -> None:
     folder, options, index = run.mapping.folder, run.options, run.index
     root = identify_root(folder)
-    bucket = _find_bucket(run, is_here=root is not None)
-    known = Holdings({}, []) if bucket is None else _know(run, bucket, is_here=root is not None)
+    bucket, known = _find_bucket(run, is_here=root is not None)
     if root is None:
         refuse_lost_root(str(folder), exists=False, is_empty=True, owned=known.owned)
         raise PathMissing(f"{folder}: there is no such folder.", details={"path": str(folder)})
@@ -129,40 +128,35 @@ def _sync(run: SyncRun) -> None:
         _finish(run, bucket["id"], comparison, known, root, is_moved=is_moved)
 
 
-def _find_bucket(run: SyncRun, *, is_here: bool) -> Json | None:
-    """The bucket, made where it is missing and may be made; None where a dry run, or a missing folder, finds none."""
-    name = run.mapping.bucket
+def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]:
+    """The bucket, made where it is missing and may be made, and what it has of the mapping.
+
+    None where a dry run, or a missing folder, finds none.
+    """
+    name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
         bucket = run.client.bucket(name, members=False)
     except ApiError as error:
-        may_make = run.options.may_create and "_" not in name  # an id is not made, only a slug
+        # An id is not made, only a slug.
+        may_make = run.options.may_create and "_" not in name
         if error.code != "bucket_not_found" or not may_make:
             raise
-    else:
-        refuse_archived(bucket)
-        return bucket
-    if not is_here:
-        return None
-    if run.options.is_dry:
-        run.report.remarks.append(f"the bucket {name} would be created.")
-        return None
-    run.client.ensure_bucket(name)
-    run.report.remarks.append(f"created the bucket {name}.")
-    return run.client.bucket(name, members=False)
-
-
-def _know(run: SyncRun, bucket: Json, *, is_here: bool) -> Holdings:
-    """What index and bucket know together, once batches that were cut off have come to their end.
-
-    Without the folder these would only be given up, and what arrived of them with it.
-    """
-    if not run.options.is_dry:
+        if is_here and is_dry:
+            remarks.append(f"the bucket {name} would be created.")
+        if is_dry or not is_here:
+            return None, Holdings({}, [])
+        run.client.ensure_bucket(name)
+        remarks.append(f"created the bucket {name}.")
+        bucket = run.client.bucket(name, members=False)
+    refuse_archived(bucket)
+    if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-        if is_here and run.index.list_batches():
-            run.report.remarks.append("an earlier run was cut off; its batches were brought to their end.")
-            with open_queue(run, bucket["id"], run.report.recover) as queue:
-                queue.recover(run.mapping.folder)
-    return run.look(bucket)
+    # Without the folder, batches that were cut off would only be given up, and what arrived of them with it.
+    if not is_dry and is_here and run.index.list_batches():
+        remarks.append("an earlier run was cut off; its batches were brought to their end.")
+        with open_queue(run, bucket["id"], run.report.recover) as queue:
+            queue.recover(run.mapping.folder)
+    return bucket, run.look(bucket)
 
 
 def _report_left_out(run: SyncRun, comparison: Comparison) -> None:

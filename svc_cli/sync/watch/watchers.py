@@ -53,9 +53,29 @@ class WatchCallbacks:
     state: Callable[[], None]
 
 
+class Inbox:
+    """What an observer reports, from its threads; the bell wakes the loop."""
+
+    def __init__(self, bell: SimpleQueue[None]) -> None:
+        self.events: deque[Event] = deque()
+        #: Why events were lost.
+        self.losses: deque[str] = deque()
+        self._bell = bell
+
+    def add(self, event: Event) -> None:
+        """Something happened in the folder."""
+        self.events.append(event)
+        self._bell.put(None)
+
+    def lose(self, reason: str) -> None:
+        """Events were lost."""
+        self.losses.append(reason)
+        self._bell.put(None)
+
+
 @dataclass(slots=True)
 class Watcher:
-    """One mapping that is watched. Used from one thread; `wake` alone is called from others."""
+    """One mapping that is watched. Used from one thread; its inbox alone is filled from others."""
 
     mapping: Mapping
     engine: Engine
@@ -73,8 +93,7 @@ class Watcher:
     #: What the last whole sync left in the bucket though it is gone.
     withheld: list[Withheld] = field(default_factory=list)
     flushed: str | None = None
-    _events: deque[Event] = field(default_factory=deque)
-    _losses: deque[str] = field(default_factory=deque)
+    _inbox: Inbox = field(init=False)
     _observer: "Observer | None" = None
     #: The folder that is observed, without links, and its device and inode.
     _base: Path = Path()
@@ -85,15 +104,18 @@ class Watcher:
     _reported: list[Withheld] = field(default_factory=list)
     _written: Json = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._inbox = Inbox(self.bell)
+
     def look_after(self, now_s: float, *, has_slept: bool) -> None:
         """Do what is due."""
         self._check_root(now_s)
         if has_slept:
             self.agenda.call("resume", now_s)
-        while self._losses:
-            self._make_good(self._losses.popleft(), now_s)
-        while self._events:
-            for hint in hints_of(self._events.popleft(), str(self._base), self.settler.is_fresh):
+        while self._inbox.losses:
+            self._make_good(self._inbox.losses.popleft(), now_s)
+        while self._inbox.events:
+            for hint in hints_of(self._inbox.events.popleft(), str(self._base), self.settler.is_fresh):
                 self.settler.add(hint, now_s, self._look)
         settled = self.settler.take(now_s, self._look)
         if EVERYTHING in settled:
@@ -133,7 +155,7 @@ class Watcher:
             "pid": os.getpid(),
             "state": self.state,
             "polling": self.polling,
-            "pending": "many" if self.settler.burst else len(self.settler.waiting) + len(self._events),
+            "pending": "many" if self.settler.burst else len(self.settler.waiting) + len(self._inbox.events),
             "busy": self.settler.busy(time.monotonic()),
             "syncs": dict(self.agenda.counts),
             "last": self.last,
@@ -166,7 +188,7 @@ class Watcher:
         try:
             # A root that is a link is observed where it leads; events name the files there.
             self._base = self.mapping.folder.resolve()
-            self._observer = Observer(self._base, self._wake, self._lose, polls=polls)
+            self._observer = Observer(self._base, self._inbox.add, self._inbox.lose, polls=polls)
         except LimitReached:
             self._make_good("limit", now_s)
             return self._arm(now_s) if not polls else False
@@ -178,14 +200,6 @@ class Watcher:
         if self._observer is not None:
             self._observer.close()
         self._observer, self._root = None, None
-
-    def _wake(self, event: Event) -> None:
-        self._events.append(event)
-        self.bell.put(None)
-
-    def _lose(self, reason: str) -> None:
-        self._losses.append(reason)
-        self.bell.put(None)
 
     def _make_good(self, loss: str, now_s: float) -> None:
         """Events were lost: look at everything; where the system gives too few watches, poll."""
