@@ -59,16 +59,13 @@ def test_every_source_comes_whatever_the_size_of_a_page(client: Client, monkeypa
     assert [source["id"] for source in client.sources("paged", status="all")] == ids
 
 
-@pytest.mark.parametrize("name", ["../sources/src_1", "a/b", "", ".", ".."])
-def test_a_name_in_a_path_can_not_leave_it(client: Client, name: str) -> None:
-    with pytest.raises(UsageError):
-        client.bucket(name)
-
-
-def test_any_other_name_is_one_that_does_not_exist(client: Client) -> None:
-    with pytest.raises(ApiError) as told:
+def test_a_name_in_a_path_can_not_leave_it_and_any_other_is_one_that_does_not_exist(client: Client) -> None:
+    for name in ("../sources/src_1", "a/b", "", ".", ".."):
+        with pytest.raises(UsageError):
+            client.bucket(name)
+    with pytest.raises(ApiError) as refused:
         client.bucket("Ü b?c#d%2e")
-    assert told.value.code == "bucket_not_found"
+    assert refused.value.code == "bucket_not_found"
 
 
 def test_a_dead_line_is_an_error_of_ours(odd: OddServer) -> None:
@@ -82,7 +79,7 @@ def test_a_dead_line_is_an_error_of_ours(odd: OddServer) -> None:
     assert told.value.is_dead is True
 
 
-def test_an_answer_that_lacks_a_field_is_told_as_such(odd: OddServer) -> None:
+def test_an_answer_that_lacks_a_field_is_a_bad_answer(odd: OddServer) -> None:
     odd.answers["GET /v1/buckets"] = (200, {}, {})
     with Client(odd.url, "sk-test") as client, pytest.raises(BadAnswer, match="lacks `buckets`"):
         _ = client.buckets()["buckets"]

@@ -23,18 +23,14 @@ def docs(tmp_path: Path) -> Path:
     return docs
 
 
-def test_a_file_in_the_folder_is_read_by_either_kind_of_path(docs: Path) -> None:
-    folders = Folders([docs])
+def test_a_file_is_read_by_either_kind_of_path_and_looked_for_in_each_folder(docs: Path, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "c.md").write_text("more")
+    folders = Folders([docs, tmp_path / "more"])
+    assert folders.read("c.md", MOST) == ("c.md", b"more")
     assert folders.read(str(docs / "a.md"), MOST) == ("a.md", b"allowed")
     assert folders.read("a.md", MOST) == ("a.md", b"allowed")
     assert folders.read("deep/../deep/b.md", MOST) == ("b.md", b"deeper")
-
-
-def test_a_relative_path_is_looked_for_in_each_folder(docs: Path, tmp_path: Path) -> None:
-    more = tmp_path / "more"
-    more.mkdir()
-    (more / "c.md").write_text("more")
-    assert Folders([docs, more]).read("c.md", MOST) == ("c.md", b"more")
 
 
 @pytest.mark.parametrize("path", ["../docs-secret/s.md", "{outside}/s.md", "{outside}/none.md", "/etc/passwd", "a\0b"])
@@ -62,25 +58,22 @@ def test_a_folder_may_be_a_link_itself(docs: Path) -> None:
     assert Folders([link]).read(str(docs / "a.md"), MOST)[1] == b"allowed"
 
 
-def test_what_is_no_readable_file_is_told(docs: Path) -> None:
+def test_what_is_no_readable_file_is_refused(docs: Path) -> None:
     os.mkfifo(docs / "pipe")
     (docs / "empty.md").touch()
     (docs / "large.md").write_bytes(b"x" * (MOST + 1))
-    told = {"none.md": "svc_path_not_found", "x" * 5000: "svc_path_not_found", "pipe": "svc_not_a_file"}
-    told |= {"empty.md": "empty_file", "large.md": "file_too_large"}
-    for path, code in told.items():
+    codes = {"none.md": "svc_path_not_found", "x" * 5000: "svc_path_not_found", "pipe": "svc_not_a_file"}
+    codes |= {"empty.md": "empty_file", "large.md": "file_too_large"}
+    for path, code in codes.items():
         with pytest.raises(SvcError) as raised:
             Folders([docs]).read(path, MOST)
         assert raised.value.code == code
 
 
-def test_no_folder_allows_nothing(docs: Path) -> None:
+def test_only_folders_can_be_allowed_and_none_allows_nothing(docs: Path) -> None:
     assert not Folders([])
     with pytest.raises(PathRefused, match="No folder is allowed"):
         Folders([]).read(str(docs / "a.md"), MOST)
-
-
-def test_only_folders_can_be_allowed(docs: Path) -> None:
     with pytest.raises(PathMissing):
         Folders([docs / "none"])
     with pytest.raises(UsageError):

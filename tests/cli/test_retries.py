@@ -3,45 +3,34 @@
 import random
 import threading
 
-import pytest
-
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_after
 from tests.acceptance.installations import wait_until
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "retryable", "worth"),
-    [
-        (503, "storage_full", True, True),
-        (503, "shutting_down", True, True),
-        (502, "search_failed", True, True),
-        (408, "request_timeout", True, True),
-        (409, "request_in_progress", True, True),
-        (409, "bucket_store_indexing_pending", True, False),
-        (409, "idempotency_key_conflict", False, False),
-        (429, "rag_quota_exceeded", False, False),
-        (500, "internal_error", False, False),
-        (400, "empty_file", False, False),
-    ],
-)
-def test_only_what_may_pass_soon_is_tried_again(status: int, code: str, retryable: bool, worth: bool) -> None:
-    assert is_worth_retrying(status, code, retryable) is worth
+def test_only_what_may_pass_soon_is_tried_again() -> None:
+    soon = [(503, "storage_full"), (503, "shutting_down"), (502, "search_failed"), (408, "request_timeout")]
+    for status, code in [*soon, (409, "request_in_progress")]:
+        assert is_worth_retrying(status, code, retryable=True)
+    assert not is_worth_retrying(409, "bucket_store_indexing_pending", retryable=True)
+    never = [
+        (409, "idempotency_key_conflict"),
+        (429, "rag_quota_exceeded"),
+        (500, "internal_error"),
+        (400, "empty_file"),
+    ]
+    for status, code in never:
+        assert not is_worth_retrying(status, code, retryable=False)
 
 
-def test_delays_double_with_jitter_and_end() -> None:
+def test_delays_double_with_jitter_and_end_and_the_service_may_ask_for_a_longer_one() -> None:
+    assert (RetryPolicy().delay_s(1, 3), RetryPolicy().delay_s(1, 3600)) == (3, None)
     policy = RetryPolicy(attempts=4, jitter=random.Random(1))
     delays = [policy.delay_s(attempt) for attempt in (1, 2, 3, 4)]
     assert delays[3] is None
     for delay_s, full_s in zip(delays[:3], (0.2, 0.4, 0.8), strict=True):
         assert delay_s is not None
         assert full_s / 2 <= delay_s <= full_s
-
-
-def test_the_service_may_ask_for_a_longer_pause_but_not_for_any() -> None:
-    policy = RetryPolicy()
-    assert policy.delay_s(1, retry_after_s=3) == 3
-    assert policy.delay_s(1, retry_after_s=3600) is None
 
 
 def test_a_retry_after_header_is_seconds_or_nothing() -> None:

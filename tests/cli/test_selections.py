@@ -49,10 +49,6 @@ def test_a_title_is_the_path_as_given(work: Path, paths: tuple[str, ...], titles
     assert _titles(*paths) == titles
 
 
-def test_an_absolute_path_stays_absolute(work: Path) -> None:
-    assert _titles(str(work / "c.md")) == [str(work / "c.md")]
-
-
 @pytest.mark.parametrize("path", ["missing.md", "missing/", "*.nothing"])
 def test_a_path_that_leads_nowhere_is_named(work: Path, path: str) -> None:
     with pytest.raises(PathMissing) as told:
@@ -60,9 +56,9 @@ def test_a_path_that_leads_nowhere_is_named(work: Path, path: str) -> None:
     assert told.value.details == {"path": path}
 
 
-def test_a_file_whose_name_looks_like_a_pattern_is_a_file(work: Path) -> None:
+def test_a_file_whose_name_looks_like_a_pattern_is_a_file_and_an_absolute_path_stays_absolute(work: Path) -> None:
     (work / "[x].md").write_text("text")
-    assert _titles("[x].md") == ["[x].md"]
+    assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")]
 
 
 def test_policy_leaves_out_and_says_why(work: Path) -> None:
@@ -147,28 +143,17 @@ def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(work: Path) -> None
     assert _titles("docs") == ["docs/a.md", "docs/sub/b.md"]
 
 
-def test_a_title_goes_to_one_file_only(work: Path) -> None:
+def test_a_title_goes_to_one_file_only_and_standard_input_needs_one(work: Path) -> None:
     assert [file.title for file in select(["c.md"], POLICY, "Chapter C").files] == ["Chapter C"]
     with pytest.raises(UsageError):
         select(["c.md", "docs/a.md"], POLICY, "Both")
-
-
-def test_standard_input_needs_a_title(work: Path) -> None:
     with pytest.raises(UsageError, match="no name"):
         select(["-"], POLICY)
     assert select(["-"], POLICY, "notes.md").files[0].path == Path(STDIN)
 
 
-@pytest.mark.parametrize(
-    ("start", "text"),
-    [
-        (b"plain", True),
-        ("ü".encode(), True),
-        (b"a\0b", False),
-        (b"\xff\xfe", False),
-        (b"x" * 8191 + "ü".encode()[:1], True),
-        (b"x" * 100 + "ü".encode()[:1], False),
-    ],
-)
-def test_text_is_told_from_bytes(start: bytes, text: bool) -> None:
-    assert is_text(start) is text
+def test_text_is_distinguished_from_bytes() -> None:
+    cut = "ü".encode()[:1]
+    cells = {b"plain": True, "ü".encode(): True, b"a\0b": False, b"\xff\xfe": False}
+    cells |= {b"x" * 8191 + cut: True, b"x" * 100 + cut: False}
+    assert {start: is_text(start) for start in cells} == cells

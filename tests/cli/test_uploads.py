@@ -92,22 +92,15 @@ def test_as_new_puts_it_beside_and_does_so_once(upload: Upload, shared_installat
     assert titles == ["a.md", "a.md"]
 
 
-def test_a_removed_file_comes_back(upload: Upload, svc: RunSvc) -> None:
+def test_a_removed_or_detached_file_comes_back(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
-    ids = []
-    for _ in range(3):
+    ids = {_only(upload("a.md"))["source_id"]}
+    for words in (("rm", "--force"), ("rm", "--force"), ("detach", "-b", "a-removed-or-detached-file-comes-back")):
+        (last,) = ids
+        assert svc("source", words[0], last, *words[1:]).exit == 0
         item = _only(upload("a.md"))
-        assert (item["action"], item["ready"]) == ("created", True)
-        ids.append(item["source_id"])
-        assert svc("source", "rm", item["source_id"], "--force").exit == 0
-    assert len(set(ids)) == 3
-
-
-def test_a_detached_file_comes_back(upload: Upload, svc: RunSvc) -> None:
-    _write("a.md")
-    first = _only(upload("a.md"))
-    assert svc("source", "detach", first["source_id"], "-b", "a-detached-file-comes-back").exit == 0
-    assert _only(upload("a.md"))["ready"] is True
+        assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
+        ids = {item["source_id"]}
 
 
 def test_a_failed_file_is_retried_and_not_sent_again(upload: Upload) -> None:
@@ -118,19 +111,20 @@ def test_a_failed_file_is_retried_and_not_sent_again(upload: Upload) -> None:
     assert first.json["error"]["code"] == "document_unreadable"
 
 
-@pytest.mark.parametrize("words", [("empty.md",), ("-", "--title", "empty.md")])
-def test_an_empty_file_that_was_named_is_exit_3(upload: Upload, words: tuple[str, ...]) -> None:
+def test_what_can_not_be_taken_is_exit_3_with_its_code(upload: Upload) -> None:
+    _write("a.md")
     _write("empty.md", "")
-    finished = upload(*words)
-    assert (finished.exit, finished.json["error"]["code"]) == (3, "empty_file")
-
-
-def test_a_file_over_the_limit_is_refused_here(upload: Upload) -> None:
     with Path("large.md").open("wb") as file:
         file.truncate(26_214_401)
-    finished = upload("large.md")
-    assert (finished.exit, finished.json["error"]["code"]) == (3, "file_too_large")
-    assert finished.json["bytes_sent"] == 0
+    tags = [word for number in range(21) for word in ("--tag", f"t{number}")]
+    cells: list[tuple[tuple[str, ...], str]] = [
+        *((("empty.md",), "empty_file"), (("-", "--title", "empty.md"), "empty_file")),
+        *((("large.md",), "file_too_large"), (("a.md", *tags), "too_many_tags")),
+    ]
+    for words, code in cells:
+        finished = upload(*words)
+        assert (finished.exit, finished.json["error"]["code"]) == (3, code)
+    assert upload("large.md").json["bytes_sent"] == 0
 
 
 def test_what_policy_skips_is_listed_and_fails_only_when_strict(upload: Upload) -> None:
@@ -170,25 +164,12 @@ def test_a_dry_run_decides_and_changes_nothing(upload: Upload, shared_installati
     assert dry["bytes_sent"] == 0
 
 
-def test_a_missing_bucket_is_not_made_when_told_so(upload: Upload) -> None:
-    _write("a.md")
-    finished = upload("a.md", "--no-create")
-    assert (finished.exit, finished.json["error"]["code"]) == (5, "bucket_not_found")
-
-
 def test_accepted_is_enough_when_asked(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
     item = _only(upload("a.md", "--wait", "accepted"))
     assert item["action"] == "created"
     waited = svc("wait", item["source_id"], "--json")
     assert (waited.exit, waited.json["counts"]) == (0, {"ready": 1, "failed": 0, "pending": 0})
-
-
-def test_a_bad_field_is_refused_by_the_service_with_its_own_code(upload: Upload) -> None:
-    _write("a.md")
-    tags = [word for number in range(21) for word in ("--tag", f"t{number}")]
-    finished = upload("a.md", *tags)
-    assert (finished.exit, finished.json["error"]["code"]) == (3, "too_many_tags")
 
 
 def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Upload) -> None:
@@ -214,13 +195,17 @@ def test_a_refused_key_ends_the_whole_run(upload: Upload, monkeypatch: pytest.Mo
     assert (finished.exit, finished.json["error"]["code"]) == (4, "invalid_project_key")
 
 
-def test_an_archived_bucket_takes_nothing(upload: Upload, svc: RunSvc, shared_installation: Installation) -> None:
-    with shared_installation.client() as client:
-        make_bucket(client, "an-archived-bucket-takes-nothing")
-    assert svc("bucket", "archive", "an-archived-bucket-takes-nothing").exit == 0
+def test_a_bucket_that_is_archived_or_may_not_be_made_takes_nothing(
+    upload: Upload, svc: RunSvc, shared_installation: Installation
+) -> None:
+    bucket = "a-bucket-that-is-archived-or-may-not-be-made-takes-nothing"
     _write("a.md")
-    finished = upload("a.md")
-    assert (finished.exit, finished.json["error"]["code"]) == (5, "bucket_not_found")
+    missing = upload("a.md", "--no-create")
+    with shared_installation.client() as client:
+        make_bucket(client, bucket)
+    assert svc("bucket", "archive", bucket).exit == 0
+    for finished in (missing, upload("a.md")):
+        assert (finished.exit, finished.json["error"]["code"]) == (5, "bucket_not_found")
 
 
 def test_the_rate_limit_is_waited_out(

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "docs.db"
 
 
-def test_rows_are_there_when_the_file_is_opened_again(path: Path) -> None:
+def test_rows_are_there_when_the_file_is_opened_again_and_change_one_by_one(path: Path) -> None:
     with Index(path) as index:
         index.save(ROWS)
     with Index(path) as index:
@@ -29,6 +29,10 @@ def test_rows_are_there_when_the_file_is_opened_again(path: Path) -> None:
         index.save([ROWS[0]._replace(sha256="three")])
         index.remove(["\u00e9.md"])
         assert [row.sha256 for row in index.load().values()] == ["three"]
+        index.move("a.md", ROWS[0]._replace(path="b.md"))
+        assert list(index.load()) == ["b.md"], "a file that moved has one row"
+        index.replace_all(ROWS[1:])
+        assert list(index.load()) == ["\u00e9.md"], "all rows are replaced at once"
 
 
 def test_a_batch_stays_until_its_files_have_their_rows(path: Path) -> None:
@@ -60,13 +64,6 @@ def test_facts_are_kept_and_everything_can_be_forgotten(path: Path) -> None:
         assert (index.find_fact("revision"), index.load(), index.list_batches()) == (None, {}, [])
 
 
-def test_all_rows_are_replaced_at_once(path: Path) -> None:
-    with Index(path) as index:
-        index.save(ROWS)
-        index.replace_all(ROWS[1:])
-        assert list(index.load()) == ["\u00e9.md"]
-
-
 def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
     Index(path).__exit__(None, None, None)
     with sqlite3.connect(path) as connection:
@@ -75,7 +72,7 @@ def test_an_index_of_a_newer_release_is_refused(path: Path) -> None:
         Index(path)
 
 
-def test_an_error_is_told_only_where_there_is_one() -> None:
+def test_a_row_has_an_error_only_where_its_source_failed() -> None:
     assert ROWS[1].error == {"code": "x"}
     assert ROWS[0].error is None
     assert ROWS[0]._replace(state="skipped", reason="type can't be read").error is None
@@ -107,7 +104,7 @@ def _execute(path: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize("harm", [_break_pages, _drop_table, _put_other_tables, _break_journal])
-def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, harm: Callable[[Path], None]) -> None:
+def test_a_damaged_index_is_set_aside_and_made_again(path: Path, harm: Callable[[Path], None]) -> None:
     with Index(path) as index:
         index.save(ROWS)
     harm(path)
@@ -115,10 +112,3 @@ def test_a_damaged_index_is_set_aside_and_made_anew(path: Path, harm: Callable[[
         assert (index.load(), index.list_batches(), index.find_fact("revision")) == ({}, [], None)
         index.save(ROWS)
     assert path.with_suffix(".damaged").exists()
-
-
-def test_a_file_that_moved_has_one_row(path: Path) -> None:
-    with Index(path) as index:
-        index.save(ROWS)
-        index.move("a.md", ROWS[0]._replace(path="b.md"))
-        assert sorted(index.load()) == ["b.md", "\u00e9.md"]

@@ -44,6 +44,7 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
     [
         ([{"dir": "a", "colour": 1}], r"svc\.toml: \[\[map\]\] 1: unknown setting `colour`"),
         ([{"bucket": "b"}], "`dir` is missing"),
+        ([{"dir": "docs"}], "`bucket` is missing"),
         ([{"dir": 1}], "`dir` takes a text"),
         ([{"dir": "a", "tags": "x"}], "`tags` takes a list of texts"),
         ([{"dir": "a", "tags": [1]}], "`tags` takes a list of texts"),
@@ -54,9 +55,9 @@ def test_a_table_is_read_with_the_files_folder_and_bucket_behind_it() -> None:
         ([{"dir": "a", "name": "x"}, {"dir": "a", "name": "y"}], "overlap"),
     ],
 )
-def test_what_contradicts_itself_is_told(tables: list[dict[str, Any]], message: str) -> None:
+def test_what_contradicts_itself_is_refused(tables: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        read(*tables)
+        read(*tables, bucket=None if "`bucket`" in message else "handbook")
 
 
 DOCS = {"dir": "docs", "name": "d"}
@@ -64,24 +65,15 @@ PUBLIC = {"dir": "docs", "name": "p", "bucket": "public"}
 NOTES = {"dir": "notes", "name": "n"}
 
 
-@pytest.mark.parametrize(
-    ("folder", "name", "bucket", "found"),
-    [
-        ("docs", None, "public", "p"),
-        ("docs", "d", None, "d"),
-        ("notes", None, None, "n"),
-        (None, "n", None, "n"),
-        ("notes", "d", None, None),
-        ("notes", None, "public", None),
-        ("elsewhere", None, None, None),
-    ],
-)
-def test_a_mapping_is_found_by_all_that_is_given(
-    folder: str | None, name: str | None, bucket: str | None, found: str | None
-) -> None:
-    at = None if folder is None else FILE.parent / folder
-    mapping = find_mapping(read(DOCS, PUBLIC, NOTES), at, name, bucket)
-    assert (mapping.name if mapping else None) == found
+def test_a_mapping_is_found_by_all_that_is_given() -> None:
+    cells = [
+        *(("docs", None, "public", "p"), ("docs", "d", None, "d"), ("notes", None, None, "n"), (None, "n", None, "n")),
+        *(("notes", "d", None, None), ("notes", None, "public", None), ("elsewhere", None, None, None)),
+    ]
+    for folder, name, bucket, found in cells:
+        at = None if folder is None else FILE.parent / folder
+        mapping = find_mapping(read(DOCS, PUBLIC, NOTES), at, name, bucket)
+        assert (mapping.name if mapping else None) == found, (folder, name, bucket)
 
 
 def test_a_folder_of_two_mappings_does_not_choose_one_by_itself() -> None:
@@ -89,28 +81,14 @@ def test_a_folder_of_two_mappings_does_not_choose_one_by_itself() -> None:
         find_mapping(read(DOCS, PUBLIC, NOTES), FILE.parent / "docs", None, None)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"name": "a\nb"},
-        {"name": " "},
-        {"name": "12345678901"},
-        {"tags": ("a", "b", "c")},
-        {"tags": ("",)},
-        {"tags": ("four!",)},
-        {"tags": ("a\t",)},
-    ],
-)
-def test_what_no_source_could_carry_is_told_before_anything_is_sent(fields: dict[str, Any]) -> None:
-    with pytest.raises(UsageError) as refused:
-        Mapping(**{"name": "a", "folder": Path("/srv"), "bucket": "b", **fields}).check(10, 2, 4)
-    assert refused.value.hint
+def test_what_no_source_could_carry_is_refused_before_anything_is_sent() -> None:
+    names: list[dict[str, Any]] = [{"name": name} for name in ("a\nb", " ", "12345678901")]
+    for fields in [*names, *({"tags": tags} for tags in [("a", "b", "c"), ("",), ("four!",), ("a\t",)])]:
+        given: dict[str, Any] = {"name": "a", "folder": Path("/srv"), "bucket": "b", **fields}
+        with pytest.raises(UsageError) as refused:
+            Mapping(**given).check(10, 2, 4)
+        assert refused.value.hint
     Mapping(name="ten or few", folder=Path("/srv"), bucket="b", tags=("a", "four", "a")).check(10, 2, 4)
-
-
-def test_a_mapping_needs_a_bucket_from_somewhere() -> None:
-    with pytest.raises(UsageError, match="`bucket` is missing"):
-        read({"dir": "docs"}, bucket=None)
 
 
 def test_one_folder_may_go_into_two_buckets() -> None:
@@ -118,15 +96,10 @@ def test_one_folder_may_go_into_two_buckets() -> None:
 
 
 def test_each_service_bucket_folder_and_name_has_an_index_of_its_own(tmp_path: Path) -> None:
-    mapping = Mapping(name="n", folder=Path("/a"), bucket="b")
-    others = [
-        Mapping(name="m", folder=Path("/a"), bucket="b"),
-        Mapping(name="n", folder=Path("/c"), bucket="b"),
-        Mapping(name="n", folder=Path("/a"), bucket="d"),
-        Mapping(name="n", folder=Path("/latin-\udce9"), bucket="b"),
-    ]
-    paths = {each.index_path(tmp_path, "http://one") for each in (mapping, *others)}
-    assert len(paths | {mapping.index_path(tmp_path, "http://two")}) == 6
+    cells = [("n", "/a", "b"), ("m", "/a", "b"), ("n", "/c", "b"), ("n", "/a", "d"), ("n", "/latin-\udce9", "b")]
+    mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cells]
+    paths = {each.index_path(tmp_path, "http://one") for each in mappings}
+    assert len(paths | {mappings[0].index_path(tmp_path, "http://two")}) == 6
 
 
 def test_two_syncs_of_a_mapping_do_not_meet(tmp_path: Path) -> None:

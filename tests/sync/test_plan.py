@@ -28,32 +28,20 @@ def new(path: str, sha256: str) -> Row:
     return row(path, sha256, source_id=None, place_id=None, state="sent")
 
 
-@pytest.mark.parametrize(
-    ("known", "sha256", "verb"),
-    [
+def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
+    skipped = row(state="skipped", reason="type", source_id=None, place_id=None)
+    failed = row(state="failed", reason=FINAL)
+    cells = [
         (None, "one", Verb.CREATE),
-        (row(), "one", Verb.KEEP),
-        (row(), "two", Verb.UPDATE),
-        (row(state="sent"), "one", Verb.WAIT),
-        (row(state="sent"), "two", Verb.UPDATE),
+        *((row(), "one", Verb.KEEP), (row(), "two", Verb.UPDATE)),
+        *((row(state="sent"), "one", Verb.WAIT), (row(state="sent"), "two", Verb.UPDATE)),
         (row(state="failed", reason=TRANSIENT), "one", Verb.RETRY),
-        (row(state="failed", reason=FINAL), "one", Verb.FAIL),
-        (row(state="failed", reason=FINAL), "two", Verb.UPDATE),
-        (row(state="skipped", reason="type", source_id=None, place_id=None), "one", Verb.SKIP),
-        (row(state="skipped", reason="type", source_id=None, place_id=None), "two", Verb.CREATE),
-    ],
-)
-def test_a_file_is_judged_by_its_row_and_its_hash(known: Row | None, sha256: str, verb: Verb) -> None:
-    assert judge(known, sha256) is verb
-
-
-def test_every_state_of_a_row_has_a_verb() -> None:
-    assert {judge(row(state=state, reason=FINAL), "one") for state in State} == {
-        Verb.WAIT,
-        Verb.KEEP,
-        Verb.FAIL,
-        Verb.SKIP,
-    }
+        *((failed, "one", Verb.FAIL), (failed, "two", Verb.UPDATE)),
+        *((skipped, "one", Verb.SKIP), (skipped, "two", Verb.CREATE)),
+    ]
+    for known, sha256, verb in cells:
+        assert judge(known, sha256) is verb
+    assert {known.state for known, _, _ in cells if known} == set(State), "every state has a cell"
 
 
 def test_a_new_file_with_the_bytes_of_one_that_is_gone_is_a_move() -> None:
