@@ -2,7 +2,7 @@
 
 Theory of operation. A commit costs one fsync, whatever it holds. So all writes of a file go through one thread: it
 takes everything that is queued, runs each piece of work inside its own savepoint, commits once, and only then
-answers everybody. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its
+answers all of it. While the disk syncs, the next group gathers. A piece of work that raises is rolled back to its
 savepoint and takes nobody with it; a commit that fails answers the whole group with `StorageError`, since none of it
 is stored.
 
@@ -11,7 +11,7 @@ when two connections write and checkpoint, hence one writer, and only it checkpo
 moment when nobody reads from it; where readers overlap without end, new ones are held back for that moment.
 
 After an I/O error nothing more is written: a failed fsync may have dropped pages, and trying again would succeed
-falsely. The owner is told through `on_broken` and restarts the process. What the failed commit held may or may not be
+falsely. `on_broken` is called and its owner restarts the process. What the failed commit held may or may not be
 there after the restart: the log may have taken it before its fsync failed.
 """
 
@@ -115,7 +115,7 @@ class Database:
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
             self._check_readable()
-            with _telling_storage():
+            with _translating_storage():
                 reader.connection.execute("BEGIN")
                 try:
                     return work(reader.connection)
@@ -134,7 +134,7 @@ class Database:
         self._may_read.wait(BUSY_TIMEOUT_S)
         with reader.lock:
             self._check_readable()
-            with _telling_storage():
+            with _translating_storage():
                 return work(reader.connection)
 
     def close(self) -> None:
@@ -160,7 +160,7 @@ class Database:
         return self._new_reader() if reader is None else reader
 
     def _new_reader(self) -> _Reader:
-        with self._readers_lock, _telling_storage():
+        with self._readers_lock, _translating_storage():
             self._check_readable()
             reader = self._local.reader = _Reader(self._open_reader())
             self._readers.append(reader)
@@ -234,13 +234,13 @@ class Database:
         return result, None
 
     def _roll_back(self) -> None:
-        # The error before it is the one to tell; a transaction that stays open never commits.
+        # The error before it is the one to report; a transaction that stays open never commits.
         with suppress(sqlite3.Error, MemoryError):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _give_up(self, group: Sequence[_Job], error: sqlite3.Error) -> None:
-        """Answer the group with the error; after damage, take nothing more and tell the owner."""
+        """Answer the group with the error; after damage, take nothing more and call `on_broken`."""
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
@@ -287,7 +287,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
 def open_unchanging(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that changes nothing, for a file that no process has open; the log of a killed one is read too.
 
-    Without a log the file is taken as it stands: even a reader would make one, and leave it there. With one, SQLite
+    Without a log the file is read as it is: even a reader would make one, and leave it there. With one, SQLite
     writes a file beside it; where it can't, both are copied to where it can.
     """
     with ExitStack() as stack:
@@ -312,7 +312,7 @@ def log_bytes(path: Path) -> int:
 
 
 def _close_reader(reader: _Reader) -> None:
-    """Interrupt until the thread lets go; one that never does keeps its connection until the process ends."""
+    """Interrupt until the thread is done; one that never does keeps its connection until the process ends."""
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
@@ -349,8 +349,8 @@ def _as_sqlite(error: BaseException) -> sqlite3.Error:
 
 
 @contextmanager
-def _telling_storage() -> Iterator[None]:
-    """A disk that fails a read is told as such."""
+def _translating_storage() -> Iterator[None]:
+    """Raise StorageError where the disk fails a read."""
     try:
         yield
     except sqlite3.Error as error:
@@ -360,7 +360,7 @@ def _telling_storage() -> Iterator[None]:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """A full disk is the caller's to hear as such; anything else stays what it is."""
+    """StorageError for a full disk, which the caller can act on; any other error as it is."""
     return _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
 
 

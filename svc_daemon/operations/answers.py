@@ -1,4 +1,4 @@
-"""Answers: search finds the passages, and the default answerer or the operator's model says what stands in them.
+"""Answers: search finds the passages, and the default answerer or the operator's model answers from them.
 
 Only passages that score at least the policy's threshold count; without one, nothing was found, and no model is asked.
 Every mark of an answer leads to words that stand in one of them, with their place.
@@ -43,7 +43,7 @@ class Ask:
     model: str
     #: Up to the question, which is the last one, and the user's.
     turns: tuple[Turn, ...]
-    #: What the caller says on how to answer.
+    #: The caller's instructions on how to answer.
     instructions: str = ""
     #: Only here; None is wherever the agent looks.
     buckets: tuple[str, ...] | None = None
@@ -74,7 +74,7 @@ class AnswerOutcome:
     grounded: bool = False
     #: Why the model did not come to its end; None where it did.
     cut: Cut | None = None
-    #: What the search behind it has to say, such as that no meaning was looked for.
+    #: The warnings of the search behind it, such as that no meaning was looked for.
     warnings: tuple[str, ...] = ()
 
     @property
@@ -109,7 +109,9 @@ async def answer(context: Context, key: KeyRow, ask: Ask) -> Telling:
                 continue
             await context.read_aside(partial(_refuse_taken_away, team_id=key.team_id, found=found))
             if isinstance(piece, Citation):
-                cited.append(_cite(piece, passages, found))
+                passage = passages[piece.passage]
+                quote, place = quote_of(passage, piece.span), place_of(passage, piece.span)
+                cited.append(Cited(piece, found[piece.passage], quote, place))
                 yield cited[-1]
             else:
                 yield replace(piece, cited=tuple(cited), warnings=results.warnings)
@@ -133,8 +135,17 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
     """What may be cited: what scores as much as the policy wants, or else what supports an answer."""
-    asked = _follow_up(ask, query, results)
-    passages = [_passage(found) for found in results.found]
+    own = frozenset(parse_query(ask.question).words)
+    idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
+    asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
+    passages = [
+        Passage(
+            chunk=found.hit.chunk,
+            title=found.source.title,
+            weights={match.term: match.idf for match in found.hit.matches},
+        )
+        for found in results.found
+    ]
     trust = trust_of(ask.question, results.chunks)
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
@@ -153,29 +164,12 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     return [found for found, _ in worthy], [passage for _, passage in worthy]
 
 
-def _follow_up(ask: Ask, query: str, results: Results) -> FollowUp:
-    own = frozenset(parse_query(ask.question).words)
-    weights = {match.term: match.idf for found in results.found for match in found.hit.matches}
-    return FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=weights)
-
-
 def _is_worthy(hit: Hit, results: Results, asked: FollowUp, said: float, trust: float) -> bool:
     if results.score_threshold is not None:
         return hit.score >= results.score_threshold
     matched = [match.term for match in hit.matches]
     coverage = asked.coverage(matched, hit.coverage) if asked.lent else hit.coverage
     return is_support(coverage, len(matched), hit.semantic.cosine if hit.semantic else None, said, trust)
-
-
-def _passage(found: SearchResults) -> Passage:
-    weights = {match.term: match.idf for match in found.hit.matches}
-    return Passage(chunk=found.hit.chunk, title=found.source.title, weights=weights)
-
-
-def _cite(citation: Citation, passages: Sequence[Passage], found: Sequence[SearchResults]) -> Cited:
-    passage = passages[citation.passage]
-    quote, place = quote_of(passage, citation.span), place_of(passage, citation.span)
-    return Cited(citation, found[citation.passage], quote, place)
 
 
 def _begin(context: Context, ask: Ask, query: str, passages: Sequence[Passage], agent: TeamAgent | None) -> Writing:

@@ -50,7 +50,7 @@ class BatchItemStatus:
     member: BatchMember
     #: A state of `core.uploads.batches`.
     state: str
-    #: By the rows of its source; a maintenance of the index withholds it, and lets the batch's status stand.
+    #: By the rows of its source; a maintenance of the index withholds it, and leaves the batch's status as it is.
     ready: bool
     error: dict[str, Any] | None
 
@@ -195,7 +195,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
-    """Cancel those that still lack bytes; whoever sends some just now is stopped."""
+    """Cancel those that still lack bytes; a request that sends some just now is stopped."""
     async with AsyncExitStack() as held:
         for upload in missing:
             if upload.status == uploads.OPEN:

@@ -2,7 +2,7 @@
 
     active, archived -> deleting      one transaction: the bucket is marked, its cascade queued
     deleting -> (no row)              every member was deleted, or stays in another bucket
-    deleting -> active                some could not be deleted: `lastDeleteError` says why, the same call runs again
+    deleting -> active                some could not be deleted: `lastDeleteError` has the reason, a delete runs again
 
 From the first commit on the bucket is no place of any source (the view of sources leaves it out), so no search and no
 listing has what is in it alone, however far the task is. A step is one transaction and writes down how far it came: a
@@ -42,7 +42,7 @@ from svc_daemon.wire.tasks import CASCADE
 
 #: Members of one step: some 20 ms of the writer's time, so that others' writes go on in between.
 STEP_LIMIT = 200
-#: What a task that deletes is doing, as its progress tells.
+#: What a task that deletes is doing, as its progress shows.
 STAGE = "delete"
 
 
@@ -199,7 +199,7 @@ def _refuse(connection: Connection, found: BucketRow, *, force: bool) -> None:
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:
-    """The cascade as it stands now, if the claim still holds."""
+    """The cascade as it is now, if the claim still holds."""
     return find_cascade(connection, claim.task.id) if is_held(connection, claim.task) else None
 
 
@@ -224,22 +224,18 @@ def _note(connection: Connection, context: Context, claim: CascadeClaim, cascade
 
 def _end(connection: Connection, context: Context, claim: CascadeClaim, cascade: Cascade) -> None:
     left = memberships.count_members(connection, cascade.bucket_id)
-    # Whoever was deleted by another request meanwhile is deleted too.
+    # What another request deleted meanwhile counts as deleted too.
     ended = replace(cascade, failed=left, deleted=cascade.total - cascade.detached - left)
     _note(connection, context, claim, ended)
     if left:
-        _restore(connection, context, claim.task, ended)
+        now = context.clock.timestamp()
+        message = f"{left} of {ended.total} sources could not be deleted: {ended.reason or 'unknown'}"
+        buckets.restore_bucket(connection, ended.bucket_id, message, now)
+        memberships.renew_syncs(connection, ended.bucket_id, now)
+        finish_task(connection, claim.task, "failed", now, _failed(message))
         return
     buckets.delete_bucket(connection, cascade.bucket_id)
     finish_task(connection, claim.task, "succeeded", context.clock.timestamp())
-
-
-def _restore(connection: Connection, context: Context, task: TaskRow, cascade: Cascade) -> None:
-    now = context.clock.timestamp()
-    told = f"{cascade.failed} of {cascade.total} sources could not be deleted: {cascade.reason or 'unknown'}"
-    buckets.restore_bucket(connection, cascade.bucket_id, told, now)
-    memberships.renew_syncs(connection, cascade.bucket_id, now)
-    finish_task(connection, task, "failed", now, _failed(told))
 
 
 def _failed(message: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 def leave_bucket(connection: Connection, context: Context, source: SourceRow, bucket_id: str) -> None:
     """End one membership, and have the index told.
 
-    It may have been the last one that the source wasn't active in: then whoever waits for the source hears of it.
+    It may have been the last one that the source wasn't active in: then its event is recorded.
     """
     delete_membership(connection, source.id, bucket_id)
     create_detachment(connection, source.team_id, source.id)

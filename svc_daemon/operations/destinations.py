@@ -67,7 +67,7 @@ def find_destinations(
 ) -> list[Destination]:
     """The same for several things of one request.
 
-    Raises `bucket_not_found` for a bucket in the path, `bucket_assignment_failed` that tells of each one that fails in
+    Raises `bucket_not_found` for a bucket in the path, `bucket_assignment_failed` that lists each one that fails in
     a body, and `forbidden_project_key` where buckets are to be made and the key may not.
     """
     if any(naming.creates_missing for naming in namings):

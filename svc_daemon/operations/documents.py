@@ -21,7 +21,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """What the stored bytes are, and what stands in them now."""
+    """What the stored bytes are, and the text in them now."""
 
     #: In hex; None where the bytes are gone.
     sha256: str | None
@@ -92,7 +92,7 @@ def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
 
 
 def undo(context: Context, source: SourceRow) -> None:
-    """Whoever put the document was overtaken: if that was by a delete, what was put must not stay."""
+    """The document was put too late: if the source was deleted meanwhile, it must not stay."""
     if _find(context, source) is None:
         context.provider.delete_document(source.team_id, source.id)
 
@@ -105,5 +105,5 @@ def check_room(context: Context) -> None:
 
 
 def _find(context: Context, source: SourceRow) -> SourceRow | None:
-    """The source as it stands now."""
+    """The source as it is now."""
     return context.read(lambda connection: find_source(connection, source.team_id, source.id))

@@ -60,10 +60,10 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in uploads if is_complete(context, upload)}
         for upload in uploads:
-            # A chunk must not come in between the hash and the second name; but whoever sends one is not turned away.
+            # A chunk must not come in between the hash and the second name; but its sender is not turned away.
             if upload.id in ready:
                 await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        # Whoever held one of them before may have ended it.
+        # The request that held one of them before may have ended it.
         now = context.read(lambda connection: [get_session(connection, upload.id) for upload in uploads])
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)

@@ -51,7 +51,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fe
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedFile, validators: Validators | None
 ) -> Fetched | NotModified:
-    """The same, where the host may say that nothing has changed since the fetch of the validators."""
+    """The same, where the host may answer that nothing has changed since the fetch of the validators."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -62,7 +62,7 @@ async def refetch(
 
 
 async def judge(context: Context, kind: str, url: str) -> None:
-    """What the policy says of the URL, without a request to it; raises as `fetch` does."""
+    """Judge the URL by the policy, without a request to it; raises as `fetch` does."""
     with _failing_as(kind):
         await context.fetcher.check(url)
 
@@ -74,7 +74,7 @@ def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: s
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What is kept of a fetch; what an answer without a body doesn't say again stays `known`."""
+    """What is kept of a fetch; what an answer without a body doesn't repeat stays `known`."""
     told = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
         return {**told, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
@@ -108,7 +108,7 @@ class WantedImport:
     sha256: str | None = None
     #: Take it whatever it turns out to be.
     force: bool = False
-    #: `url` and `metadata` of whom to tell.
+    #: `url` and `metadata` of the webhook.
     webhook: dict[str, Any] | None = None
 
 
@@ -125,7 +125,7 @@ async def create_from_url(
 
 
 async def check_import(context: Context, key: KeyRow, destination: Destination, wanted: WantedImport) -> None:
-    """Everything that can be told without asking the URL's host; raises as the create does."""
+    """Check everything that needs no request to the URL's host; raises as the create does."""
     _check_state(context, key, destination, wanted)
     await judge(context, wanted.kind, str(wanted.url))
     await _check_webhook(context, wanted)
@@ -175,7 +175,7 @@ def _refuse_known_page(connection: Connection, team_id: str, url_key: str | None
 
 
 async def _check_webhook(context: Context, wanted: WantedImport) -> None:
-    """A webhook that could never be called is told now."""
+    """Refuse a webhook that could never be called."""
     if wanted.webhook is not None:
         await context.fetcher.check(wanted.webhook["url"])
 

@@ -1,7 +1,7 @@
 """The steps of an indexing that touch the state: claim, complete, fail, park, and release what its worker has left.
 
 Each is one transaction. The attempt number of the claim is the fencing token: a step of a claim that is stale (the
-source was deleted, the lease ran out) changes nothing and says so.
+source was deleted, the lease ran out) changes nothing and returns False.
 """
 
 from collections.abc import Sequence
@@ -104,7 +104,7 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
         finish_task(connection, claim.task, "succeeded", now)
         schedule_syncs(connection, source.id, now)
         if set(source.places) != set(claim.source.places):
-            # It left a bucket in the meantime, which the index was told at the claim.
+            # It left a bucket in the meantime, which was set in the index at the claim.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
         return True
@@ -153,7 +153,7 @@ async def park_claimed(context: Context) -> None:
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
-    """Back into the queue, without a lost attempt; whoever works on it now holds a stale claim."""
+    """Back into the queue, without a lost attempt; the worker that has it now holds a stale claim."""
     park_task(connection, task)
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is not None:
@@ -180,7 +180,7 @@ async def release_expired(context: Context, now_s: float) -> int:
 
 
 def find_reading(connection: Connection, team_id: str, source_id: str) -> SourceReading | None:
-    """The source as it stands, with what it takes to read it."""
+    """The source as it is, with what it takes to read it."""
     source = find_source(connection, team_id, source_id)
     return SourceReading(source, _chunking(connection, source)) if source else None
 
@@ -197,7 +197,7 @@ def _chunking(connection: Connection, source: SourceRow) -> ChunkingOptions:
 
 
 def _held_source(connection: Connection, claim: IndexingClaim) -> SourceRow | None:
-    """The source as it stands now, if the claim still holds."""
+    """The source as it is now, if the claim still holds."""
     if not is_held(connection, claim.task):
         return None
     return find_source(connection, claim.source.team_id, claim.source.id)

@@ -37,7 +37,7 @@ class FileUpload:
 
     filename: str
     content_type: str
-    #: As the sender has it, who may say none.
+    #: As the sender declared it, if at all.
     declared_type: str | None = None
     title: str
     tags: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class FileUpload:
     mapping: str | None = None
     #: The source whose place it is to take.
     replaces: str | None = None
-    #: What the sender says the bytes hash to, hex.
+    #: The hash that the sender declared, hex.
     sha256: str | None = None
 
 
@@ -81,7 +81,7 @@ async def create_file(
 
 
 def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
-    """What only the bytes can tell; raises `empty_file` and `checksum_mismatch`."""
+    """Check what only the bytes can show; raises `empty_file` and `checksum_mismatch`."""
     if staged.size_bytes == 0:
         raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
     if upload.sha256 is not None and upload.sha256 != staged.sha256:
@@ -213,7 +213,7 @@ def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes
 
 
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
-    """What the create of a file says of itself: its type as it was declared."""
+    """What identifies the create of a file; its type counts as it was declared."""
     named = (destination.identity, staged.sha256, upload.filename)
     told = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(

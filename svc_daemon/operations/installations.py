@@ -82,7 +82,7 @@ def prepare_secret(files: DataFiles, random: Callable[[int], bytes]) -> bytes:
 
 
 def prepare_operator_token(files: DataFiles, random: Callable[[int], bytes]) -> str:
-    """A new token for `/admin`, good for this run of the service: whoever reads its file may act as the operator."""
+    """A new token for `/admin`, good for this run of the service: who can read its file may act as the operator."""
     token = random(32).hex()
     write_secret(files.operator_token, token)
     return token

@@ -61,7 +61,7 @@ def get_reachable_bucket(connection: Connection, key: KeyRow, bucket: str) -> Bu
     """By id or slug, whatever its status; raises NotFound also where the key is kept from it."""
     found = get_bucket(connection, key.team_id, bucket)
     if key.buckets is not None and found.id not in key.buckets:
-        raise _no_bucket(bucket)
+        raise NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
     return found
 
 
@@ -124,10 +124,6 @@ def _not_usable(found: BucketRow, bucket: str) -> NotFound:
     return NotFound(
         ErrorCode.BUCKET_NOT_FOUND, f"The bucket {bucket!r} is {found.status}.", bucket=bucket, status=found.status
     )
-
-
-def _no_bucket(bucket: str) -> NotFound:
-    return NotFound(ErrorCode.BUCKET_NOT_FOUND, f"There is no bucket {bucket!r}.", bucket=bucket)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """What the state says of stored bytes."""
+    """What the state knows of stored bytes."""
 
     #: The size of each source's bytes, by their name.
     sizes: dict[str, int]

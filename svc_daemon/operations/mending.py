@@ -57,7 +57,7 @@ async def take_in(context: Context, team_id: str, path: Path) -> None:
 
 
 def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceRow:
-    """What the bytes say of themselves. A title is the name of the file unless the sender had another."""
+    """The row that the bytes allow. A title is the name of the file unless the sender had another."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)

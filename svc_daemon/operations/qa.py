@@ -81,6 +81,6 @@ def _new_source(context: Context, team_id: str, question: QaPair, staged: Staged
 
 
 def claim_of(destination: Destination, question: QaPair) -> Claim:
-    """What a create of the question says of itself."""
+    """What identifies the create of a question."""
     fields = (question.text, question.tags, question.metadata, question.mapping, question.replaces)
     return Claim(route=ROUTE, fingerprint=fingerprint(destination.identity, *fields))

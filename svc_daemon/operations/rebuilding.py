@@ -59,9 +59,9 @@ log = logging.getLogger(__name__)
 
 #: Stages of the task: the old file goes; the documents come.
 CLEAR, INDEX = "clear", "index"
-#: Attempts that are told; the last one is repeated for as long as it takes.
+#: Attempts that are shown; the last one is repeated for as long as it takes.
 ATTEMPTS = 3
-#: An index that is damaged again so soon after it was made is the disk's doing: a person is told, and each further try
+#: An index that is damaged again so soon after it was made is the disk's doing: it is logged, and each further try
 #: waits first. Its sources are not ready meanwhile, since nobody can find them.
 SOON_S = 3600
 
@@ -116,7 +116,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # Whoever reads the documents meets the damage too, and begins again.
+        # The worker that reads the documents meets the damage too, and begins again.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
@@ -173,7 +173,7 @@ def find_active(context: Context, task: TaskRow, source_id: str) -> SourceReadin
 
 
 async def note_read(context: Context, task: TaskRow, reading: SourceReading, extraction: Extraction) -> None:
-    """The index holds the document: what its source says of it is what was read now."""
+    """The index holds the document: its source's row gets what was read now."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -186,7 +186,7 @@ async def note_read(context: Context, task: TaskRow, reading: SourceReading, ext
 
 
 async def give_up_document(context: Context, reading: SourceReading) -> None:
-    """It can't be read here: the indexing worker takes it on, with all its attempts and its way to tell."""
+    """It can't be read here: the indexing worker takes it on, with all its attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -198,7 +198,7 @@ async def give_up_document(context: Context, reading: SourceReading) -> None:
 
 
 async def finish_rebuild(context: Context, task: TaskRow) -> None:
-    """Nothing is missing: the team can be searched again, and what waited is told to the index."""
+    """Nothing is missing: the team can be searched again, and what waited is synced."""
 
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
@@ -229,7 +229,7 @@ async def park_rebuild(context: Context, task: TaskRow) -> None:
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """The source as it stands now, if it is still the one that was read."""
+    """The source as it is now, if it is still the one that was read."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -278,7 +278,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         cut = replace(source, rechunk=not is_cut_right(connection, source, reading))
         update_state(connection, indexed(cut, extraction, source.updated_at))
         if set(source.places) != set(reading.source.places):
-            # It left a bucket in the meantime, which the index was told in the place of the old document.
+            # It left a bucket in the meantime, which the index recorded for the old document.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 
@@ -289,7 +289,7 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
 
 
 async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
-    """It can't be read now: the old pieces stay, and the source says so."""
+    """It can't be read now: the old chunks stay, and the source gets a warning."""
     warning = f"The new chunking of its bucket could not be applied: {reason}"
 
     def work(connection: Connection) -> None:

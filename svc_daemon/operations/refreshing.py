@@ -1,8 +1,8 @@
 """Refreshing: a source that came from a URL is fetched again, and read again only if it is another.
 
-The host is told which version is known. Its word that nothing has changed, or the same bytes, cost neither quota nor
-indexing. New bytes are stored beside the old ones, under a name of their own; one transaction puts them in their place
-and queues a new generation, with a tombstone for the old ones; then these go.
+The request names the version that is known. An answer that nothing has changed costs neither quota nor indexing, nor do
+the same bytes. New bytes are stored beside the old ones, under a name of their own; one transaction puts them in their
+place and queues a new generation, with a tombstone for the old ones; then these go.
 """
 
 from dataclasses import replace

@@ -47,7 +47,7 @@ class Matching:
 
     mode: SearchMode
     vector: QueryVector | None = None
-    #: What the user should hear of it.
+    #: What the user should know of it.
     warnings: tuple[str, ...] = ()
 
 
@@ -102,7 +102,7 @@ class Results:
     warnings: tuple[str, ...]
     #: Whose policy it went by; None where the request named buckets and no agent.
     agent: TeamAgent | None = None
-    #: What every hit scores at least, by the request and by the policy; None where neither says.
+    #: What every hit scores at least, by the request and by the policy; None where neither sets it.
     score_threshold: float | None = None
     #: How many chunks the team's index has, of any bucket.
     chunks: int = 0
@@ -195,7 +195,7 @@ class _Asking:
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """What is found, with all there is to say of it; raises as `search` does."""
+        """What is found, with its warnings; raises as `search` does."""
         # Some hits may turn out to be gone: ask for a few more than are wanted.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
@@ -270,7 +270,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """No indexed content: say so when something is on its way, or when one bucket was asked for by name."""
+    """No indexed content: raise when something is on its way, or when one bucket was asked for by name."""
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return

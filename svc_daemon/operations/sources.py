@@ -43,12 +43,12 @@ T = TypeVar("T")
 
 
 def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
-    """The source as it stands; raises NotFound."""
+    """The source as it is; raises NotFound."""
     return context.read(lambda connection: get_reachable_source(connection, key, source_id))
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
-    """What the index itself holds of the source now; raises `search_failed` where it can't tell.
+    """What the index itself holds of the source now; raises `search_failed` where the index fails.
 
     While the index is rebuilt, that is nothing until the source's turn has come.
     """
@@ -74,7 +74,7 @@ async def list_members(
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
 
-    The index is told once more afterwards, by the sync worker: a kill, or another new title, may come in between.
+    The sync worker updates the index once more afterwards: a kill, or another new title, may come in between.
     Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))

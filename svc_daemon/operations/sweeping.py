@@ -46,7 +46,7 @@ async def _clean(context: Context, listed: list[Tombstone]) -> int:
             tombstones.finish_tombstone(connection, stone.source_id, now)
 
     if stones:
-        # Or a power cut could bring bytes back of which nothing says that they were deleted.
+        # Otherwise a power cut could bring bytes back without a record that they were deleted.
         await context.blobs.run(context.blobs.sync_folder)
         await context.write(work)
     return len(stones)
@@ -118,7 +118,7 @@ async def recall_far_pauses(context: Context) -> int:
 async def rebuild_lost(context: Context) -> int:
     """Begin the rebuild of each index that is gone, damaged or of another release. Returns how many.
 
-    Only at boot, before anything is answered: sources of such an index must not be told as ready.
+    Only at boot, before anything is answered: sources of such an index must not be shown as ready.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):

@@ -3,7 +3,7 @@
 Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
 same commit, so that no search finds both or neither.
 
-One worker alone tells the index about buckets, joined and left: two would overwrite each other with what they read.
+One worker alone sets the buckets in the index, joined and left: two would overwrite each other with what they read.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from svc_daemon.store.tombstones import Detachment, delete_detachment, list_deta
 
 log = logging.getLogger(__name__)
 
-#: What the index is told of a source besides its content: its title and its buckets.
+#: What the index holds of a source besides its content: its title and its buckets.
 _Words = tuple[str, list[str]]
 
 #: Memberships of one claim: they share two commits.
@@ -140,17 +140,17 @@ async def clean_detachments(context: Context) -> int:
         free = [each for each in noted if each.source_id not in context.retitling]
         told = [(each, words) for each in free if (words := await _tell_again(context, each)) is not None]
         if told:
-            await _forget_told(context, told)
+            await _forget_synced(context, told)
             return len(told)
     return 0
 
 
-async def _forget_told(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
+async def _forget_synced(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
     free = [(each, words) for each, words in told if each.source_id not in context.retitling]
 
     def work(connection: Connection) -> None:
         for detachment, words in free:
-            # It may have left another bucket since the index was told, or have another title.
+            # It may have left another bucket since the index was updated, or have another title.
             if _words(_find(connection, detachment)) == words:
                 delete_detachment(connection, detachment.source_id)
 
@@ -158,7 +158,7 @@ async def _forget_told(context: Context, told: list[tuple[Detachment, _Words]]) 
 
 
 def _tell(connection: Connection, context: Context, sync: Sync) -> None:
-    """Whoever waits for the source hears of it once this was the last of its buckets."""
+    """Record the event of a source that is ready, once this was the last of its buckets."""
     if sync.source.webhook is None:
         return
     source = find_source(connection, sync.claim.team_id, sync.claim.source_id)

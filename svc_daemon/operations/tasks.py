@@ -38,7 +38,7 @@ async def claim_next(
 
 
 def lease_end_s(context: Context) -> float:
-    """Until when whoever claims now may go without a sign of life, on the steady clock."""
+    """When a lease that begins now runs out, on the monotonic clock."""
     return context.clock.monotonic() + context.limits.lease_seconds
 
 

@@ -52,7 +52,7 @@ def list_teams(connection: Connection) -> wire.TeamList:
 
 
 def _operator(team: TeamRow) -> KeyRow:
-    """Who stands behind a key that the operator makes: somebody with every right in the team."""
+    """The maker of an operator's key: one with every right in the team."""
     return KeyRow(
         id="",
         team_id=team.id,

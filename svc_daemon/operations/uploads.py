@@ -1,6 +1,6 @@
 """Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads.sessions`.
 
-One request at a time works on a session (`writers`), and reads it again once it holds it: whoever held it before may
+One request at a time works on a session (`writers`), and reads it again once it holds it: who held it before may
 have ended it. What was acknowledged is on the disk.
 """
 
@@ -41,7 +41,7 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBody:
-    """A body on its way, and what its sender says of it."""
+    """The body of a request, and what its headers declare."""
 
     #: None where there is no Content-Range: the body is the whole file.
     asked: ContentRange | None
@@ -131,7 +131,7 @@ def authorize(context: Context, upload_id: str, token: str) -> UploadRow:
 
 
 async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> UploadProgress:
-    """Take a chunk, or tell how far the session is; what is told as received is durable.
+    """Take a chunk, or report how far the session is; what is reported as received is durable.
 
     Raises what `core.uploads.sessions.judge_put` raises, `checksum_mismatch`, `size_mismatch`, `request_in_progress`
     where another request has taken over, `storage_full`.

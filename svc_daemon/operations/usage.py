@@ -1,7 +1,7 @@
 """How many answers and searches each team has had this month, and the plan's limit of them.
 
-They are counted in memory and told to the state by `workers.sweeping`, at once after a quiet second and else once a
-second, so that no search waits for the disk. A stop tells what is left; a kill forgets a second's at most.
+They are counted in memory and recorded in the state by `workers.sweeping`, once a second at most, so that no search
+waits for the disk. A stop records what is left; a kill loses a second's at most.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def used_answers(context: Context, team_id: str) -> int:
 
 
 async def record_usage(context: Context) -> None:
-    """Write down what was counted since the last time; raises StorageError, and then it is told with the next."""
+    """Write down what was counted since the last time; raises StorageError, and then it is recorded with the next."""
     unrecorded = context.tallies.take_unrecorded()
     if not unrecorded:
         return

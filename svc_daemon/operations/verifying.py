@@ -58,7 +58,7 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     """
     damage = checks.check_file(directory.state)
     if damage:
-        # Nothing else can be told, and nothing be mended: a backup is the way out.
+        # Nothing else can be checked, and nothing be mended: a backup is the way out.
         return DirectoryFindings(damage)
     check_current(directory.state)
     if unreadable := checks.check_words(directory.state):
@@ -90,7 +90,7 @@ def _check_log(directory: Directory) -> Iterator[Problem]:
 
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
-    """Returns the bytes that nothing in the state names, by the source that their name says, or else by their name."""
+    """Returns the bytes that nothing in the state names, by the source in their name, otherwise by their name."""
     unowned = directory.asides.find_all()
     unowned |= {name: directory.blobs.path(name) for name in _names(directory.blobs.list_ids)}
     for source in checks.list_every_source(directory.state):
@@ -113,7 +113,8 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
     """Of a source whose bytes may lie aside: the next start takes them back."""
     broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
     if path.is_symlink() or not path.is_file():
-        if not _is_known_lost(source):
+        known = source.error or {}
+        if source.status != readiness.FAILED or known.get("code") != SourceErrorCode.STORED_BYTES_LOST:
             yield broken("I3", f"source {source.id} has no blob")
         return
     size_bytes = path.stat().st_size
@@ -122,11 +123,6 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
         yield broken("I2", f"{told}, its row says {source.size_bytes}")
     elif read_data and (error := _unlike(path, source.sha256)):
         yield broken("I2", f"blob {source.blob_name} of source {source.id} {error}")
-
-
-def _is_known_lost(source: SourceRow) -> bool:
-    """Whether it has failed for that very reason, and says so."""
-    return source.status == readiness.FAILED and (source.error or {}).get("code") == SourceErrorCode.STORED_BYTES_LOST
 
 
 def _unlike(path: Path, sha256: str) -> str | None:
@@ -214,7 +210,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
         yield Problem("I6", told, Mend.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
-    # One that is being rechunked has the new pieces a moment before it says so.
+    # One that is being rechunked has the new chunks a moment before its row shows it.
     if found.chunks != chunks and not source.rechunk:
         told = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
         yield Problem("I7", told, Mend.QUEUE_SOURCE, _about(source))
@@ -225,7 +221,7 @@ def _check_document(source: SourceRow, found: InspectedDocument | None) -> Itera
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
-    """What the index says of a source of which it has nothing new to hear."""
+    """Hold the index to the row of a source without pending updates."""
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
             told = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"

@@ -34,13 +34,13 @@ THREADS = 8
 
 
 class EmbeddingState(StrEnum):
-    """How it stands with the model."""
+    """Whether the model can be used."""
 
     #: None is chosen.
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: It is tried again and again; the message says what is wrong.
+    #: It is tried again and again; the message has the reason.
     FAILING = "failing"
 
 
@@ -50,7 +50,7 @@ def _threads() -> ThreadPoolExecutor:
 
 @dataclass(slots=True)
 class EmbedderInUse:
-    """Another model may be chosen while the service runs: whoever needs one looks here, and once."""
+    """Another model may be chosen while the service runs: read `embedder` once for each use."""
 
     #: None where none is chosen, or none could be opened so far.
     embedder: Embedder | None = None

@@ -53,7 +53,7 @@ class Gates:
 
     @contextmanager
     def hold_agent(self, key_id: str, idempotency_key: str | None, agent_id: str | None) -> Iterator[None]:
-        """Hold the id of an agent that is being made under a key: until that is decided, nobody can say whether
+        """Hold the id of an agent that is being made under a key: until that is decided, it is unknown whether
         another request with both is its replay. Raises `agent_replay_check_unavailable` then.
         """
         if idempotency_key is None or agent_id is None:
@@ -148,7 +148,7 @@ class Writers:
 
     @asynccontextmanager
     async def hold(self, session_id: str, *, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold the session, taking over from a holder that lets go; that one meets `request_in_progress`.
+        """Hold the session, taking over from a holder that lets go; that one gets `request_in_progress`.
 
         Raises `request_in_progress` when the holder does not let go in time.
         """
@@ -202,11 +202,11 @@ class Tallies:
         self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
     def take_unrecorded(self) -> dict[Period, int]:
-        """What the state has still to hear, which counts as told from now on."""
+        """What is not recorded yet, which counts as recorded from now on."""
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
     def give_back(self, unrecorded: dict[Period, int]) -> None:
-        """The state could not be told."""
+        """It could not be recorded."""
         for period, answers in unrecorded.items():
             self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

@@ -54,7 +54,7 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Work was given up because something is short; the cause says what."""
+    """Work was given up because something is short, which the cause names."""
 
 
 class Shortages:
@@ -134,7 +134,7 @@ class Shortages:
         except TimeoutError:
             return
         except asyncio.CancelledError:
-            # Whoever watches next begins here.
+            # The next watch begins here.
             self._met.set()
             raise
 

@@ -83,7 +83,7 @@ def _values(agent: TeamAgent) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> TeamAgent:
-    """The agent as stored; one whose policy is not whole retrieves nothing, and says why."""
+    """The agent as stored; one whose policy is not whole retrieves nothing, and has the fault."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])

@@ -1,4 +1,4 @@
-"""Batches: files tracked as one unit. What became of the files stands in their sessions and sources."""
+"""Batches: files tracked as one unit. What became of the files is in their sessions and sources."""
 
 import json
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 
 
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
-    """The batch's files in the order of its manifest, each with its source as it stands now; in one transaction.
+    """The batch's files in the order of its manifest, each with its source as it is now; in one transaction.
 
     Two statements: joined to uploads from the outside, the view of sources would be made of every source there is.
     """

@@ -5,7 +5,7 @@ writes the rest, gives the file its name, syncs the file and then the folder; on
 before the commit, the next start finds a blob without a row, and moves it aside; a row without its blob can't come
 to be.
 
-Folder syncs are shared: whoever waits while one runs is served by the next, however many they are.
+Folder syncs are shared: all that wait while one runs are served by the next.
 """
 
 import asyncio
@@ -52,8 +52,8 @@ def clear_away(path: Path) -> None:
 class FolderSync:
     """One fsync of a folder for everybody who asked before it began.
 
-    A failed one is not tried again: the kernel may have dropped what it could not write, and would then say yes to
-    renames that are lost. Everybody gets the error until the process is restarted.
+    A failed one is not tried again: the kernel may have dropped what it could not write, and would then report
+    success for renames that are lost. Everybody gets the error until the process is restarted.
     """
 
     def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
@@ -102,7 +102,7 @@ class Blobs:
         random_name: Callable[[], str],
         on_broken: Callable[[OSError], None] = lambda _: None,
     ) -> None:
-        """`on_broken` hears when the folder can't be synced: nothing can be kept until a restart."""
+        """`on_broken` is called when the folder can't be synced: nothing can be kept until a restart."""
         self._blobs = files.blobs
         self._staging = files.staging
         self._damaged = files.damaged

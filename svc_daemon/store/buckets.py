@@ -148,7 +148,7 @@ def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) ->
 
 
 def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
-    """Its deletion did not succeed: the bucket is active again, with what is left in it, and says why."""
+    """Its deletion did not succeed: the bucket is active again, with what is left in it and the reason."""
     connection.execute(
         "UPDATE buckets SET status = 'active', last_delete_error = :reason, revision = revision + 1,"
         " updated_at = :updated_at WHERE id = :id AND status = 'deleting'",

@@ -76,7 +76,7 @@ class Values:
         self.named: dict[str, Any] = {}
 
     def add(self, value: Any) -> str:
-        """What stands for the value in the statement."""
+        """The value's placeholder in the statement."""
         name = f"v{len(self.named)}"
         self.named[name] = value
         return f":{name}"

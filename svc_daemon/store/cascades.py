@@ -1,4 +1,4 @@
-"""Cascades: what a bucket's deletion has done so far. One row per task of that type; the task says whether it runs."""
+"""Cascades: what a bucket's deletion has done so far. One row per task of that type."""
 
 from dataclasses import dataclass
 from sqlite3 import Connection, Row

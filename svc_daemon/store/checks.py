@@ -200,7 +200,7 @@ def check_references(connection: Connection) -> Iterator[Problem]:
 
 
 def check_rows(connection: Connection) -> Iterator[Problem]:
-    """What the rows of the state say against each other."""
+    """Where rows of the state contradict each other."""
     for check in ROW_CHECKS:
         for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
             ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
@@ -208,7 +208,7 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Agents that retrieve nothing since nobody can say what they may: their policy is broken, or they are gone."""
+    """Agents that retrieve nothing since what they may is unknown: their policy is broken, or they are gone."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)
@@ -240,7 +240,7 @@ def list_uncleaned(connection: Connection) -> dict[str, str]:
 
 
 def list_untold(connection: Connection) -> set[str]:
-    """Sources of whose title and buckets the index has still to hear."""
+    """Sources whose title and buckets the index doesn't have yet."""
     return {row["source_id"] for row in connection.execute("SELECT source_id FROM detachments")}
 
 

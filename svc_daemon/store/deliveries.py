@@ -1,4 +1,4 @@
-"""Deliveries: each event that somebody wants to be told, and every call that was made for it.
+"""Deliveries: each event that a webhook wants, and every call that was made for it.
 
 A source has one delivery of each event, however often it becomes ready again. What is pending has a due time.
 """
@@ -187,7 +187,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
-    """Write where the delivery stands; one that was made due again since `delivery` was read stays so."""
+    """Write the delivery's status; one that was made due again since `delivery` was read stays so."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
         " WHERE id = :id AND due_at = :was_due_at",

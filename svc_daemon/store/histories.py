@@ -1,6 +1,6 @@
 """What has ended long ago: sessions, batches, tasks and calls that nobody will ask for any more.
 
-What a living source rests on stays: its last task, and its calls, which say that nobody is owed one.
+What a living source rests on stays: its last task, and its calls, which show that none is owed.
 """
 
 from collections.abc import Sequence

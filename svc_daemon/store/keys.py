@@ -69,7 +69,7 @@ def create_key(connection: Connection, key: KeyRow) -> None:
 
 
 def find_key(connection: Connection, key_id: str) -> KeyRow | None:
-    """Of whatever team: it is the key that tells the team."""
+    """Of any team: the key decides which."""
     row = connection.execute("SELECT * FROM keys WHERE id = :id", {"id": key_id}).fetchone()
     return KeyRow.from_row(row) if row else None
 

@@ -154,7 +154,7 @@ def suspend_syncs(connection: Connection, source_id: str) -> None:
 
 
 def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
-    """The bucket is back: the index is told of its indexed members again, for it may have forgotten them."""
+    """The bucket is back: its indexed members are synced again, since the index may have lost them."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE bucket_id = :bucket_id AND source_id IN (SELECT id FROM sources WHERE status = 'active')",
@@ -163,7 +163,7 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
 
 
 def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
-    """The team's index is about to go: what a worker is telling it now is to be told again afterwards."""
+    """The team's index is about to go: syncs under way are to be repeated afterwards."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE team_id = :team_id AND sync_status = 'syncing'",

@@ -103,8 +103,8 @@ class Parts:
     def sync(self, session_id: str, descriptor: int, size_bytes: int) -> None:
         """Sync the part's bytes, and its name where it is new. Blocking; raises OSError.
 
-        A failed sync is not tried again: the kernel may have dropped what it could not write, and would say yes. The
-        end of the part that nobody acknowledged goes, and the owner hears of it.
+        A failed sync is not tried again: the kernel may have dropped what it could not write, and would report success.
+        The end of the part that nobody acknowledged goes, and `on_broken` is called.
         """
         acknowledged_bytes = self._synced.get(session_id, 0)
         try:
@@ -160,7 +160,7 @@ class Parts:
 class PartWriter:
     """Appends to one part. Bytes count once `sync` has returned; without it they may be lost.
 
-    The file is opened by whoever writes the first bytes, so that a small chunk is handed to a thread once.
+    The file is opened with the first bytes, so that a small chunk is handed to a thread once.
     """
 
     def __init__(self, parts: Parts, session_id: str, start_bytes: int, known: "_Hash | None") -> None:
@@ -188,7 +188,7 @@ class PartWriter:
         return self.start_bytes + self.appended_bytes
 
     async def drop(self) -> None:
-        """Forget what was appended: nobody was told of it."""
+        """Forget what was appended: it was never acknowledged."""
         self._buffer.clear()
         self.appended_bytes = 0
         self._hash = None

@@ -44,7 +44,7 @@ class SourceRow:
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions` of a Q and A.
     qa: dict[str, Any] | None = None
-    #: `url` and `metadata` of whom to tell when it is ready or failed.
+    #: `url` and `metadata` of the webhook to call when it is ready or failed.
     webhook: dict[str, Any] | None = None
     #: Name of its bytes, where that is not its id: they came with a refresh.
     blob: str | None = None

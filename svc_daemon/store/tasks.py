@@ -192,7 +192,7 @@ def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> No
 
 
 def cancel_task(connection: Connection, task_id: str, finished_at: str) -> None:
-    """End an open task by its id, whoever holds it."""
+    """End an open task by its id, even if it is held."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE id = :id AND finished_at IS NULL",

@@ -1,6 +1,6 @@
 """Upload sessions: what a file in the making is to become, how it ended, and when it expires.
 
-How many bytes are there is not stored: the size on the disk says it (`store.parts`).
+How many bytes are there is not stored: the size on the disk is it (`store.parts`).
 """
 
 import json
@@ -36,7 +36,7 @@ class UploadRow:
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
-    #: What the sender says the bytes hash to, hex.
+    #: The hash that the sender declared, hex.
     sha256: str | None = None
     #: Once finalized.
     source_id: str | None = None
