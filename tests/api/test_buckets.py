@@ -155,16 +155,6 @@ def test_metadata_takes_exactly_8192_bytes(daemon: Daemon) -> None:
         assert details == {"max_bytes": 8192, "size_bytes": 8193}
 
 
-def test_a_dry_run_makes_nothing_and_claims_no_key(daemon: Daemon) -> None:
-    headers = {"Idempotency-Key": "dry"}
-    for options in ({"json": {"slug": "dry", "dry_run": True}}, {"json": {"slug": "dry"}, "params": {"dry_run": "1"}}):
-        answer = body_of(daemon.ask("POST", "/v1/buckets", headers=headers, **options))
-        assert (answer["dry_run"], answer["valid"], answer["errors"]) == (True, True, [])
-        assert answer["would_create"]["slug"] == "dry"
-    assert slugs(daemon) == ["inbox"]
-    assert body_of(daemon.ask("POST", "/v1/buckets", headers=headers, json={"slug": "other"}), 201)
-
-
 def test_a_dry_run_is_refused_as_the_create_would_be(daemon: Daemon) -> None:
     daemon.make_bucket("attic")
     archive(daemon, "attic")

@@ -235,14 +235,6 @@ def test_fifty_racers_with_one_key_make_one_source(daemon: Daemon) -> None:
     assert stored(daemon) == (1, 1, 1, 1, 1, 0)
 
 
-def test_a_key_in_flight_is_in_progress(daemon: Daemon) -> None:
-    key_id = daemon.read(lambda c: c.execute("SELECT id FROM keys").fetchone()["id"])
-    with daemon.context.gates.hold_key(key_id, "k1"):
-        assert details_of(daemon.upload(repeat_key="k1"), "request_in_progress")["retry_after_seconds"] == 1
-        body_of(daemon.upload(repeat_key="k2"), 201)
-    body_of(daemon.upload(repeat_key="k1"), 201)
-
-
 def test_five_creates_a_second_and_then_no_more(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits())
     daemon.make_bucket()

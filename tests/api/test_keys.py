@@ -244,15 +244,6 @@ def test_the_list_comes_in_pages(daemon: Daemon) -> None:
     assert ([key["name"] for key in rest["keys"]], rest["has_more"]) == (["b"], False)
 
 
-def test_a_key_belongs_to_its_team(daemon: Daemon) -> None:
-    made, theirs = make(daemon), daemon.add_team()
-    assert made["id"] not in {key["id"] for key in listed(daemon, theirs)}
-    details_of(daemon.ask("DELETE", f"{PATH}/{made['id']}", key=theirs), "key_not_found")
-    assert daemon.ask("GET", "/v1/buckets", key=made["key"]).status_code == 200
-    inbox = daemon.make_bucket()
-    details_of(ask(daemon, theirs, buckets=[inbox]), "bucket_not_found")
-
-
 def test_keys_outlive_a_restart(make_daemon: MakeDaemon) -> None:
     first = make_daemon()
     kept, ended = make(first), make(first)

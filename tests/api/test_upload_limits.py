@@ -113,10 +113,3 @@ def test_a_session_never_outlives_its_life(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, session_idle_seconds=600, session_seconds=60))
     daemon.make_bucket()
     assert expires_in_s(daemon, open_session(daemon)) <= 60
-
-
-def test_nothing_is_promised_on_a_full_disk(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=0, free_disk_bytes=10**15))
-    daemon.make_bucket()
-    details_of(ask_session(daemon), "storage_full")
-    assert daemon.count("uploads") == 0

@@ -111,22 +111,6 @@ def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest
     assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)
 
 
-def test_the_body_of_a_finalize_is_an_object(shared: Daemon) -> None:
-    cases: list[tuple[bytes, str, str]] = [
-        (b"[]", "application/json", "invalid_request"),
-        (b"7", "application/json", "invalid_request"),
-        (b"{", "application/json", "invalid_json"),
-        (b"{}", "text/plain", "unsupported_media_type"),
-        (b'{"team_id": "x"}', "application/json", "invalid_request"),
-    ]
-    for content, content_type, code in cases:
-        session = open_session(shared)
-        body_of(put(shared, session, NOTES))
-        answer = finalize(shared, session, content=content, headers={"Content-Type": content_type})
-        details_of(answer, code)
-        assert state_of(shared, session)[0] == "uploaded"
-
-
 def test_a_canceled_session_is_dead(daemon: Daemon) -> None:
     session = open_session(daemon)
     put_part(daemon, session, NOTES, 0, 9)
