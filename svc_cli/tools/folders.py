@@ -1,5 +1,6 @@
 """The folders whose files a tool may read. Where a path leads in truth decides, not how it is written."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,7 +47,8 @@ class Folders:
         """Where the path leads. What is outside is refused before it is looked at, so that nothing leaks."""
         paths = [_resolved(root / path) for root in self._roots]
         inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
-        found = next((real for real in inside if _is_there(real)), None)
+        # Unlike `exists`, this raises nothing for a name too long or a folder on the way that may not be read.
+        found = next((real for real in inside if os.access(real, os.F_OK)), None)
         if found is not None:
             return found
         if inside:
@@ -66,10 +68,3 @@ def _resolved(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name too long, NUL
         raise PathRefused(f"{str(path)!r} is not a path.") from error
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a folder on the way that may not be read, a name too long
-        return False

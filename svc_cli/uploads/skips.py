@@ -118,7 +118,7 @@ def reason_by_facts(title: str, facts: os.stat_result, max_bytes: int, max_path_
 
 
 def leads_to_folder(link: Path) -> bool:
-    """Whether a link leads to a folder, as far as the system lets us look."""
+    """Whether a link leads to a folder, as far as the system shows it."""
     try:
         return link.is_dir()
     except OSError:
