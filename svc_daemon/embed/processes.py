@@ -111,24 +111,21 @@ class LocalEmbedder:
         with self._starting:
             if self._is_closed:
                 raise EmbedFailed("The model is no longer in use.")
-            if self._process is None or not self._process.is_alive:
-                self._process = self._start_another()
             process = self._process
+            if process is None or not process.is_alive:
+                now_s = self._monotonic()
+                if now_s < self._not_before_s:
+                    raise EmbedFailed("The process that runs the model died; another is started in a moment.")
+                self._not_before_s, self._pause_s = now_s + self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
+                try:
+                    require(RUN_LIBRARIES)
+                    process = self._process = _Process(self._arguments, self._error_log, self._monotonic)
+                except ModelProblem as problem:
+                    raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
+                except OSError as error:
+                    raise EmbedFailed(f"The process that runs the model can't be started: {error.strerror}.") from error
         process.await_ready(patience_s)
         return process
-
-    def _start_another(self) -> "_Process":
-        now_s = self._monotonic()
-        if now_s < self._not_before_s:
-            raise EmbedFailed("The process that runs the model died; another is started in a moment.")
-        self._not_before_s, self._pause_s = now_s + self._pause_s, min(self._pause_s * 2, LONGEST_PAUSE_S)
-        try:
-            require(RUN_LIBRARIES)
-            return _Process(self._arguments, self._error_log, self._monotonic)
-        except ModelProblem as problem:
-            raise EmbedFailed(f"{problem.message} {problem.hint}") from problem
-        except OSError as error:
-            raise EmbedFailed(f"The process that runs the model can't be started: {error.strerror}.") from error
 
 
 class _Process:

@@ -156,23 +156,19 @@ class ServerEmbedder:
         with self._lock:
             if self._calls is None:
                 raise EmbedFailed(_CLOSED)
-            call = asyncio.run_coroutine_threadsafe(self._within(texts, timeout_s, attempts), self._loop)
+            work = asyncio.wait_for(self._try_on(texts, attempts), timeout_s)
+            call = asyncio.run_coroutine_threadsafe(work, self._loop)
             self._calls.add(call)
         try:
             answer = call.result()
         except CancelledError as error:
             raise EmbedFailed(_CLOSED) from error
+        except TimeoutError as error:
+            raise EmbedFailed(f"The embedding server was not done within {timeout_s:.1f} s.") from error
         finally:
             with self._lock:
                 (self._calls or set()).discard(call)
         return _parse(answer, len(texts))
-
-    async def _within(self, texts: list[str], timeout_s: float, attempts: int) -> bytes:
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._try_on(texts, attempts)
-        except TimeoutError as error:
-            raise EmbedFailed(f"The embedding server was not done within {timeout_s:.1f} s.") from error
 
     async def _try_on(self, texts: list[str], attempts: int) -> bytes:
         for attempt in range(attempts - 1):

@@ -27,19 +27,17 @@ def read_weights(data: bytes) -> dict[str, Tensor]:
         start = _LENGTH_BYTES + size_bytes
         header, numbers = json.loads(data[_LENGTH_BYTES:start]), memoryview(data)[start:]
         for name, entry in header.items():
-            if name != "__metadata__" and entry["dtype"] in _TYPES:
-                tensors[name] = _read_tensor(entry, numbers)
+            if name == "__metadata__" or entry["dtype"] not in _TYPES:
+                continue
+            begin, end = entry["data_offsets"]
+            if not 0 <= begin <= end <= len(numbers):
+                raise ValueError("it ends too early")  # noqa: TRY301 - as above
+            stored = np.frombuffer(numbers[begin:end], _TYPES[entry["dtype"]]).reshape(entry["shape"])
+            # BF16 is the upper half of a float32.
+            is_half = entry["dtype"] == "BF16"
+            tensors[name] = (
+                (stored.astype("<u4") << 16).view("<f4") if is_half else stored.astype(np.float32, copy=False)
+            )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelRefused(f"The weights are no whole safetensors file ({error}).") from error
     return tensors
-
-
-def _read_tensor(entry: dict[str, Any], numbers: memoryview) -> Tensor:
-    begin, end = entry["data_offsets"]
-    if not 0 <= begin <= end <= len(numbers):
-        raise ValueError("it ends too early")
-    stored = np.frombuffer(numbers[begin:end], _TYPES[entry["dtype"]]).reshape(entry["shape"])
-    if entry["dtype"] == "BF16":
-        # The upper half of a float32.
-        return (stored.astype("<u4") << 16).view("<f4")
-    return stored.astype(np.float32, copy=False)

@@ -35,7 +35,14 @@ class ChatStream:
             if value.strip() == b"[DONE]":
                 self.is_done = True
                 continue
-            event = _parse(value)
+            try:
+                event = json.loads(value)
+            except (ValueError, RecursionError) as error:
+                raise _garbage() from error
+            if not isinstance(event, dict) or not isinstance(event.get("choices") or [], list):
+                raise _garbage()
+            if event.get("error"):
+                raise LlmFailed("The model's server failed while it wrote the answer.")
             self._usage = _usage(event) or self._usage
             for choice in event.get("choices") or ():
                 yield self._take(choice)
@@ -58,18 +65,6 @@ class ChatStream:
             raise _garbage()
         # JSON can hold half of a surrogate pair, UTF-8 can not.
         return text.encode("utf-8", "replace").decode()
-
-
-def _parse(value: bytes) -> dict[str, Any]:
-    try:
-        event = json.loads(value)
-    except (ValueError, RecursionError) as error:
-        raise _garbage() from error
-    if not isinstance(event, dict) or not isinstance(event.get("choices") or [], list):
-        raise _garbage()
-    if event.get("error"):
-        raise LlmFailed("The model's server failed while it wrote the answer.")
-    return event
 
 
 def _usage(event: dict[str, Any]) -> Usage | None:
