@@ -186,23 +186,8 @@ class _Job:
 
     async def result(self) -> Extraction:
         """The document's extraction; raises ExtractionFailed, or OSError where the machine is short of something."""
-        reply, size = ChildReply(), 0
-        reader = asyncio.StreamReader(limit=LINE_BYTES)
-        pipe = os.fdopen(self._readable, "rb", buffering=0)
         try:
-            transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-                lambda: asyncio.StreamReaderProtocol(reader), pipe
-            )
-            with closing(transport):
-                while line := await reader.readline():
-                    size += len(line)
-                    if size > self._limits.output_bytes:
-                        raise failures.over_limit(
-                            f"The document's text is over {self._limits.output_bytes // 1024**2} MB."
-                        )
-                    reply.feed(line)
-                    # Lines that are already here are read without a pause; the loop has other work.
-                    await asyncio.sleep(0)
+            reply = await self._read_reply()
             if reply.is_complete:
                 return reply.extraction()
             outcome = await self._outcome
@@ -218,6 +203,23 @@ class _Job:
         finally:
             # Ends the child of a caller that gave up or has enough; does nothing where it has ended.
             self._server.kill(self._number)
+
+    async def _read_reply(self) -> ChildReply:
+        """What the child wrote until it ended or was complete; raises ValueError for a line over the limit."""
+        reply, size = ChildReply(), 0
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(self._readable, "rb", buffering=0)
+        )
+        with closing(transport):
+            while line := await reader.readline():
+                size += len(line)
+                if size > self._limits.output_bytes:
+                    raise failures.over_limit(f"The document's text is over {self._limits.output_bytes // 1024**2} MB.")
+                reply.feed(line)
+                # Lines that are already here are read without a pause; the loop has other work.
+                await asyncio.sleep(0)
+        return reply
 
     def _explain(self, outcome: Outcome) -> ExtractionFailed:
         """Why a reply stayed incomplete."""

@@ -64,12 +64,16 @@ class _Walker:
             if child.tag == _PARAGRAPH:
                 self._add_paragraph(child)
             elif child.tag == _TABLE:
-                # The rows of a table inside a cell are part of that cell's text.
-                for row in (row for row in child.iter(_ROW) if next(row.iterancestors(_TABLE)) is child):
-                    cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
-                    self.flow.add_row(" ".join(map(_text, cell.iter(_PARAGRAPH))) for cell in cells)
+                self._add_table(child)
             elif child.tag != _FALLBACK:
                 self.walk(child)
+
+    def _add_table(self, table: Any) -> None:
+        """Add its own rows; those of a table inside a cell are part of that cell's text."""
+        for row in table.iter(_ROW):
+            if next(row.iterancestors(_TABLE)) is table:
+                cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
+                self.flow.add_row(" ".join(map(_text, cell.iter(_PARAGRAPH))) for cell in cells)
 
     def _add_paragraph(self, paragraph: Any) -> None:
         text = _text(paragraph)

@@ -26,15 +26,19 @@ def read(given: Given) -> Document:
             outputs = [
                 output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", ())
             ]
-            for code in filter(str.strip, [source, *map(_joined, outputs)]):
-                fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
-                parts.append(f"{fence}\n{code}\n{fence}")
+            parts += map(_fenced, filter(str.strip, [source, *map(_joined, outputs)]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise failures.unreadable("The file is no Jupyter notebook of version 4.") from error
     document = read_markdown("\n\n".join(parts), warnings)
     # Lines of this text are not lines of the file.
     blocks = tuple(replace(block, line_start=None, line_end=None) for block in document.blocks)
     return replace(document, blocks=blocks)
+
+
+def _fenced(code: str) -> str:
+    """Between fences that are longer than any backticks in the code."""
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(code)), default=2))
+    return f"{fence}\n{code}\n{fence}"
 
 
 def _joined(lines: str | list[str]) -> str:

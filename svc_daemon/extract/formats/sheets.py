@@ -1,8 +1,8 @@
 """XLSX, ODS and XLS: each sheet as a page under its name, each row as a line of cells, below the columns' names."""
 
-from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from io import BytesIO
+from itertools import chain
 
 import python_calamine
 
@@ -26,27 +26,21 @@ def read(given: Given) -> Document:
             for number, name in enumerate(workbook.sheet_names, 1):
                 flow.page = number
                 sheet = workbook.get_sheet_by_index(number - 1)
-                rows = ([_cell_text(cell) for cell in row] for row in sheet.iter_rows())
-                _add_sheet(flow, name, filter(any, rows))
+                rows = filter(any, ([_cell_text(cell) for cell in row] for row in sheet.iter_rows()))
+                first = next(rows, None)
+                if first is None:
+                    continue
+                flow.add_heading(1, name)
+                header = column_heading([cell for cell in first if cell])
+                if header:
+                    flow.add_heading(2, header)
+                for row in rows if header else chain([first], rows):
+                    flow.add_row(row)
             return flow.finish(pages=len(workbook.sheet_names))
     except python_calamine.PasswordError as error:
         raise failures.encrypted() from error
     except python_calamine.CalamineError as error:
         raise failures.unreadable("The spreadsheet is damaged: it can't be opened.") from error
-
-
-def _add_sheet(flow: FlowDocument, name: str, rows: Iterator[list[str]]) -> None:
-    first = next(rows, None)
-    if first is None:
-        return
-    flow.add_heading(1, name)
-    header = column_heading([cell for cell in first if cell])
-    if header:
-        flow.add_heading(2, header)
-    else:
-        flow.add_row(first)
-    for row in rows:
-        flow.add_row(row)
 
 
 def _cell_text(cell: Cell) -> str:
