@@ -80,7 +80,13 @@ def nearest(
     """
     if document_keys is not None:
         signs = keep(signs, document_keys)
-    differences = _differences(signs.words, np.frombuffer(query, dtype=np.uint64), check)
+    # In how many places the signs of each chunk differ from the query's.
+    differences = np.zeros(signs.words.shape[1], dtype=np.uint16)
+    for start in range(0, differences.size, BLOCK_VECTORS):
+        check()
+        block = slice(start, start + BLOCK_VECTORS)
+        for row, word in zip(signs.words, np.frombuffer(query, dtype=np.uint64), strict=True):
+            differences[block] += np.bitwise_count(row[block] ^ word)
     if differences.size > count:
         # Every chunk up to the number of differences at which there are enough of them.
         enough = np.searchsorted(np.bincount(differences).cumsum(), count)
@@ -108,14 +114,3 @@ def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
     matrix = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
     products = matrix @ np.frombuffer(query, dtype="<f4")
     return [float(product) for product in products.clip(-1, 1)]
-
-
-def _differences(words: NDArray[np.uint64], query: NDArray[np.uint64], check: Callable[[], None]) -> NDArray[np.uint16]:
-    """In how many places the signs of each chunk differ from the query's."""
-    differences = np.zeros(words.shape[1], dtype=np.uint16)
-    for start in range(0, words.shape[1], BLOCK_VECTORS):
-        check()
-        block = slice(start, start + BLOCK_VECTORS)
-        for row, word in zip(words, query, strict=True):
-            differences[block] += np.bitwise_count(row[block] ^ word)
-    return differences

@@ -42,9 +42,14 @@ def rank(
     counts = [having[word] for word in words]
     bounds = [MOST_OF_IDF * idf(total, count) for count in counts]
     rare = _count_rare(counts, bounds, limit)
-    ranked = _rank_by_rare(connection, words[:rare], words[rare:], scope, limit) if rare else []
-    if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
-        return ranked
+    if rare:
+        both = f"({_joined(words[:rare], 'OR')}) AND ({_joined(words[rare:], 'OR')})"
+        scored = dict(_score(connection, any_of(words[:rare]), scope, limit))
+        # What is not among the best of these is not among the best of all, so it may keep what it scores by rare words.
+        scored |= dict(_score(connection, _in_columns(both), scope, limit))
+        ranked = sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        if len(ranked) == limit and ranked[-1][1] > sum(bounds[rare:]):
+            return ranked
     return _score(connection, any_of(words), scope, limit)
 
 
@@ -66,17 +71,6 @@ def _count_rare(having: Sequence[int], bounds: Sequence[float], limit: int) -> i
         if is_likely and many >= max(LEAST_SAVED, SHARE * few):
             return rare
     return 0
-
-
-def _rank_by_rare(
-    connection: sqlite3.Connection, rare: Sequence[str], common: Sequence[str], scope: Scope, limit: int
-) -> list[Ranked]:
-    """The first `limit` chunks that have a rare word, each with its whole score."""
-    both = f"({_joined(rare, 'OR')}) AND ({_joined(common, 'OR')})"
-    scored = dict(_score(connection, any_of(rare), scope, limit))
-    # What is not among the best of these is not among the best of all, so it may keep what it scores by rare words.
-    scored |= dict(_score(connection, _in_columns(both), scope, limit))
-    return sorted(scored.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
 def _score(connection: sqlite3.Connection, expression: str, scope: Scope, limit: int) -> list[Ranked]:

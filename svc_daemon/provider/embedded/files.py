@@ -68,7 +68,22 @@ class IndexFiles:
         if index is not None:
             return index
         with self.translated(team_id), self._lock:
-            return self._open.get(team_id) or self._open_file(team_id)
+            # Another thread may have opened it meanwhile.
+            index = self._open.get(team_id)
+            if index is not None:
+                return index
+            if self._closed:
+                raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
+            path = self._path(team_id, ".db")
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with ExitStack() as stack:
+                database = Database(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
+                stack.callback(database.close)
+                remove_left_overs(database)
+                stack.pop_all()
+            self._damaged.discard(team_id)
+            index = self._open[team_id] = TeamIndex(team_id, database)
+            return index
 
     def delete(self, team_id: str) -> None:
         """Close and remove the team's files, if there are any, durably. Raises ProviderError."""
@@ -102,20 +117,6 @@ class IndexFiles:
             for index in self._open.values():
                 index.database.close()
             self._open.clear()
-
-    def _open_file(self, team_id: str) -> TeamIndex:
-        if self._closed:
-            raise ProviderFailed("The search index is closed: the service is stopping.", retryable=True)
-        path = self._path(team_id, ".db")
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            database = Database(path, prepare=prepare, on_broken=lambda error: self._report(team_id, error))
-            stack.callback(database.close)
-            remove_left_overs(database)
-            stack.pop_all()
-        self._damaged.discard(team_id)
-        index = self._open[team_id] = TeamIndex(team_id, database)
-        return index
 
     def _report(self, team_id: str, error: sqlite3.Error) -> None:
         """Report a failing disk, which concerns all teams; the call that met a damaged index reports that."""

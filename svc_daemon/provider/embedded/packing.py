@@ -73,7 +73,7 @@ def pack(document: IndexDocument) -> PackedDocument:
                 chunk.page,
                 chunk.line_start,
                 chunk.line_end,
-                pack_headings(chunk.headings),
+                "".join(storable(heading).replace(HEADING_END, " ") + HEADING_END for heading in chunk.headings),
                 storable(chunk.text),
                 pack_unspaced(*chunk.headings, chunk.text),
             )
@@ -84,11 +84,6 @@ def pack(document: IndexDocument) -> PackedDocument:
 
 def unpack_text(pieces: Sequence[bytes]) -> str:
     return "".join(zlib.decompress(piece).decode() for piece in pieces)
-
-
-def pack_headings(headings: Sequence[str]) -> str:
-    """The path as one text that FTS5 can index, each heading followed by a separator."""
-    return "".join(storable(heading).replace(HEADING_END, " ") + HEADING_END for heading in headings)
 
 
 def unpack_headings(packed: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from svc_daemon.core.search.ranking import POOL, fuse, idf
 from svc_daemon.core.text.words import ParsedQuery, parse_query
-from svc_daemon.provider.contract import HitPage, KeywordMatch, SearchMode, SearchQuery, VectorCount
+from svc_daemon.provider.contract import HitPage, KeywordMatch, SearchMode, SearchQuery
 from svc_daemon.provider.embedded.bm25 import all_of, any_of, rank
 from svc_daemon.provider.embedded.counts import Counts
 from svc_daemon.provider.embedded.embeddings import count_missing
@@ -60,24 +60,20 @@ def _warnings(
         yield "The search went by keyword: there is no vector of the query."
     if mode is SearchMode.KEYWORD:
         return
-    missing, chunks = _count_missing(connection, counts, query)
+    model = query.vector.model if query.vector else ""
+    if query.source_ids is not None:
+        missing, chunks = count_missing(connection, model, query.bucket_ids, query.source_ids)
+    else:
+        # Kept until the index or its vectors change.
+        (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
+        place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
+        missing = counts.get(
+            f"missing {revision} {model}", place, lambda: count_missing(connection, model, query.bucket_ids).missing
+        )
+        chunks = counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks)
     if missing:
         way = "can't be found by meaning" if mode is SearchMode.SEMANTIC else "are found by their words alone"
         yield f"{missing} of {chunks} passages have no vectors yet and {way}."
-
-
-def _count_missing(connection: sqlite3.Connection, counts: Counts, query: SearchQuery) -> VectorCount:
-    """How many chunks of the scope lack a vector of the query's model; kept until the index changes."""
-    model = query.vector.model if query.vector else ""
-    if query.source_ids is not None:
-        return count_missing(connection, model, query.bucket_ids, query.source_ids)
-    (revision,) = connection.execute("SELECT vector_revision FROM totals").fetchone()
-    place = "*" if query.bucket_ids is None else " ".join(sorted(query.bucket_ids))
-    missing = counts.get(
-        f"missing {revision} {model}", place, lambda: count_missing(connection, model, query.bucket_ids).missing
-    )
-    chunks = counts.get("chunks", place, lambda: count_missing(connection, model, query.bucket_ids).chunks)
-    return VectorCount(missing, chunks)
 
 
 def _by_words(connection: sqlite3.Connection, counts: Counts, question: Question, query: SearchQuery) -> list[Placed]:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from heapq import nsmallest
 
@@ -33,7 +33,16 @@ class Meaning:
         from svc_daemon.provider.embedded import arrays  # noqa: PLC0415 - see there
 
         (wanted,) = arrays.pack_signs([self.vector.values])
-        document_keys = None if query.source_ids is None else _keys_of(connection, query.source_ids)
+        document_keys = None
+        if query.source_ids is not None:
+            rows = connection.execute(
+                """
+                SELECT document_key FROM documents
+                WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))
+                """,
+                {"source_ids": json.dumps(list(query.source_ids))},
+            )
+            document_keys = [row["document_key"] for row in rows]
         chosen = max(count, MEASURED)
         parts = []
         for bucket_id in [None] if query.bucket_ids is None else distinct(query.bucket_ids):
@@ -83,14 +92,3 @@ def find_meaning(
             retryable=False,
         )
     return Meaning(index=index, model_key=row["model_key"], vector=query.vector, cache=cache, check=check)
-
-
-def _keys_of(connection: sqlite3.Connection, source_ids: Sequence[str]) -> list[int]:
-    rows = connection.execute(
-        """
-        SELECT document_key FROM documents
-        WHERE hidden = 0 AND source_id IN (SELECT value FROM json_each(:source_ids))
-        """,
-        {"source_ids": json.dumps(list(source_ids))},
-    )
-    return [row["document_key"] for row in rows]

@@ -8,7 +8,6 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -109,7 +108,15 @@ class SignsCache:
         is_whole = False
         try:
             while batch := list(islice(missing, self._batch_documents)):
-                parts.append(arrays.read_signs(_read(connection, key, batch)))
+                read = connection.execute(
+                    """
+                    SELECT s.chunk_key, s.signs FROM json_each(:document_keys) AS d
+                    CROSS JOIN signs AS s ON s.chunk_key BETWEEN d.value << :bits AND (d.value + 1 << :bits) - 1
+                    WHERE s.model_key = :model_key
+                    """,
+                    {"document_keys": json.dumps(batch), "bits": ORDINAL_BITS, "model_key": key.model_key},
+                )
+                parts.append(arrays.read_signs([tuple(row) for row in read]))
                 documents |= {document: wanted[document] for document in batch}
             is_whole = True
         finally:
@@ -135,15 +142,3 @@ def warm_up(connection: sqlite3.Connection, index: TeamIndex, cache: SignsCache,
     model_key = find_model(connection, model)
     if model_key is not None and not cache.is_half_full:
         cache.at(connection, SignsKey(index, model_key, bucket_id))
-
-
-def _read(connection: sqlite3.Connection, key: SignsKey, document_keys: Sequence[int]) -> list[tuple[int, bytes]]:
-    rows = connection.execute(
-        """
-        SELECT s.chunk_key, s.signs FROM json_each(:document_keys) AS d
-        CROSS JOIN signs AS s ON s.chunk_key BETWEEN d.value << :bits AND (d.value + 1 << :bits) - 1
-        WHERE s.model_key = :model_key
-        """,
-        {"document_keys": json.dumps(document_keys), "bits": ORDINAL_BITS, "model_key": key.model_key},
-    )
-    return [tuple(row) for row in rows]

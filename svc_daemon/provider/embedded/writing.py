@@ -49,15 +49,16 @@ def put(database: Database, document: PackedDocument, bucket_ids: Sequence[str])
 def set_buckets(database: Database, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
     """Make the document's buckets exactly these; only reads where they already are. Raises DocumentMissing."""
 
-    def are_so(connection: sqlite3.Connection) -> bool:
-        shown = documents.get(connection, source_id, generation)
-        return memberships.list_buckets(connection, shown["document_key"]) == memberships.distinct(bucket_ids)
-
     def work(run: Run) -> None:
         shown = run(documents.get, source_id, generation)
         _replace_by_copy(run, shown, run(documents.read_packed, shown), bucket_ids)
 
-    if not database.read(are_so):
+    stored = database.read(
+        lambda connection: memberships.list_buckets(
+            connection, documents.get(connection, source_id, generation)["document_key"]
+        )
+    )
+    if stored != memberships.distinct(bucket_ids):
         _transact(database, work, in_slices=_is_large(database, source_id))
 
 
@@ -123,11 +124,10 @@ def _is_large(database: Database, source_id: str) -> bool:
 
 def _replace_by_copy(run: Run, original: sqlite3.Row, copy: PackedDocument, bucket_ids: Sequence[str]) -> None:
     """Show the copy in place of its original. Raises ProviderFailed where that is no longer shown."""
-
-    def is_original(shown: sqlite3.Row | None) -> bool:
-        return shown is not None and bool(shown["document_key"] == original["document_key"])
-
-    if not _replace(run, copy, bucket_ids, is_original, origin_key=original["document_key"]):
+    key = original["document_key"]
+    if not _replace(
+        run, copy, bucket_ids, lambda shown: shown is not None and shown["document_key"] == key, origin_key=key
+    ):
         raise ProviderFailed(f"{copy.source_id} was changed by another call at the same time.", retryable=True)
 
 
