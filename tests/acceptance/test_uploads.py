@@ -123,16 +123,16 @@ def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installati
 
 
 def test_a_dead_writer_is_taken_over_while_its_connection_is_open(shared_installation: Installation) -> None:
-    data = b"x" * 100_000
+    data = b"x" * 4_000_000
     with prepared(shared_installation) as client:
         session = open_session(client, data)
         with socket.create_connection(("127.0.0.1", port_of(shared_installation))) as dead:
-            head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n\r\n"
-            dead.sendall(head.encode() + data[:50_000])
+            head = f"PUT {urlsplit(session.url).path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4000000\r\n\r\n"
+            dead.sendall(head.encode() + data[:3_000_000])
             part = shared_installation.files.parts / session.id
             wait_until(part.exists, "the dead writer has begun")
             offset = ask_offset(session, session.url)
-            assert 0 < offset <= 50_000
+            assert 0 < offset <= 3_000_000
             assert send_from(session, session.url, offset) == len(data)
         hold_to_bytes(client, finalize(client, session), data)
 
