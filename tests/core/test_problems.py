@@ -10,17 +10,17 @@ import pytest
 from svc_daemon.core.problems import ERRNOS, SENTENCES, Lack, find_lack
 
 
-@pytest.mark.parametrize(("number", "lack"), ERRNOS.items())
-def test_an_error_of_the_system_names_what_is_missing(number: int, lack: Lack) -> None:
-    error = OSError(number, os.strerror(number))
-    assert find_lack(error) is lack
-    try:
+def test_an_error_of_the_system_names_what_is_missing() -> None:
+    for number, lack in ERRNOS.items():
+        error = OSError(number, os.strerror(number))
+        assert find_lack(error) is lack
         try:
-            raise error
-        except OSError as cause:
-            raise RuntimeError("told in other words") from cause
-    except RuntimeError as told:
-        assert find_lack(ExceptionGroup("several", [ValueError("another"), told])) is lack
+            try:
+                raise error
+            except OSError as cause:
+                raise RuntimeError("told in other words") from cause
+        except RuntimeError as told:
+            assert find_lack(ExceptionGroup("several", [ValueError("another"), told])) is lack
 
 
 def test_a_full_database_and_memory_that_ran_out_are_known() -> None:
@@ -46,12 +46,9 @@ def test_a_thread_that_cannot_start_is_known() -> None:
     assert find_lack(refused.value) is Lack.PROCESSES
 
 
-@pytest.mark.parametrize(
-    "error",
-    [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")],
-)
-def test_what_is_the_documents_or_the_disks_fault_is_no_shortage(error: Exception) -> None:
-    assert find_lack(error) is None
+def test_what_is_the_documents_or_the_disks_fault_is_no_shortage() -> None:
+    for error in [OSError(errno.EFBIG, "too large"), OSError(errno.EIO, "failed"), ValueError("wrong"), OSError("?")]:
+        assert find_lack(error) is None
 
 
 def test_each_lack_has_its_sentence() -> None:

@@ -1,6 +1,5 @@
 """Which bytes are JSON to this service."""
 
-import time
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from svc_daemon.core.requests import MAX_DEPTH, MAX_ENTRIES, find_key, parse_object
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
+from tests.core.limits import cpu_limit_s
 
 
 def nested_lists(depth: int) -> bytes:
@@ -78,39 +78,37 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("data", "document"), TAKEN)
-def test_an_object_is_parsed(data: bytes, document: dict[str, Any]) -> None:
-    assert parse_object(data) == document
+def test_an_object_is_parsed() -> None:
+    for data, document in TAKEN:
+        assert parse_object(data) == document
 
 
-@pytest.mark.parametrize("data", [nested_lists(MAX_DEPTH), nested_objects(MAX_DEPTH)])
-def test_the_deepest_allowed_object_is_parsed(data: bytes) -> None:
-    assert parse_object(data)
+def test_the_deepest_allowed_object_is_parsed() -> None:
+    for data in [nested_lists(MAX_DEPTH), nested_objects(MAX_DEPTH)]:
+        assert parse_object(data)
 
 
-@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
-def test_what_readers_of_json_disagree_about_is_refused(data: bytes) -> None:
-    with pytest.raises(ServiceError) as caught:
-        parse_object(data)
-    assert caught.value.code is ErrorCode.INVALID_JSON
-    assert caught.value.message.isprintable()
+def test_what_readers_of_json_disagree_about_is_refused() -> None:
+    for data in REFUSED.values():
+        with pytest.raises(ServiceError) as caught:
+            parse_object(data)
+        assert caught.value.code is ErrorCode.INVALID_JSON
+        assert caught.value.message.isprintable()
 
 
-@pytest.mark.parametrize("data", [b"[]", b'"x"', b"1", b"null", b"true"])
-def test_a_document_that_is_no_object_is_an_invalid_request(data: bytes) -> None:
-    with pytest.raises(ServiceError) as caught:
-        parse_object(data)
-    assert caught.value.code is ErrorCode.INVALID_REQUEST
+def test_a_document_that_is_no_object_is_an_invalid_request() -> None:
+    for data in [b"[]", b'"x"', b"1", b"null", b"true"]:
+        with pytest.raises(ServiceError) as caught:
+            parse_object(data)
+        assert caught.value.code is ErrorCode.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(("document", "path"), KEYS)
-def test_a_key_is_found_outside_of_what_is_skipped(document: dict[str, Any], path: str | None) -> None:
-    assert find_key(document, "team_id", skipping=("metadata",)) == path
+def test_a_key_is_found_outside_of_what_is_skipped() -> None:
+    for document, path in KEYS:
+        assert find_key(document, "team_id", skipping=("metadata",)) == path
 
 
 def test_a_key_that_stands_twice_is_found_in_time_that_grows_with_the_body() -> None:
     keys = ", ".join(f'"key {number}": 1' for number in range(MAX_ENTRIES - 10))
-    began_s = time.process_time()
-    with pytest.raises(ServiceError, match="'z' occurs twice"):
+    with cpu_limit_s(1), pytest.raises(ServiceError, match="'z' occurs twice"):
         parse_object(f'{{{keys}, "z": 1, "z": 2}}'.encode())
-    assert time.process_time() - began_s < 1

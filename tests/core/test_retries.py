@@ -37,9 +37,8 @@ def test_the_last_attempt_is_the_one_after_which_none_helps_or_is_left() -> None
     assert {cell: is_last(cell[0], cell[1], retryable=cell[2]) for cell in LAST} == LAST
 
 
-@pytest.mark.parametrize(
-    ("elapsed_s", "done", "total", "expected"),
-    [
+def test_the_advice_is_the_rest_at_the_speed_so_far_within_bounds() -> None:
+    for elapsed_s, done, total, expected in [
         (0.0, 0, None, 1),
         (9.0, 0, 100, 1),
         (9.0, 5, None, 1),
@@ -49,9 +48,5 @@ def test_the_last_attempt_is_the_one_after_which_none_helps_or_is_left() -> None
         (60.0, 1, 1000, 30),
         # A wall clock that was moved back.
         (-60.0, 10, 20, 1),
-    ],
-)
-def test_the_advice_is_the_rest_at_the_speed_so_far_within_bounds(
-    elapsed_s: float, done: int, total: int | None, expected: int
-) -> None:
-    assert retry_after_s(elapsed_s, done, total) == expected
+    ]:
+        assert retry_after_s(elapsed_s, done, total) == expected

@@ -47,23 +47,18 @@ def test_a_clock_counts_from_now() -> None:
     assert clock.timestamp(-86400 * 7) == "2026-02-22T12:00:00.999Z"
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90s", 90), ("5m", 300), ("12h", 43_200), ("30d", 2_592_000)]
-    + [(odd, None) for odd in ("", "d", "30", "-1d", "1.5h", "1w", "2030-01-01T00:00:00Z", "1" * 10 + "d")],
-)
-def test_a_span_is_a_number_and_a_unit(text: str, seconds: float | None) -> None:
-    assert parse_span_s(text) == seconds
+def test_a_span_is_a_number_and_a_unit() -> None:
+    for text, seconds in [("90s", 90), ("5m", 300), ("12h", 43_200), ("30d", 2_592_000)] + [
+        (odd, None) for odd in ("", "d", "30", "-1d", "1.5h", "1w", "2030-01-01T00:00:00Z", "1" * 10 + "d")
+    ]:
+        assert parse_span_s(text) == seconds
 
 
-@pytest.mark.parametrize(
-    ("moment", "month", "end"),
-    [
+def test_a_month_ends_where_the_next_one_begins() -> None:
+    for moment, month, end in [
         (datetime(2026, 1, 31, 23, 59, 59, 999_999, UTC), "2026-01", "2026-02-01T00:00:00.000Z"),
         (datetime(2026, 12, 1, tzinfo=UTC), "2026-12", "2027-01-01T00:00:00.000Z"),
         (datetime(2028, 2, 29, 12, tzinfo=UTC), "2028-02", "2028-03-01T00:00:00.000Z"),
         (datetime(2026, 11, 30, tzinfo=UTC), "2026-11", "2026-12-01T00:00:00.000Z"),
-    ],
-)
-def test_a_month_ends_where_the_next_one_begins(moment: datetime, month: str, end: str) -> None:
-    assert (month_of(moment), end_of_month(moment)) == (month, end)
+    ]:
+        assert (month_of(moment), end_of_month(moment)) == (month, end)

@@ -111,27 +111,26 @@ PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize("address", REFUSED)
-def test_a_special_address_is_not_public(address: str) -> None:
-    assert not is_public(ip_address(address))
-    assert not AddressPolicy().permits(ip_address(address), 80)
+def test_a_special_address_is_not_public() -> None:
+    for address in REFUSED:
+        assert not is_public(ip_address(address))
+        assert not AddressPolicy().permits(ip_address(address), 80)
 
 
-@pytest.mark.parametrize("address", PUBLIC)
-def test_an_ordinary_address_is_public(address: str) -> None:
-    assert is_public(ip_address(address))
-    assert AddressPolicy().permits(ip_address(address), 443)
+def test_an_ordinary_address_is_public() -> None:
+    for address in PUBLIC:
+        assert is_public(ip_address(address))
+        assert AddressPolicy().permits(ip_address(address), 443)
 
 
-@pytest.mark.parametrize(("port", "permitted"), [(80, True), (443, True), (22, False), (8080, False), (1, False)])
-def test_public_addresses_are_fetched_on_web_ports_alone(port: int, permitted: bool) -> None:
-    assert AddressPolicy().permits(ip_address("8.8.8.8"), port) is permitted
-    assert AddressPolicy().may_permit_port(port) is permitted
+def test_public_addresses_are_fetched_on_web_ports_alone() -> None:
+    for port, permitted in [(80, True), (443, True), (22, False), (8080, False), (1, False)]:
+        assert AddressPolicy().permits(ip_address("8.8.8.8"), port) is permitted
+        assert AddressPolicy().may_permit_port(port) is permitted
 
 
-@pytest.mark.parametrize(
-    ("rules", "address", "port", "permitted"),
-    [
+def test_a_rule_allows_its_network_and_its_port() -> None:
+    for rules, address, port, permitted in [
         ("127.0.0.0/8", "127.0.0.1", 80, True),
         ("127.0.0.0/8", "127.9.9.9", 65535, True),
         ("127.0.0.0/8", "128.0.0.1", 8080, False),
@@ -150,15 +149,12 @@ def test_public_addresses_are_fetched_on_web_ports_alone(port: int, permitted: b
         ("fd00::/8:8080, 127.0.0.1:3000", "127.0.0.1", 8080, False),
         ("::/0", "::ffff:127.0.0.1", 80, False),
         ("::ffff:0:0/96", "::ffff:127.0.0.1", 80, False),
-    ],
-)
-def test_a_rule_allows_its_network_and_its_port(rules: str, address: str, port: int, permitted: bool) -> None:
-    assert AddressPolicy(parse_allowed(rules)).permits(ip_address(address), port) is permitted
+    ]:
+        assert AddressPolicy(parse_allowed(rules)).permits(ip_address(address), port) is permitted
 
 
-@pytest.mark.parametrize(
-    ("own", "address", "port", "permitted"),
-    [
+def test_the_daemon_never_fetches_from_itself() -> None:
+    for own, address, port, permitted in [
         ("127.0.0.1", "127.0.0.1", 7820, False),
         ("127.0.0.1", "127.0.0.2", 7820, False),
         ("127.0.0.1", "::1", 7820, False),
@@ -172,12 +168,10 @@ def test_a_rule_allows_its_network_and_its_port(rules: str, address: str, port: 
         ("0.0.0.0", "127.0.0.1", 7820, False),
         ("::", "192.168.1.1", 7820, False),
         ("0.0.0.0", "8.8.8.8", 7820, True),
-    ],
-)
-def test_the_daemon_never_fetches_from_itself(own: str, address: str, port: int, permitted: bool) -> None:
-    everything = parse_allowed("0.0.0.0/0, ::/0")
-    policy = AddressPolicy(everything, own=(ip_address(own), 7820))
-    assert policy.permits(ip_address(address), port) is permitted
+    ]:
+        everything = parse_allowed("0.0.0.0/0, ::/0")
+        policy = AddressPolicy(everything, own=(ip_address(own), 7820))
+        assert policy.permits(ip_address(address), port) is permitted
 
 
 def test_a_port_is_only_possible_where_a_rule_names_it_or_any() -> None:
@@ -186,9 +180,8 @@ def test_a_port_is_only_possible_where_a_rule_names_it_or_any() -> None:
     assert AddressPolicy(parse_allowed("10.0.0.0/8")).may_permit_port(8080)
 
 
-@pytest.mark.parametrize(
-    ("text", "networks"),
-    [
+def test_rules_are_read() -> None:
+    for text, networks in [
         ("", []),
         (" , ", []),
         ("127.0.0.0/8", [("127.0.0.0/8", None)]),
@@ -197,16 +190,13 @@ def test_a_port_is_only_possible_where_a_rule_names_it_or_any() -> None:
         ("fd00::/8", [("fd00::/8", None)]),
         ("::1/128:3000", [("::1/128", 3000)]),
         ("FD00::1", [("fd00::1/128", None)]),
-    ],
-)
-def test_rules_are_read(text: str, networks: list[tuple[str, int | None]]) -> None:
-    assert [(str(rule.network), rule.port) for rule in parse_allowed(text)] == networks
-    assert all(isinstance(rule, AllowedNetwork) for rule in parse_allowed(text))
+    ]:
+        assert [(str(rule.network), rule.port) for rule in parse_allowed(text)] == networks
+        assert all(isinstance(rule, AllowedNetwork) for rule in parse_allowed(text))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_rule_that_is_no_network_is_refused() -> None:
+    for text in [
         "localhost",
         "10.0.0.1/8",
         "10.0.0.0/33",
@@ -222,9 +212,7 @@ def test_rules_are_read(text: str, networks: list[tuple[str, int | None]]) -> No
         "127.0.0.1:",
         "*",
         "10.0.0.0/8 127.0.0.0/8",
-    ],
-)
-def test_a_rule_that_is_no_network_is_refused(text: str) -> None:
-    with pytest.raises(SettingError, match="SVC_FETCH_ALLOW must list networks") as refused:
-        parse_allowed(f"127.0.0.0/8, {text}")
-    assert repr(text) in str(refused.value)
+    ]:
+        with pytest.raises(SettingError, match="SVC_FETCH_ALLOW must list networks") as refused:
+            parse_allowed(f"127.0.0.0/8, {text}")
+        assert repr(text) in str(refused.value)

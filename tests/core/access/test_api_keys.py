@@ -71,15 +71,15 @@ def test_no_text_whatever_makes_parse_fail(text: str) -> None:
     assert parse("sk-" + text) is None
 
 
-@pytest.mark.parametrize("text", ["", "sk-", TEXT[:-1], TEXT + "0", TEXT[3:], TEXT.upper(), f" {TEXT}", f"{TEXT}\n"])
-def test_what_is_cut_padded_or_in_capitals_is_no_key(text: str) -> None:
-    assert parse(text) is None
+def test_what_is_cut_padded_or_in_capitals_is_no_key() -> None:
+    for text in ["", "sk-", TEXT[:-1], TEXT + "0", TEXT[3:], TEXT.upper(), f" {TEXT}", f"{TEXT}\n"]:
+        assert parse(text) is None
 
 
-@pytest.mark.parametrize("size", [0, 16, 31, 33])
-def test_a_secret_of_another_size_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="32 bytes"):
-        mint(KEY_ID, bytes(size))
+def test_a_secret_of_another_size_is_refused() -> None:
+    for size in [0, 16, 31, 33]:
+        with pytest.raises(ValueError, match="32 bytes"):
+            mint(KEY_ID, bytes(size))
 
 
 def test_the_hash_does_not_hold_the_secret() -> None:
@@ -109,9 +109,9 @@ def kept(**given: tuple[str, ...] | str | None) -> Grant:
     return Grant(**{"capabilities": ("a", "b"), **given})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_stands_for_its_capabilities(preset: str) -> None:
-    assert choose_capabilities(preset, None) == PRESETS[preset]
+def test_a_preset_stands_for_its_capabilities() -> None:
+    for preset in PRESETS:
+        assert choose_capabilities(preset, None) == PRESETS[preset]
 
 
 def test_named_capabilities_stand_once_and_in_order() -> None:
@@ -119,47 +119,39 @@ def test_named_capabilities_stand_once_and_in_order() -> None:
     assert choose_capabilities(None, named) == (CAPABILITIES[3], CAPABILITIES[0])
 
 
-@pytest.mark.parametrize(
-    ("preset", "named", "path"),
-    [
+def test_anything_else_is_refused() -> None:
+    for preset, named, path in [
         (None, None, "capabilities"),
         ("read", ["knowledge:read"], "capabilities"),
         ("root", None, "preset"),
         (None, ["knowledge:everything"], "capabilities"),
-    ],
-)
-def test_anything_else_is_refused(preset: str | None, named: list[str] | None, path: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        choose_capabilities(preset, named)
-    assert refused.value.details["errors"][0]["path"] == path
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            choose_capabilities(preset, named)
+        assert refused.value.details["errors"][0]["path"] == path
 
 
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
+def test_an_expiry_is_stored_in_one_spelling() -> None:
+    for text, stored in [
         (None, None),
         ("2026-02-01T00:00:00Z", SOON),
         ("2026-02-01T02:00:00+02:00", SOON),
         ("2026-01-01T12:00:00.001Z", "2026-01-01T12:00:00.001Z"),
-    ],
-)
-def test_an_expiry_is_stored_in_one_spelling(text: str | None, stored: str | None) -> None:
-    assert choose_expiry(text, NOW) == stored
+    ]:
+        assert choose_expiry(text, NOW) == stored
 
 
-@pytest.mark.parametrize(
-    "text", ["", "soon", "2026-02-01", "2026-02-01T00:00:00", "2026-01-01T12:00:00Z", "9999-12-31T23:59:59-23:00"]
-)
-def test_an_expiry_that_is_past_or_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(ServiceError, match="expires_at"):
-        choose_expiry(text, NOW)
+def test_an_expiry_that_is_past_or_no_moment_is_refused() -> None:
+    for text in ["", "soon", "2026-02-01", "2026-02-01T00:00:00", "2026-01-01T12:00:00Z", "9999-12-31T23:59:59-23:00"]:
+        with pytest.raises(ServiceError, match="expires_at"):
+            choose_expiry(text, NOW)
 
 
-@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[2J"])
-def test_a_name_can_be_read(name: str) -> None:
-    check_name("Zoë's laptop")
-    with pytest.raises(ServiceError, match="name"):
-        check_name(name)
+def test_a_name_can_be_read() -> None:
+    for name in ["", " ", "a\nb", "\x1b[2J"]:
+        check_name("Zoë's laptop")
+        with pytest.raises(ServiceError, match="name"):
+            check_name(name)
 
 
 #: Of one field: what the maker has, what is asked for, what comes of it.
@@ -185,25 +177,21 @@ def test_what_is_not_asked_for_is_the_makers(field: str, has: object, asked: obj
     assert getattr(made, field) == gets
 
 
-@pytest.mark.parametrize(
-    ("maker", "asked", "code"),
-    [
+def test_more_than_the_maker_has_is_refused() -> None:
+    for maker, asked, code in [
         (kept(), Grant(capabilities=("a", "c")), "forbidden_project_key"),
         (kept(models=("svc-agent",)), kept(models=("svc-agent:a",)), "model_not_allowed"),
         (kept(models=("svc-agent:a",)), kept(models=("svc-agent",)), "model_not_allowed"),
         (kept(), kept(models=("gpt",)), "model_not_found"),
         (kept(expires_at=SOON), kept(expires_at=LATE), "invalid_request"),
-    ],
-)
-def test_more_than_the_maker_has_is_refused(maker: Grant, asked: Grant, code: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        narrow(maker, asked)
-    assert refused.value.code == code
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            narrow(maker, asked)
+        assert refused.value.code == code
 
 
-@pytest.mark.parametrize(
-    ("maker", "other", "sees"),
-    [
+def test_a_key_covers_what_it_could_have_made() -> None:
+    for maker, other, sees in [
         (kept(), kept(), True),
         (kept(), Grant(capabilities=("a",)), True),
         (kept(), Grant(capabilities=("a", "c")), False),
@@ -215,10 +203,8 @@ def test_more_than_the_maker_has_is_refused(maker: Grant, asked: Grant, code: st
         (kept(models=("svc-agent",)), kept(models=("svc-rag-agent",)), True),
         (kept(models=("svc-agent",)), kept(models=("svc-agent:a",)), False),
         (kept(expires_at=SOON), kept(), True),
-    ],
-)
-def test_a_key_covers_what_it_could_have_made(maker: Grant, other: Grant, sees: bool) -> None:
-    assert covers(maker, other) is sees
+    ]:
+        assert covers(maker, other) is sees
 
 
 def test_whoever_has_everything_covers_everybody() -> None:

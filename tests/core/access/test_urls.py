@@ -6,9 +6,8 @@ from svc_daemon.core.access.urls import MAX_CHARACTERS, Url, file_name, join_url
 from svc_daemon.errors import ServiceError
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
+def test_a_url_has_one_canonical_form() -> None:
+    for text, canonical in [
         ("http://example.com", "http://example.com/"),
         ("HTTPS://EXAMPLE.com:443/A/b", "https://example.com/A/b"),
         (" http://example.com:80/a b ", "http://example.com/a%20b"),
@@ -30,16 +29,13 @@ from svc_daemon.errors import ServiceError
         ("http://[2001:4860:4860:0:0:0:0:8888]:80/", "http://[2001:4860:4860::8888]/"),
         ("http://[::1]:8080/x", "http://[::1]:8080/x"),
         ("http://localhost:3000", "http://localhost:3000/"),
-    ],
-)
-def test_a_url_has_one_canonical_form(text: str, canonical: str) -> None:
-    assert str(parse_url(text)) == canonical
-    assert str(parse_url(canonical)) == canonical
+    ]:
+        assert str(parse_url(text)) == canonical
+        assert str(parse_url(canonical)) == canonical
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_any_other_spelling_is_blocked() -> None:
+    for text, reason in [
         ("", "url"),
         ("example.com/a.pdf", "url"),
         ("//example.com/a.pdf", "url"),
@@ -99,12 +95,10 @@ def test_a_url_has_one_canonical_form(text: str, canonical: str) -> None:
         ("http://example\uff0ecom/", "host"),
         ("http://exa\u00admple.com/", "url"),
         ("http://☃.example/", "host"),
-    ],
-)
-def test_any_other_spelling_is_blocked(text: str, reason: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        parse_url(text)
-    assert (refused.value.code, refused.value.details) == ("url_fetch_blocked", {"reason": reason})
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            parse_url(text)
+        assert (refused.value.code, refused.value.details) == ("url_fetch_blocked", {"reason": reason})
 
 
 def test_a_refusal_does_not_repeat_a_password() -> None:
@@ -113,9 +107,8 @@ def test_a_refusal_does_not_repeat_a_password() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_spellings_of_one_page_have_one_key() -> None:
+    for one, other in [
         ("http://example.com/a", "HTTP://EXAMPLE.COM:80/a#top"),
         ("http://example.com/~jo/", "http://example.com/%7Ejo/"),
         ("http://example.com/%c3%a4", "http://example.com/ä"),
@@ -123,15 +116,12 @@ def test_a_refusal_does_not_repeat_a_password() -> None:
         ("http://example.com", "http://example.com/"),
         ("http://example.com/?q=%61", "http://example.com/?q=a"),
         ("https://bücher.example/", "https://xn--bcher-kva.example/"),
-    ],
-)
-def test_spellings_of_one_page_have_one_key(one: str, other: str) -> None:
-    assert parse_url(one).key == parse_url(other).key
+    ]:
+        assert parse_url(one).key == parse_url(other).key
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
+def test_different_pages_have_different_keys() -> None:
+    for other in [
         "https://example.com/a",
         "http://example.com/A",
         "http://example.com/a/",
@@ -140,15 +130,12 @@ def test_spellings_of_one_page_have_one_key(one: str, other: str) -> None:
         "http://www.example.com/a",
         "http://example.com/a?x=1",
         "http://example.com/%2Fa",
-    ],
-)
-def test_different_pages_have_different_keys(other: str) -> None:
-    assert parse_url("http://example.com/a").key != parse_url(other).key
+    ]:
+        assert parse_url("http://example.com/a").key != parse_url(other).key
 
 
-@pytest.mark.parametrize(
-    ("location", "target"),
-    [
+def test_a_location_is_joined() -> None:
+    for location, target in [
         ("/b", "http://example.com/b"),
         ("b?x=1", "http://example.com/dir/b?x=1"),
         ("?x=1", "http://example.com/dir/a?x=1"),
@@ -157,15 +144,12 @@ def test_different_pages_have_different_keys(other: str) -> None:
         ("https://other.example/b", "https://other.example/b"),
         ("/my file.pdf", "http://example.com/my%20file.pdf"),
         ("\\\\other.example\\b", "http://example.com/dir/%5C%5Cother.example%5Cb"),
-    ],
-)
-def test_a_location_is_joined(location: str, target: str) -> None:
-    assert str(join_url(parse_url("http://example.com/dir/a"), location)) == target
+    ]:
+        assert str(join_url(parse_url("http://example.com/dir/a"), location)) == target
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
+def test_a_bad_location_is_blocked_without_a_word_of_it() -> None:
+    for location in [
         "file:///etc/passwd",
         "http://jo:secret@example.com/",
         "//secret.127.1/",
@@ -174,18 +158,15 @@ def test_a_location_is_joined(location: str, target: str) -> None:
         "gopher://secret/",
         "http://secret\x7f/",
         "http://0x7f000001/secret",
-    ],
-)
-def test_a_bad_location_is_blocked_without_a_word_of_it(location: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        join_url(parse_url("http://example.com/"), location)
-    assert refused.value.code == "url_fetch_blocked"
-    assert "secret" not in str(refused.value)
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            join_url(parse_url("http://example.com/"), location)
+        assert refused.value.code == "url_fetch_blocked"
+        assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "authority", "has_address", "is_local"),
-    [
+def test_a_host_is_a_name_or_an_address() -> None:
+    for text, authority, has_address, is_local in [
         ("http://example.com/", "example.com", False, False),
         ("https://example.com:80/", "example.com:80", False, False),
         ("http://[::1]:80/", "[::1]", True, False),
@@ -196,20 +177,17 @@ def test_a_bad_location_is_blocked_without_a_word_of_it(location: str) -> None:
         ("http://app.localhost/", "app.localhost", False, True),
         ("http://notlocalhost/", "notlocalhost", False, False),
         ("http://localhost.example/", "localhost.example", False, False),
-    ],
-)
-def test_a_host_is_a_name_or_an_address(text: str, authority: str, has_address: bool, is_local: bool) -> None:
-    url = parse_url(text)
-    assert (url.authority, url.address is not None, url.is_local) == (authority, has_address, is_local)
+    ]:
+        url = parse_url(text)
+        assert (url.authority, url.address is not None, url.is_local) == (authority, has_address, is_local)
 
 
 def _url(text: str = "http://files.example/docs/report.pdf?download=1") -> Url:
     return parse_url(text)
 
 
-@pytest.mark.parametrize(
-    ("disposition", "name"),
-    [
+def test_a_file_is_called_what_the_host_says() -> None:
+    for disposition, name in [
         ("", "report.pdf"),
         ("inline", "report.pdf"),
         ('attachment; filename="a b.pdf"', "a b.pdf"),
@@ -227,15 +205,12 @@ def _url(text: str = "http://files.example/docs/report.pdf?download=1") -> Url:
         (f'attachment; filename="{"x" * 300}"', "report.pdf"),
         ('attachment; note="; filename=note.pdf"', "report.pdf"),
         ("nonsense ;;; = filename", "report.pdf"),
-    ],
-)
-def test_a_file_is_called_what_the_host_says(disposition: str, name: str) -> None:
-    assert file_name(_url(), disposition) == name
+    ]:
+        assert file_name(_url(), disposition) == name
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
+def test_else_a_file_is_called_after_its_url() -> None:
+    for text, name in [
         ("http://files.example/a%20b.pdf", "a b.pdf"),
         ("http://files.example/%E6%97%A5.pdf", "日.pdf"),
         ("http://files.example/", "files.example"),
@@ -244,7 +219,5 @@ def test_a_file_is_called_what_the_host_says(disposition: str, name: str) -> Non
         ("http://files.example/a%00b", "files.example"),
         ("http://files.example/docs%2Fa.pdf", "a.pdf"),
         ("http://[2606:4700::1]/", "2606:4700::1"),
-    ],
-)
-def test_else_a_file_is_called_after_its_url(text: str, name: str) -> None:
-    assert file_name(_url(text)) == name
+    ]:
+        assert file_name(_url(text)) == name

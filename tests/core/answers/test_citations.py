@@ -1,7 +1,6 @@
 """What becomes of a model's answer: which of its marks stay, and whether it is grounded."""
 
 import random
-import time
 from itertools import pairwise
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
+from tests.core.limits import cpu_limit_s
 
 PASSAGES = [
     passage(
@@ -96,21 +96,21 @@ def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
     return answer, [*told, *answer.finish()]
 
 
-@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
-def test_marks_are_held_to_the_passages(written: str, told: str, is_grounded: bool) -> None:
-    answer, _ = write([written])
-    assert (answer.text, answer.judge()) == (told, is_grounded)
-
-
-@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
-def test_it_makes_no_difference_where_the_pieces_are_cut(written: str, told: str, is_grounded: bool) -> None:
-    cuts = random.Random(written)
-    for _ in range(5):
-        places = sorted(cuts.choices(range(len(written) + 1), k=8))
-        pieces = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
-        answer, pieces_told = write(pieces)
+def test_marks_are_held_to_the_passages() -> None:
+    for written, told, is_grounded in WRITTEN:
+        answer, _ = write([written])
         assert (answer.text, answer.judge()) == (told, is_grounded)
-        assert "".join(piece for piece in pieces_told if isinstance(piece, str)) == told
+
+
+def test_it_makes_no_difference_where_the_pieces_are_cut() -> None:
+    for written, told, is_grounded in WRITTEN:
+        cuts = random.Random(written)
+        for _ in range(5):
+            places = sorted(cuts.choices(range(len(written) + 1), k=8))
+            pieces = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
+            answer, pieces_told = write(pieces)
+            assert (answer.text, answer.judge()) == (told, is_grounded)
+            assert "".join(piece for piece in pieces_told if isinstance(piece, str)) == told
 
 
 @pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
@@ -167,46 +167,39 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         assert answer.citations or not answer.judge()
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
+def test_what_a_mark_costs_does_not_grow_with_the_answer() -> None:
+    for part in [
         "Employees get 30 days [1]. ",
         "get 30 days [1] [2] ",
         "a [1] ",
         "“employees get 30 days” [1] ",
         "Wer “bekommt frei” [2], 30 [1]? ",
-    ],
-)
-def test_what_a_mark_costs_does_not_grow_with_the_answer(part: str) -> None:
-    written = part * 5_000
-    began_s = time.process_time()
-    answer, _ = write([written])
-    assert answer.text and answer.judge() in (True, False)
-    assert len(answer.citations) == MOST_MARKS
-    assert time.process_time() - began_s < 5
+    ]:
+        written = part * 5_000
+        with cpu_limit_s(5):
+            answer, _ = write([written])
+            assert answer.text and answer.judge() in (True, False)
+            assert len(answer.citations) == MOST_MARKS
 
 
-@pytest.mark.parametrize("part", ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "])
-def test_a_sentence_without_an_end_is_judged_in_time_that_grows_with_it(part: str) -> None:
-    answer, _ = write(["Employees get vacation ", part * (49_000 // len(part)), " [1]."])
-    began_s = time.process_time()
-    assert answer.judge() in (True, False)
-    assert time.process_time() - began_s < 8
+def test_a_sentence_without_an_end_is_judged_in_time_that_grows_with_it() -> None:
+    for part in ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "]:
+        answer, _ = write(["Employees get vacation ", part * (49_000 // len(part)), " [1]."])
+        with cpu_limit_s(8):
+            assert answer.judge() in (True, False)
 
 
 def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
     text = "Employees get 30 days of vacation. " * 30_000
-    began_s = time.process_time()
-    for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
-        answer, _ = write(pieces)
-        assert len(answer.text) > 1_000_000
-    assert time.process_time() - began_s < 5
+    with cpu_limit_s(5):
+        for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
+            answer, _ = write(pieces)
+            assert len(answer.text) > 1_000_000
 
 
 @pytest.mark.parametrize("part", ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"'])  # noqa: RUF001
 def test_a_model_that_loops_costs_little(part: str) -> None:
-    began_s = time.process_time()
-    answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
-    assert answer.text and len(answer.citations) <= 2
-    assert answer.judge() in (True, False)
-    assert time.process_time() - began_s < 2
+    with cpu_limit_s(2):
+        answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
+        assert answer.text and len(answer.citations) <= 2
+        assert answer.judge() in (True, False)

@@ -1,24 +1,20 @@
 """Whether the passages that a sentence cites support it: paraphrases pass, foreign numbers and names don't."""
 
-import time
 from decimal import Decimal
-
-import pytest
 
 from svc_daemon.core.answers.claims import Number, Reference, is_borne_out, numbers_of
 from tests.core.answers.passages import passage
 from tests.core.answers.statements import ALARMS, FOUND_OUT, MISSED, PROVED, Statement
+from tests.core.limits import cpu_limit_s
 
 
 def is_supported(statement: Statement, question: str = "") -> bool:
     return is_borne_out(statement.sentence, [Reference(passage(statement.passage))], question)
 
 
-@pytest.mark.parametrize(
-    ("statements", "supported"), [(PROVED, True), (ALARMS, False), (FOUND_OUT, False), (MISSED, True)]
-)
-def test_which_fair_sentences_and_which_lies_are_supported(statements: list[Statement], supported: bool) -> None:
-    assert [each.sentence for each in statements if is_supported(each) is not supported] == []
+def test_which_fair_sentences_and_which_lies_are_supported() -> None:
+    for statements, supported in [(PROVED, True), (ALARMS, False), (FOUND_OUT, False), (MISSED, True)]:
+        assert [each.sentence for each in statements if is_supported(each) is not supported] == []
 
 
 def test_what_the_passage_itself_says_is_supported() -> None:
@@ -55,8 +51,7 @@ def test_the_numbers_of_a_text() -> None:
         assert numbers_of(text) == [Number(Decimal(value), sign) for value, sign in numbers]
 
 
-@pytest.mark.parametrize("part", ["not ", "5 ", "$5", "a, ", "Ab ", "% "])
-def test_the_time_grows_with_the_text_and_not_faster(part: str) -> None:
-    began_s = time.process_time()
-    is_borne_out(part * (50_000 // len(part)), [Reference(passage(part * 500))], "")
-    assert time.process_time() - began_s < 3
+def test_the_time_grows_with_the_text_and_not_faster() -> None:
+    for part in ["not ", "5 ", "$5", "a, ", "Ab ", "% "]:
+        with cpu_limit_s(3):
+            is_borne_out(part * (50_000 // len(part)), [Reference(passage(part * 500))], "")

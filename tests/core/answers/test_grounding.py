@@ -1,7 +1,5 @@
 """Which passages an answer may rest on, where no policy says so."""
 
-import pytest
-
 from svc_daemon.core.answers.grounding import is_support
 
 #: Share of the question covered, words found, cosine; whether it will do.
@@ -32,9 +30,9 @@ CASES: list[tuple[float, int, float | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("coverage", "words", "cosine", "enough"), CASES)
-def test_what_supports_an_answer(coverage: float, words: int, cosine: float | None, enough: bool) -> None:
-    assert is_support(coverage, words, cosine) is enough
+def test_what_supports_an_answer() -> None:
+    for coverage, words, cosine, enough in CASES:
+        assert is_support(coverage, words, cosine) is enough
 
 
 #: What one sentence says of the question, how much that counts, and whether it will do beside a coverage of 0.4.
@@ -48,8 +46,8 @@ SAID: list[tuple[float, float, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "trust", "enough"), SAID)
-def test_what_one_sentence_says_counts_as_far_as_it_is_trusted(said: float, trust: float, enough: bool) -> None:
-    assert is_support(0.4, 1, None, said, trust) is enough
-    assert is_support(0.4, 1, 0.3, said, trust) is enough
-    assert is_support(0.4, 1, 0.2, said, trust) is False
+def test_what_one_sentence_says_counts_as_far_as_it_is_trusted() -> None:
+    for said, trust, enough in SAID:
+        assert is_support(0.4, 1, None, said, trust) is enough
+        assert is_support(0.4, 1, 0.3, said, trust) is enough
+        assert is_support(0.4, 1, 0.2, said, trust) is False

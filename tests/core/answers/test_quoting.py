@@ -1,7 +1,5 @@
 """The answer that is put together from sentences of the sources."""
 
-import pytest
-
 from svc_daemon.core.answers.passages import Passage, quote_of
 from svc_daemon.core.answers.quoting import MOST_SENTENCES, quote_best
 from tests.core.answers.passages import passage
@@ -82,10 +80,10 @@ def test_words_above_a_sentence_count_as_well() -> None:
     assert told("vacation days a year", under) == "Everyone gets thirty of them each year. [1]"
 
 
-@pytest.mark.parametrize("question", ["How long is the trip?", "When does it end?"])
-def test_where_a_number_is_asked_for_a_sentence_with_one_is_preferred(question: str) -> None:
-    trip = passage("The trip is nice by boat. The trip takes 3 hours by boat.", trip=1.0)
-    assert told(question, trip) == "The trip takes 3 hours by boat. [1]"
+def test_where_a_number_is_asked_for_a_sentence_with_one_is_preferred() -> None:
+    for question in ["How long is the trip?", "When does it end?"]:
+        trip = passage("The trip is nice by boat. The trip takes 3 hours by boat.", trip=1.0)
+        assert told(question, trip) == "The trip takes 3 hours by boat. [1]"
 
 
 def test_a_question_in_the_source_is_no_answer() -> None:

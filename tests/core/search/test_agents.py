@@ -28,24 +28,21 @@ FULL = RetrievalPolicy(
 )
 
 
-@pytest.mark.parametrize("policy", [EVERYTHING, NOTHING, FULL, RetrievalPolicy(scope="team", score_threshold=1)])
-def test_a_policy_is_read_as_it_was_written(policy: RetrievalPolicy) -> None:
-    assert read_policy(policy_text(policy)) == policy
+def test_a_policy_is_read_as_it_was_written() -> None:
+    for policy in [EVERYTHING, NOTHING, FULL, RetrievalPolicy(scope="team", score_threshold=1)]:
+        assert read_policy(policy_text(policy)) == policy
 
 
-@pytest.mark.parametrize(
-    ("policy", "covered"),
-    [
+def test_a_policy_covers_its_buckets() -> None:
+    for policy, covered in [
         (EVERYTHING, True),
         (NOTHING, False),
         (RetrievalPolicy(bucket_ids=("bkt_a", "bkt_b")), True),
         (RetrievalPolicy(bucket_ids=("bkt_b",)), False),
         (RetrievalPolicy(scope="sources", bucket_ids=("bkt_b",)), True),
         (RetrievalPolicy(scope="team"), True),
-    ],
-)
-def test_a_policy_covers_its_buckets(policy: RetrievalPolicy, covered: bool) -> None:
-    assert policy.covers("bkt_a") is covered
+    ]:
+        assert policy.covers("bkt_a") is covered
 
 
 YEAR, LANG = ({"type": "eq", "key": key, "value": 1} for key in ("year", "lang"))
@@ -73,17 +70,15 @@ WITHIN: list[tuple[RetrievalPolicy, RetrievalPolicy, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("policy", "other", "is_within"), WITHIN)
-def test_a_policy_is_within_one_that_retrieves_all_it_does(
-    policy: RetrievalPolicy, other: RetrievalPolicy, is_within: bool
-) -> None:
-    assert policy.is_within(other) is is_within
+def test_a_policy_is_within_one_that_retrieves_all_it_does() -> None:
+    for policy, other, is_within in WITHIN:
+        assert policy.is_within(other) is is_within
 
 
-@pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"scope": "team"}', "{" * 9999, "7", '"team"', "{'scope'"])
-def test_what_is_no_whole_policy_is_none(text: str) -> None:
-    with pytest.raises(PolicyFault):
-        read_policy(text)
+def test_what_is_no_whole_policy_is_none() -> None:
+    for text in ["", "null", "[]", "{}", '{"scope": "team"}', "{" * 9999, "7", '"team"', "{'scope'"]:
+        with pytest.raises(PolicyFault):
+            read_policy(text)
 
 
 BROKEN: list[tuple[str, Any]] = [
@@ -115,19 +110,19 @@ BROKEN: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), BROKEN)
-def test_one_broken_field_makes_the_policy_none(name: str, value: Any) -> None:
-    fields = json.loads(policy_text(FULL))
-    with pytest.raises(PolicyFault):
-        read_policy(json.dumps(fields | {name: value}))
+def test_one_broken_field_makes_the_policy_none() -> None:
+    for name, value in BROKEN:
+        fields = json.loads(policy_text(FULL))
+        with pytest.raises(PolicyFault):
+            read_policy(json.dumps(fields | {name: value}))
 
 
-@pytest.mark.parametrize("name", ["scope", "bucket_ids", "source_ids", "filters", "top_k", "score_threshold"])
-def test_a_missing_field_makes_the_policy_none(name: str) -> None:
-    fields = json.loads(policy_text(FULL))
-    del fields[name]
-    with pytest.raises(PolicyFault):
-        read_policy(json.dumps(fields))
+def test_a_missing_field_makes_the_policy_none() -> None:
+    for name in ["scope", "bucket_ids", "source_ids", "filters", "top_k", "score_threshold"]:
+        fields = json.loads(policy_text(FULL))
+        del fields[name]
+        with pytest.raises(PolicyFault):
+            read_policy(json.dumps(fields))
 
 
 FILTERS = {"type": "eq", "key": "lang", "value": "en"}

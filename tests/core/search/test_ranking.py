@@ -30,9 +30,9 @@ COVERAGES = [
 ]
 
 
-@pytest.mark.parametrize(("matched", "share"), COVERAGES)
-def test_coverage_is_the_share_of_the_weight(matched: tuple[str, ...], share: float) -> None:
-    assert coverage(WEIGHTS, matched) == pytest.approx(share)
+def test_coverage_is_the_share_of_the_weight() -> None:
+    for matched, share in COVERAGES:
+        assert coverage(WEIGHTS, matched) == pytest.approx(share)
 
 
 def test_a_query_without_words_is_covered_by_nothing() -> None:
@@ -84,14 +84,14 @@ def test_a_fusion_loses_nothing_and_doubles_nothing(first: list[int], second: li
 HYBRIDS = [(1.0, 1.0, 1.0), (1.0, 0.0, 0.5), (0.5, -1.0, 0.25), (0.0, 0.6, 0.3), (0.7, None, 0.7), (0.0, 1.1, 0.5)]
 
 
-@pytest.mark.parametrize(("covered", "cosine", "score"), HYBRIDS)
-def test_a_hybrid_score_is_the_mean_or_that_of_the_words(covered: float, cosine: float | None, score: float) -> None:
-    assert hybrid_score(covered, cosine) == pytest.approx(score)
+def test_a_hybrid_score_is_the_mean_or_that_of_the_words() -> None:
+    for covered, cosine, score in HYBRIDS:
+        assert hybrid_score(covered, cosine) == pytest.approx(score)
 
 
-@pytest.mark.parametrize(("cosine", "score"), [(-0.2, 0.0), (0.0, 0.0), (0.4, 0.4), (1.0000001, 1.0)])
-def test_a_semantic_score_keeps_to_0_and_1(cosine: float, score: float) -> None:
-    assert semantic_score(cosine) == score
+def test_a_semantic_score_keeps_to_0_and_1() -> None:
+    for cosine, score in [(-0.2, 0.0), (0.0, 0.0), (0.4, 0.4), (1.0000001, 1.0)]:
+        assert semantic_score(cosine) == score
 
 
 #: BM25, whether it has every word, feedback; then the order.
@@ -109,10 +109,10 @@ ORDERS: list[tuple[list[tuple[float, bool, float]], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "order"), ORDERS)
-def test_the_new_order(rows: list[tuple[float, bool, float]], order: list[int]) -> None:
-    candidates = [Candidate(bm25=bm25, is_whole=whole, feedback=feedback) for bm25, whole, feedback in rows]
-    assert reorder(candidates) == order
+def test_the_new_order() -> None:
+    for rows, order in ORDERS:
+        candidates = [Candidate(bm25=bm25, is_whole=whole, feedback=feedback) for bm25, whole, feedback in rows]
+        assert reorder(candidates) == order
 
 
 def test_words_weigh_by_how_good_and_how_rare_they_are() -> None:
@@ -124,6 +124,6 @@ def test_words_weigh_by_how_good_and_how_rare_they_are() -> None:
     assert weigh_feedback(scores, texts) == pytest.approx([each / max(sums) for each in sums])
 
 
-@pytest.mark.parametrize("texts", [[], ["", ""], ["42", "7 7"]])
-def test_without_words_there_is_no_feedback(texts: list[str]) -> None:
-    assert weigh_feedback([1.0] * len(texts), texts) == [0.0] * len(texts)
+def test_without_words_there_is_no_feedback() -> None:
+    for texts in [[], ["", ""], ["42", "7 7"]]:
+        assert weigh_feedback([1.0] * len(texts), texts) == [0.0] * len(texts)

@@ -14,9 +14,8 @@ DOCX, PPTX, XLSX = (
 _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"\xff\xfe")
 
 
-@pytest.mark.parametrize(
-    ("data", "filename", "declared", "expected"),
-    [
+def test_a_type_is_detected() -> None:
+    for data, filename, declared, expected in [
         # The content says it, whatever the name says.
         (samples.make_pdf(["x"]), "report.pdf", "", "application/pdf"),
         (samples.make_pdf(["x"]), "notes.txt", "text/plain", "application/pdf"),
@@ -78,10 +77,8 @@ _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"
         (b'<?xml version="1.0"?><a/>', "upload", "", "text/xml"),
         (b"words", "upload", "", "text/plain"),
         (b"words", "upload.unknown", "x/y", "x/y"),
-    ],
-)
-def test_a_type_is_detected(data: bytes, filename: str, declared: str, expected: str) -> None:
-    assert detect(data, filename, declared) == expected
+    ]:
+        assert detect(data, filename, declared) == expected
 
 
 @pytest.mark.parametrize("data", [b"words", b"<!DOCTYPE html><p>x", b"\x00\x01\x02\x03", samples.make_pdf(["x"])])
@@ -101,9 +98,8 @@ def test_the_beginning_of_an_office_file_is_enough() -> None:
     assert detect(samples.make_epub({"a": samples.PROSE})[:200], "", "") == "application/epub+zip"
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
+def test_an_encoding_is_found_or_the_bytes_are_binary() -> None:
+    for data, expected in [
         (b"plain", "utf-8"),
         ("ünïcode".encode(), "utf-8"),
         ("ünïcode".encode("utf-8-sig"), "utf-8-sig"),
@@ -116,19 +112,16 @@ def test_the_beginning_of_an_office_file_is_enough() -> None:
         (b"a\x00b", None),
         (bytes(range(1, 256)), None),
         (b"", "utf-8"),
-    ],
-)
-def test_an_encoding_is_found_or_the_bytes_are_binary(data: bytes, expected: str | None) -> None:
-    assert text_encoding(data) == expected
+    ]:
+        assert text_encoding(data) == expected
 
 
 def test_a_character_cut_off_by_the_end_of_the_head_does_not_change_the_encoding() -> None:
     assert text_encoding(b"x" * (64 * 1024 - 1) + "é".encode() + b"x") == "utf-8"
 
 
-@pytest.mark.parametrize(
-    ("filename", "expected"),
-    [
+def test_a_name_promises_a_type() -> None:
+    for filename, expected in [
         ("a.pdf", "application/pdf"),
         ("archive.tar.gz", None),
         ("notes.txt.gz", "application/gzip"),
@@ -140,10 +133,8 @@ def test_a_character_cut_off_by_the_end_of_the_head_does_not_change_the_encoding
         ("md", None),
         (".md", "text/markdown"),
         ("Dockerfile", "text/x-dockerfile"),
-    ],
-)
-def test_a_name_promises_a_type(filename: str, expected: str | None) -> None:
-    assert from_filename(filename) == expected
+    ]:
+        assert from_filename(filename) == expected
 
 
 def test_each_extension_and_type_belongs_to_one_format() -> None:

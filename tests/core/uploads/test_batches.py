@@ -2,8 +2,6 @@
 
 import itertools
 
-import pytest
-
 from svc_daemon.core.uploads.batches import (
     ACTIVE,
     DELETED,
@@ -22,9 +20,8 @@ ENDED = [READY, (FAILED, False), (GIVEN_UP, False), (DELETED, False), (DETACHED,
 ON_THEIR_WAY = [(QUEUED, False), (INDEXING, False), SYNCING]
 
 
-@pytest.mark.parametrize(
-    ("items", "expired", "status"),
-    [
+def test_the_status_is_rolled_up() -> None:
+    for items, expired, status in [
         ([(PENDING, False)], False, "open"),
         ([(PENDING, False), (GIVEN_UP, False)], False, "open"),
         ([(PENDING, False), (QUEUED, False)], False, "partial"),
@@ -42,10 +39,8 @@ ON_THEIR_WAY = [(QUEUED, False), (INDEXING, False), SYNCING]
         ([(GIVEN_UP, False)], False, "failed"),
         ([(GIVEN_UP, False)], True, "expired"),
         ([(GIVEN_UP, False), (FAILED, False)], True, "failed"),
-    ],
-)
-def test_the_status_is_rolled_up(items: list[tuple[str, bool]], expired: bool, status: str) -> None:
-    assert roll_up(items, is_expired=expired).status == status
+    ]:
+        assert roll_up(items, is_expired=expired).status == status
 
 
 def test_no_status_is_terminal_while_an_item_is_outstanding() -> None:

@@ -57,12 +57,10 @@ def test_two_ways_at_once_are_refused(fields: dict[str, Any], path: str) -> None
     assert refused.value.details["errors"][0]["path"] == path
 
 
-@pytest.mark.parametrize(
-    ("kind", "meant"), [(ID, [True, False]), (SLUG, [False, True]), (EITHER, [True, True])], ids=[ID, SLUG, EITHER]
-)
-def test_a_name_means_an_id_a_slug_or_either(kind: str, meant: list[bool]) -> None:
-    assert [BucketName(text, "", kind).means("bkt_1", "one") for text in ("bkt_1", "one")] == meant
-    assert not BucketName("other", "", kind).means("bkt_1", "one")
+def test_a_name_means_an_id_a_slug_or_either() -> None:
+    for kind, meant in [(ID, [True, False]), (SLUG, [False, True]), (EITHER, [True, True])]:
+        assert [BucketName(text, "", kind).means("bkt_1", "one") for text in ("bkt_1", "one")] == meant
+        assert not BucketName("other", "", kind).means("bkt_1", "one")
 
 
 def test_a_path_names_one_bucket_that_nobody_makes() -> None:

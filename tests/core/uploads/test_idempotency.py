@@ -51,16 +51,14 @@ def test_the_key_alone_decides_where_bodies_are_not_compared() -> None:
     assert judge(Claim(route=IMPORTS, fingerprint="old body"), Claim(route=IMPORTS, fingerprint=None)) is REPLAY
 
 
-@pytest.mark.parametrize("key", ["a", "!", "~", "x" * 255, "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~[]{}\"'\\"])
-def test_visible_ascii_up_to_the_limit_is_a_key(key: str) -> None:
-    assert is_key(key, 255)
+def test_visible_ascii_up_to_the_limit_is_a_key() -> None:
+    for key in ["a", "!", "~", "x" * 255, "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~[]{}\"'\\"]:
+        assert is_key(key, 255)
 
 
-@pytest.mark.parametrize(
-    "key", ["", " ", "a b", "x" * 256, "\t", "a\n", "\x7f", "\x00", "é", "\u0661", "a\u200b", "\ud800"]
-)
-def test_anything_else_is_not(key: str) -> None:
-    assert not is_key(key, 255)
+def test_anything_else_is_not() -> None:
+    for key in ["", " ", "a b", "x" * 256, "\t", "a\n", "\x7f", "\x00", "é", "\u0661", "a\u200b", "\ud800"]:
+        assert not is_key(key, 255)
 
 
 @given(JSON)

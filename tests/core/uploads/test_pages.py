@@ -12,9 +12,8 @@ PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
 JSON = b'{"answer": 42}'
 
 
-@pytest.mark.parametrize(
-    ("head", "declared", "name", "is_page"),
-    [
+def test_content_and_declared_type_tell_a_page() -> None:
+    for head, declared, name, is_page in [
         (HTML, "text/html", "", True),
         (HTML, "text/html; charset=utf-8", "index.html", True),
         (HTML, "TEXT/HTML", "index.php", True),
@@ -38,10 +37,8 @@ JSON = b'{"answer": 42}'
         (JSON, "application/json", "", False),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "", False),
         (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", "", False),
-    ],
-)
-def test_content_and_declared_type_tell_a_page(head: bytes, declared: str, name: str, is_page: bool) -> None:
-    assert is_web_page(head, declared, name) is is_page
+    ]:
+        assert is_web_page(head, declared, name) is is_page
 
 
 def test_a_page_at_the_file_door_is_sent_to_pages() -> None:
@@ -70,9 +67,8 @@ def test_no_bytes_are_neither_page_nor_file() -> None:
     refuse_file(b"", "application/pdf", "a.pdf", "handbook")
 
 
-@pytest.mark.parametrize(
-    ("head", "title"),
-    [
+def test_a_page_is_called_what_its_title_says() -> None:
+    for head, title in [
         (b"<title>Quays</title>", "Quays"),
         (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones"),
         (b"<html><head><title></title><body>", None),
@@ -83,22 +79,17 @@ def test_no_bytes_are_neither_page_nor_file() -> None:
         (b"<title>a\x01b</title>", "ab"),
         (b"<title>" + b"x" * 50 + b"</title>", "x" * 20),
         (b"<title>&#8203;</title>", None),
-    ],
-)
-def test_a_page_is_called_what_its_title_says(head: bytes, title: str | None) -> None:
-    assert page_title(head, max_characters=20) == title
+    ]:
+        assert page_title(head, max_characters=20) == title
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
+def test_a_page_is_kept_under_a_name_that_says_so() -> None:
+    for name, kept in [
         ("index.php", "index.php.html"),
         ("a.html", "a.html"),
         ("A.HTM", "A.HTM"),
         ("a.xhtml", "a.xhtml"),
         ("example.com", "example.com.html"),
         ("x" * 255, "x" * 240 + ".html"),
-    ],
-)
-def test_a_page_is_kept_under_a_name_that_says_so(name: str, kept: str) -> None:
-    assert page_file_name(name) == kept
+    ]:
+        assert page_file_name(name) == kept

@@ -10,24 +10,20 @@ SIZE = 1000
 WHOLE, ASKING = None, ContentRange(None, None, SIZE)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_range_is_read() -> None:
+    for text, expected in [
         (None, None),
         ("bytes 0-99/1000", ContentRange(0, 99, 1000)),
         ("bytes 0-99/*", ContentRange(0, 99, None)),
         ("bytes */1000", ContentRange(None, None, 1000)),
         ("bytes */*", ContentRange(None, None, None)),
         (" bytes 5-5/6 ", ContentRange(5, 5, 6)),
-    ],
-)
-def test_a_range_is_read(text: str | None, expected: ContentRange | None) -> None:
-    assert sessions.parse_range(text) == expected
+    ]:
+        assert sessions.parse_range(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_anything_else_is_refused() -> None:
+    for text in [
         "",
         "bytes",
         "bytes 0-99",
@@ -39,17 +35,14 @@ def test_a_range_is_read(text: str | None, expected: ContentRange | None) -> Non
         "bytes 0-9/1000, bytes 20-29/1000",
         "bytes " + "9" * 16 + "-0/1",
         "bytes 0-\u0669/1000",
-    ],
-)
-def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        sessions.parse_range(text)
-    assert refused.value.code == "invalid_request"
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            sessions.parse_range(text)
+        assert refused.value.code == "invalid_request"
 
 
-@pytest.mark.parametrize(
-    ("stored", "received", "expired", "state"),
-    [
+def test_the_state_follows_from_what_is_stored() -> None:
+    for stored, received, expired, state in [
         ("open", 0, False, "pending"),
         ("open", 1, False, "uploading"),
         ("open", 999, False, "uploading"),
@@ -60,15 +53,12 @@ def test_anything_else_is_refused(text: str) -> None:
         ("finalized", 0, True, "finalized"),
         ("canceled", 500, False, "canceled"),
         ("canceled", 500, True, "canceled"),
-    ],
-)
-def test_the_state_follows_from_what_is_stored(stored: str, received: int, expired: bool, state: str) -> None:
-    assert sessions.state_of(stored, received, SIZE, is_expired=expired) == state
+    ]:
+        assert sessions.state_of(stored, received, SIZE, is_expired=expired) == state
 
 
-@pytest.mark.parametrize(
-    ("state", "received", "asked", "verdict"),
-    [
+def test_a_put_is_judged() -> None:
+    for state, received, asked, verdict in [
         ("pending", 0, WHOLE, PutDecision(Step.TAKE, 0, 1000)),
         ("pending", 0, ASKING, PutDecision(Step.REPORT)),
         ("pending", 0, ContentRange(None, None, None), PutDecision(Step.REPORT)),
@@ -85,15 +75,12 @@ def test_the_state_follows_from_what_is_stored(stored: str, received: int, expir
         ("uploaded", 1000, ContentRange(0, 99, SIZE), PutDecision(Step.DONE)),
         ("finalized", 0, WHOLE, PutDecision(Step.DONE)),
         ("finalized", 0, ASKING, PutDecision(Step.DONE)),
-    ],
-)
-def test_a_put_is_judged(state: str, received: int, asked: ContentRange | None, verdict: PutDecision) -> None:
-    assert sessions.judge_put(state, received, SIZE, asked) == verdict
+    ]:
+        assert sessions.judge_put(state, received, SIZE, asked) == verdict
 
 
-@pytest.mark.parametrize(
-    ("state", "received", "asked", "code"),
-    [
+def test_a_put_is_refused() -> None:
+    for state, received, asked, code in [
         ("pending", 0, ContentRange(1, 99, SIZE), "offset_mismatch"),
         ("uploading", 100, ContentRange(101, 199, SIZE), "offset_mismatch"),
         ("uploading", 100, ContentRange(100, 199, 999), "size_mismatch"),
@@ -104,12 +91,10 @@ def test_a_put_is_judged(state: str, received: int, asked: ContentRange | None, 
         ("canceled", 0, ASKING, "session_canceled"),
         ("expired", 100, WHOLE, "session_expired"),
         ("expired", 100, ASKING, "session_expired"),
-    ],
-)
-def test_a_put_is_refused(state: str, received: int, asked: ContentRange | None, code: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        sessions.judge_put(state, received, SIZE, asked)
-    assert refused.value.code == code
+    ]:
+        with pytest.raises(ServiceError) as refused:
+            sessions.judge_put(state, received, SIZE, asked)
+        assert refused.value.code == code
 
 
 def test_a_gap_is_told_with_the_stored_range() -> None:

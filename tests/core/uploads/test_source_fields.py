@@ -24,9 +24,8 @@ from svc_daemon.wire.codes import ErrorCode
 LIMITS = Limits()
 
 
-@pytest.mark.parametrize(
-    ("text", "tags"),
-    [
+def test_tags_of_a_form_are_split_at_commas_and_trimmed() -> None:
+    for text, tags in [
         ("", []),
         (" , ,", []),
         ("a", ["a"]),
@@ -34,10 +33,8 @@ LIMITS = Limits()
         (" a , b c ,", ["a", "b c"]),
         ("a,a", ["a", "a"]),
         ("Ü,ß", ["Ü", "ß"]),
-    ],
-)
-def test_tags_of_a_form_are_split_at_commas_and_trimmed(text: str, tags: list[str]) -> None:
-    assert split_tags(text) == tags
+    ]:
+        assert split_tags(text) == tags
 
 
 @given(st.text())
@@ -58,11 +55,11 @@ def test_twenty_different_tags_pass_and_one_more_does_not() -> None:
     assert refused.value.details == {"max_tags": 20, "tags": 21}
 
 
-@pytest.mark.parametrize("tag", ["", "x" * 65, "a\nb", "a\x00", "\x7f", "a\u200bb", "\u202e", "\ud800"])
-def test_a_tag_that_is_empty_long_or_invisible_is_refused(tag: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        check_tags(["fine", tag], LIMITS)
-    assert refused.value.code == "invalid_request"
+def test_a_tag_that_is_empty_long_or_invisible_is_refused() -> None:
+    for tag in ["", "x" * 65, "a\nb", "a\x00", "\x7f", "a\u200bb", "\u202e", "\ud800"]:
+        with pytest.raises(ServiceError) as refused:
+            check_tags(["fine", tag], LIMITS)
+        assert refused.value.code == "invalid_request"
 
 
 def test_a_tag_of_64_characters_of_any_script_passes() -> None:
@@ -75,16 +72,16 @@ def _object_of(size_bytes: int, character: str = "x") -> dict[str, str]:
     return {"k": character * ((size_bytes - len('{"k":""}')) // width)}
 
 
-@pytest.mark.parametrize("character", ["x", "ü", "語"])
-def test_metadata_is_measured_in_bytes_of_utf_8(character: str) -> None:
-    width = len(character.encode())
-    fitting = _object_of(8192, character)
-    assert check_metadata(fitting, LIMITS) == fitting
-    with pytest.raises(ServiceError) as refused:
-        check_metadata(_object_of(8192 + width, character), LIMITS)
-    assert refused.value.code == "metadata_too_large"
-    assert refused.value.details["max_bytes"] == 8192
-    assert refused.value.details["size_bytes"] > 8192
+def test_metadata_is_measured_in_bytes_of_utf_8() -> None:
+    for character in ["x", "ü", "語"]:
+        width = len(character.encode())
+        fitting = _object_of(8192, character)
+        assert check_metadata(fitting, LIMITS) == fitting
+        with pytest.raises(ServiceError) as refused:
+            check_metadata(_object_of(8192 + width, character), LIMITS)
+        assert refused.value.code == "metadata_too_large"
+        assert refused.value.details["max_bytes"] == 8192
+        assert refused.value.details["size_bytes"] > 8192
 
 
 @pytest.mark.parametrize("metadata", [None, [], "text", 1, True, [{}]])
@@ -95,28 +92,28 @@ def test_metadata_that_is_no_object_is_refused(metadata: Any) -> None:
     assert refused.value.details["errors"][0]["path"] == "metadata"
 
 
-@pytest.mark.parametrize("title", ["a", "docs/a b.md", "語", "x" * 1024, " padded "])
-def test_a_title_stays_as_it_is(title: str) -> None:
-    assert check_title(title, LIMITS) == title
+def test_a_title_stays_as_it_is() -> None:
+    for title in ["a", "docs/a b.md", "語", "x" * 1024, " padded "]:
+        assert check_title(title, LIMITS) == title
 
 
-@pytest.mark.parametrize("title", ["", " ", "\u3000", "x" * 1025, "a\nb", "a\x00b", "\x7f"])
-def test_a_title_that_is_blank_long_or_has_controls_is_refused(title: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        check_title(title, LIMITS)
-    assert refused.value.code == "invalid_request"
-    assert refused.value.details["errors"][0]["path"] == "title"
+def test_a_title_that_is_blank_long_or_has_controls_is_refused() -> None:
+    for title in ["", " ", "\u3000", "x" * 1025, "a\nb", "a\x00b", "\x7f"]:
+        with pytest.raises(ServiceError) as refused:
+            check_title(title, LIMITS)
+        assert refused.value.code == "invalid_request"
+        assert refused.value.details["errors"][0]["path"] == "title"
 
 
 def test_a_checksum_is_64_hex_digits_of_any_case_and_kept_in_lower_case() -> None:
     assert check_sha256(" " + "AB" * 32 + "\n") == "ab" * 32
 
 
-@pytest.mark.parametrize("text", ["", "ab" * 31, "ab" * 33, "g" * 64, "0x" + "a" * 62, "ab " * 21, "\u0661" * 64])
-def test_anything_else_is_no_checksum(text: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        check_sha256(text)
-    assert refused.value.code == "invalid_request"
+def test_anything_else_is_no_checksum() -> None:
+    for text in ["", "ab" * 31, "ab" * 33, "g" * 64, "0x" + "a" * 62, "ab " * 21, "\u0661" * 64]:
+        with pytest.raises(ServiceError) as refused:
+            check_sha256(text)
+        assert refused.value.code == "invalid_request"
 
 
 KEPT = [
@@ -172,17 +169,17 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("sent", "kept"), KEPT)
-def test_a_name_keeps_its_last_component_in_one_spelling(sent: str, kept: str) -> None:
-    assert clean_file_name(sent) == kept
+def test_a_name_keeps_its_last_component_in_one_spelling() -> None:
+    for sent, kept in KEPT:
+        assert clean_file_name(sent) == kept
 
 
-@pytest.mark.parametrize("sent", REFUSED.values(), ids=REFUSED.keys())
-def test_a_name_that_misleads_is_refused(sent: str) -> None:
-    with pytest.raises(ServiceError) as caught:
-        clean_file_name(sent, "items.3.filename")
-    assert caught.value.code is ErrorCode.INVALID_REQUEST
-    assert [error["path"] for error in caught.value.details["errors"]] == ["items.3.filename"]
+def test_a_name_that_misleads_is_refused() -> None:
+    for sent in REFUSED.values():
+        with pytest.raises(ServiceError) as caught:
+            clean_file_name(sent, "items.3.filename")
+        assert caught.value.code is ErrorCode.INVALID_REQUEST
+        assert [error["path"] for error in caught.value.details["errors"]] == ["items.3.filename"]
 
 
 def test_the_refusal_is_one_printable_line() -> None:
@@ -191,25 +188,27 @@ def test_the_refusal_is_one_printable_line() -> None:
     assert caught.value.message.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("text", "question"),
-    [("Why?", "Why?"), ("  Why\n\tnot? ", "Why not?"), ("Wh\u200by?", "Wh y?"), ("¿Por qué?", "¿Por qué?")],
-)
-def test_a_question_is_one_line(text: str, question: str) -> None:
-    assert check_question(text, Limits()) == question
+def test_a_question_is_one_line() -> None:
+    for text, question in [
+        ("Why?", "Why?"),
+        ("  Why\n\tnot? ", "Why not?"),
+        ("Wh\u200by?", "Wh y?"),
+        ("¿Por qué?", "¿Por qué?"),
+    ]:
+        assert check_question(text, Limits()) == question
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\u200b", "x" * 1025])
-def test_a_blank_or_endless_question_is_refused_by_name(text: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        check_question(text, Limits(), "alternate_questions.3")
-    assert refused.value.details["errors"][0]["path"] == "alternate_questions.3"
+def test_a_blank_or_endless_question_is_refused_by_name() -> None:
+    for text in ["", " \n", "\u200b", "x" * 1025]:
+        with pytest.raises(ServiceError) as refused:
+            check_question(text, Limits(), "alternate_questions.3")
+        assert refused.value.details["errors"][0]["path"] == "alternate_questions.3"
 
 
-@pytest.mark.parametrize("text", ["", " ", "?!", "\n"])
-def test_an_answer_without_a_word_is_refused(text: str) -> None:
-    with pytest.raises(ServiceError, match="answer"):
-        check_answer(text)
+def test_an_answer_without_a_word_is_refused() -> None:
+    for text in ["", " ", "?!", "\n"]:
+        with pytest.raises(ServiceError, match="answer"):
+            check_answer(text)
 
 
 def test_the_question_heads_its_answer() -> None:
