@@ -34,68 +34,39 @@ def test_a_url_has_one_canonical_form() -> None:
         assert str(parse_url(canonical)) == canonical
 
 
+BLOCKED = {
+    "url": [
+        *("", "example.com/a.pdf", "//example.com/a.pdf", "http:example.com", "http:/example.com"),
+        *("javascript:alert(1)", "data:text/plain,hello", "http://example.com/\r\nHost: other"),
+        *("http://exa\tmple.com/", "http://example.com/\x00", "http://example.com/\u200b"),
+        *("http://example.com/\ud800", "http://example.com/" + "a" * MAX_CHARACTERS, "http://exa\u00admple.com/"),
+    ],
+    "scheme": [
+        *("file:///etc/passwd", "ftp://example.com/", "gopher://example.com/", "ws://example.com/"),
+    ],
+    "credentials": [
+        *("http://user@example.com/", "http://user:pass@example.com/", "http://@example.com/"),
+        *("http://example.com\\@127.0.0.1/", "http://example.com%2f@x/"),
+    ],
+    "host": [
+        *("http://", "http:///path", "http://:80/", "http://example.com:/", "http://example.com:080/"),
+        *("http://example.com:0/", "http://example.com:eighty/", "http://example.com:\uff18\uff10/"),
+        *("http://example.com:80:80/", "http://example..com/", "http://.example.com/", "http://example.com./"),
+        *("http://-example.com/", "http://" + "a" * 64 + ".com/", "http://" + "a." * 126 + "aa/"),
+        *("http://exam ple.com/", "http://example.com\\path", "http://exam%70le.com/", "http://1.2.3/"),
+        *("http://1.2.3.4.5/", "http://256.1.1.1/", "http://example.1/", "http://example.0x/", "http://[::1/"),
+        *("http://::1/", "http://[::1%25lo]/", "http://[fe80::1%lo]/", "http://[v1.x]/", "http://[127.0.0.1]/"),
+        *("http://[::1]x/", "http://xn--/", "http://\ufb01les.example/", "http://example\u3002com/"),
+        *("http://example\uff0ecom/", "http://☃.example/"),
+    ],
+    "port": [
+        "http://example.com:65536/",
+    ],
+}
+
+
 def test_any_other_spelling_is_blocked() -> None:
-    for text, reason in [
-        ("", "url"),
-        ("example.com/a.pdf", "url"),
-        ("//example.com/a.pdf", "url"),
-        ("http:example.com", "url"),
-        ("http:/example.com", "url"),
-        ("javascript:alert(1)", "url"),
-        ("data:text/plain,hello", "url"),
-        ("http://example.com/\r\nHost: other", "url"),
-        ("http://exa\tmple.com/", "url"),
-        ("http://example.com/\x00", "url"),
-        ("http://example.com/\u200b", "url"),
-        ("http://example.com/\ud800", "url"),
-        ("http://example.com/" + "a" * MAX_CHARACTERS, "url"),
-        ("file:///etc/passwd", "scheme"),
-        ("ftp://example.com/", "scheme"),
-        ("gopher://example.com/", "scheme"),
-        ("ws://example.com/", "scheme"),
-        ("http://user@example.com/", "credentials"),
-        ("http://user:pass@example.com/", "credentials"),
-        ("http://@example.com/", "credentials"),
-        ("http://example.com\\@127.0.0.1/", "credentials"),
-        ("http://", "host"),
-        ("http:///path", "host"),
-        ("http://:80/", "host"),
-        ("http://example.com:/", "host"),
-        ("http://example.com:080/", "host"),
-        ("http://example.com:0/", "host"),
-        ("http://example.com:eighty/", "host"),
-        ("http://example.com:\uff18\uff10/", "host"),
-        ("http://example.com:80:80/", "host"),
-        ("http://example.com:65536/", "port"),
-        ("http://example..com/", "host"),
-        ("http://.example.com/", "host"),
-        ("http://example.com./", "host"),
-        ("http://-example.com/", "host"),
-        ("http://" + "a" * 64 + ".com/", "host"),
-        ("http://" + "a." * 126 + "aa/", "host"),
-        ("http://exam ple.com/", "host"),
-        ("http://example.com\\path", "host"),
-        ("http://exam%70le.com/", "host"),
-        ("http://example.com%2f@x/", "credentials"),
-        ("http://1.2.3/", "host"),
-        ("http://1.2.3.4.5/", "host"),
-        ("http://256.1.1.1/", "host"),
-        ("http://example.1/", "host"),
-        ("http://example.0x/", "host"),
-        ("http://[::1/", "host"),
-        ("http://::1/", "host"),
-        ("http://[::1%25lo]/", "host"),
-        ("http://[fe80::1%lo]/", "host"),
-        ("http://[v1.x]/", "host"),
-        ("http://[127.0.0.1]/", "host"),
-        ("http://[::1]x/", "host"),
-        ("http://xn--/", "host"),
-        ("http://\ufb01les.example/", "host"),
-        ("http://example\u3002com/", "host"),
-        ("http://example\uff0ecom/", "host"),
-        ("http://exa\u00admple.com/", "url"),
-        ("http://☃.example/", "host"),
-    ]:
+    for text, reason in ((text, reason) for reason, texts in BLOCKED.items() for text in texts):
         with pytest.raises(ServiceError) as refused:
             parse_url(text)
         assert (refused.value.code, refused.value.details) == ("url_fetch_blocked", {"reason": reason})

@@ -142,20 +142,7 @@ def test_text_is_told_as_soon_as_no_mark_can_come_of_it() -> None:
 
 def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
     parts = [
-        "[1]",
-        "[2]",
-        "[3]",
-        "[",
-        "]",
-        "1",
-        ", ",
-        " ",
-        ". ",
-        "“",
-        "”",
-        '"',
-        "full-time employees get",
-        "30 days",
+        *("[1]", "[2]", "[3]", "[", "]", "1", ", ", " ", ". ", "“", "”", '"', "full-time employees get", "30 days"),
         "\n",
     ]
     chance = random.Random(1)

@@ -14,70 +14,73 @@ DOCX, PPTX, XLSX = (
 _BROKEN_NAME = samples.make_zip({"quay-é.txt": b"x"}).replace("é".encode(), b"\xff\xfe")
 
 
+TYPE_DETECTED_CASES = [
+    # The content says it, whatever the name says.
+    (samples.make_pdf(["x"]), "report.pdf", "", "application/pdf"),
+    (samples.make_pdf(["x"]), "notes.txt", "text/plain", "application/pdf"),
+    (b"\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
+    (b"\x00\x01printer\r\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
+    (samples.make_docx({"a": "b"}), "", "", DOCX),
+    (samples.make_docx({"a": "b"}), "a.pdf", "application/pdf", DOCX),
+    (samples.make_corrupt_docx(), "", "", DOCX),
+    (samples.make_pptx([("a", "b")]), "", "", PPTX),
+    (samples.make_xlsx({"a": [["b"]]}), "", "", XLSX),
+    (samples.make_epub({"a": "b"}), "", "", "application/epub+zip"),
+    (samples.make_zip({"a.txt": b"x"}), "a.docx", DOCX, "application/zip"),
+    (_BROKEN_NAME, "a.docx", DOCX, "application/zip"),
+    (samples.make_encrypted_docx(), "a.docx", DOCX, "application/x-ole-encrypted"),
+    (b"{\\rtf1 x}", "a.txt", "", "application/rtf"),
+    (samples.make_executable(), "readme.md", "text/markdown", "application/vnd.microsoft.portable-executable"),
+    (b"\x89PNG\r\n\x1a\n\x00\x00", "a.txt", "", "image/png"),
+    (bytes(range(256)), "data.csv", "text/csv", "application/octet-stream"),
+    # HTML shows itself, except where other formats hold it.
+    (b"<!DOCTYPE html><p>x", "notes.txt", "", "text/html"),
+    (b"<!-- made by hand -->\n<html><p>x", "", "text/plain", "text/html"),
+    (b'<?xml version="1.0"?>\n<html xmlns="x">', "a.xhtml", "", "application/xhtml+xml"),
+    (b"<!DOCTYPE html><?php echo 1 ?>", "page.php", "", "text/x-php"),
+    # A declared type that says something, and that the bytes don't contradict, comes before the name.
+    (b"# Title", "a.txt", "text/markdown", "text/markdown"),
+    (b"a,b", "a.md", "text/csv", "text/csv"),
+    (b"x = 1", "a.py", "text/x-ruby", "text/x-ruby"),
+    (b"words", "a.md", "application/x-own", "application/x-own"),
+    (b"words", "a.md", "text/x-own; charset=utf-8", "text/x-own"),
+    (b"\x00\x01\x02\x03", "data.bin", "application/x-own", "application/x-own"),
+    (b"\x00\x01\x02\x03", "a.md", "application/x-own", "application/x-own"),
+    (b"\x00\x01\x02\x03", "fake.pdf", "", "application/pdf"),
+    # What says nothing, what the bytes contradict and what is no media type does not.
+    (b"# Title", "a.md", "application/octet-stream", "text/markdown"),
+    (b"# Title", "a.md", "text/plain", "text/markdown"),
+    (b"words", "a.txt", "image/png", "text/plain"),
+    (b"words", "a.docx", "text/plain", "text/plain"),
+    (b"words", "notes", "application/octet-stream", "text/plain"),
+    (b"\x00\x01\x02\x03", "a.csv", "text/csv", "application/octet-stream"),
+    (b"words", "a.md", "text/x\r\nX-Evil: 1", "text/markdown"),
+    (b"words", "a.md", "nonsense", "text/markdown"),
+    # Text is what its name says.
+    (b"# Title", "a.md", "", "text/markdown"),
+    (b"# Title", "a.MD", "application/pdf", "text/markdown"),
+    (b"a,b", "a.csv", "application/octet-stream", "text/csv"),
+    (b"x = 1", "a.py", "text/plain", "text/x-python"),
+    (b"all: build", "src/Makefile", "", "text/x-makefile"),
+    (b'{"a": 1}', "a.json", "", "application/json"),
+    (b'{"a": 1}', "a.txt", "", "text/plain"),
+    (b"plain words", "fake.pdf", "application/pdf", "text/plain"),
+    # Without a name that says anything, what was declared; then the look of it.
+    (b"# Title", "upload", "text/markdown; charset=utf-8", "text/markdown"),
+    (b"# Title", "upload", "text/x-markdown", "text/markdown"),
+    (b'{"a": 1}', "upload", "", "application/json"),
+    (b'[{"a": 1}]', "upload", "text/plain", "text/plain"),
+    (b'[{"a": 1}]', "upload", "application/octet-stream", "application/json"),
+    (b"[a link](https://a.example)", "upload", "", "text/plain"),
+    (b"From: a@b.example\r\nSubject: x\r\n\r\ny", "upload", "", "message/rfc822"),
+    (b'<?xml version="1.0"?><a/>', "upload", "", "text/xml"),
+    (b"words", "upload", "", "text/plain"),
+    (b"words", "upload.unknown", "x/y", "x/y"),
+]
+
+
 def test_a_type_is_detected() -> None:
-    for data, filename, declared, expected in [
-        # The content says it, whatever the name says.
-        (samples.make_pdf(["x"]), "report.pdf", "", "application/pdf"),
-        (samples.make_pdf(["x"]), "notes.txt", "text/plain", "application/pdf"),
-        (b"\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
-        (b"\x00\x01printer\r\n" + samples.make_pdf(["x"]), "", "", "application/pdf"),
-        (samples.make_docx({"a": "b"}), "", "", DOCX),
-        (samples.make_docx({"a": "b"}), "a.pdf", "application/pdf", DOCX),
-        (samples.make_corrupt_docx(), "", "", DOCX),
-        (samples.make_pptx([("a", "b")]), "", "", PPTX),
-        (samples.make_xlsx({"a": [["b"]]}), "", "", XLSX),
-        (samples.make_epub({"a": "b"}), "", "", "application/epub+zip"),
-        (samples.make_zip({"a.txt": b"x"}), "a.docx", DOCX, "application/zip"),
-        (_BROKEN_NAME, "a.docx", DOCX, "application/zip"),
-        (samples.make_encrypted_docx(), "a.docx", DOCX, "application/x-ole-encrypted"),
-        (b"{\\rtf1 x}", "a.txt", "", "application/rtf"),
-        (samples.make_executable(), "readme.md", "text/markdown", "application/vnd.microsoft.portable-executable"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "a.txt", "", "image/png"),
-        (bytes(range(256)), "data.csv", "text/csv", "application/octet-stream"),
-        # HTML shows itself, except where other formats hold it.
-        (b"<!DOCTYPE html><p>x", "notes.txt", "", "text/html"),
-        (b"<!-- made by hand -->\n<html><p>x", "", "text/plain", "text/html"),
-        (b'<?xml version="1.0"?>\n<html xmlns="x">', "a.xhtml", "", "application/xhtml+xml"),
-        (b"<!DOCTYPE html><?php echo 1 ?>", "page.php", "", "text/x-php"),
-        # A declared type that says something, and that the bytes don't contradict, comes before the name.
-        (b"# Title", "a.txt", "text/markdown", "text/markdown"),
-        (b"a,b", "a.md", "text/csv", "text/csv"),
-        (b"x = 1", "a.py", "text/x-ruby", "text/x-ruby"),
-        (b"words", "a.md", "application/x-own", "application/x-own"),
-        (b"words", "a.md", "text/x-own; charset=utf-8", "text/x-own"),
-        (b"\x00\x01\x02\x03", "data.bin", "application/x-own", "application/x-own"),
-        (b"\x00\x01\x02\x03", "a.md", "application/x-own", "application/x-own"),
-        (b"\x00\x01\x02\x03", "fake.pdf", "", "application/pdf"),
-        # What says nothing, what the bytes contradict and what is no media type does not.
-        (b"# Title", "a.md", "application/octet-stream", "text/markdown"),
-        (b"# Title", "a.md", "text/plain", "text/markdown"),
-        (b"words", "a.txt", "image/png", "text/plain"),
-        (b"words", "a.docx", "text/plain", "text/plain"),
-        (b"words", "notes", "application/octet-stream", "text/plain"),
-        (b"\x00\x01\x02\x03", "a.csv", "text/csv", "application/octet-stream"),
-        (b"words", "a.md", "text/x\r\nX-Evil: 1", "text/markdown"),
-        (b"words", "a.md", "nonsense", "text/markdown"),
-        # Text is what its name says.
-        (b"# Title", "a.md", "", "text/markdown"),
-        (b"# Title", "a.MD", "application/pdf", "text/markdown"),
-        (b"a,b", "a.csv", "application/octet-stream", "text/csv"),
-        (b"x = 1", "a.py", "text/plain", "text/x-python"),
-        (b"all: build", "src/Makefile", "", "text/x-makefile"),
-        (b'{"a": 1}', "a.json", "", "application/json"),
-        (b'{"a": 1}', "a.txt", "", "text/plain"),
-        (b"plain words", "fake.pdf", "application/pdf", "text/plain"),
-        # Without a name that says anything, what was declared; then the look of it.
-        (b"# Title", "upload", "text/markdown; charset=utf-8", "text/markdown"),
-        (b"# Title", "upload", "text/x-markdown", "text/markdown"),
-        (b'{"a": 1}', "upload", "", "application/json"),
-        (b'[{"a": 1}]', "upload", "text/plain", "text/plain"),
-        (b'[{"a": 1}]', "upload", "application/octet-stream", "application/json"),
-        (b"[a link](https://a.example)", "upload", "", "text/plain"),
-        (b"From: a@b.example\r\nSubject: x\r\n\r\ny", "upload", "", "message/rfc822"),
-        (b'<?xml version="1.0"?><a/>', "upload", "", "text/xml"),
-        (b"words", "upload", "", "text/plain"),
-        (b"words", "upload.unknown", "x/y", "x/y"),
-    ]:
+    for data, filename, declared, expected in TYPE_DETECTED_CASES:
         assert detect(data, filename, declared) == expected
 
 
