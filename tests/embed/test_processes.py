@@ -69,6 +69,15 @@ def children(unharmed: LocalEmbedder) -> Children:
     return living
 
 
+def open_stuck(open_embedder: Open, children: Children) -> tuple[LocalEmbedder, psutil.Process]:
+    """One with its model loaded, whose process then does nothing any more."""
+    embedder = open_embedder()
+    embedder.start()
+    (child,) = children()
+    child.suspend()
+    return embedder, child
+
+
 def test_vectors_come_in_order_and_are_those_of_the_runtime(
     unharmed: LocalEmbedder, tiny_folder: ModelFolder, tiny_model: InstalledModel
 ) -> None:
@@ -77,6 +86,8 @@ def test_vectors_come_in_order_and_are_those_of_the_runtime(
     vectors = embedder.embed(TEXTS)
     assert vectors == [runtime.embed(text) for text in TEXTS]
     assert [len(vector) for vector in vectors] == [4 * embedder.dimension] * len(TEXTS)
+    for vector in vectors:
+        assert math.hypot(*struct.unpack(f"<{embedder.dimension}f", vector)) == pytest.approx(1, abs=1e-5)
     assert embedder.embed_query(TEXTS[2], None) == vectors[2]
     assert embedder.embed([]) == []
     assert (embedder.model, embedder.is_stale) == (tiny_model.model, False)
@@ -161,10 +172,7 @@ def test_one_that_keeps_dying_is_started_after_longer_and_longer_pauses(
 
 
 def test_a_query_is_given_up_at_its_deadline(open_embedder: Open, children: Children) -> None:
-    embedder = open_embedder()
-    embedder.start()
-    (child,) = children()
-    child.suspend()
+    embedder, child = open_stuck(open_embedder, children)
     with ThreadPoolExecutor(1) as pool:
         failed = pool.submit(embedder.embed_query, "x", time.monotonic() + 0.2).exception(timeout=5)
     assert isinstance(failed, EmbedFailed)
@@ -178,10 +186,7 @@ def test_a_query_is_given_up_at_its_deadline(open_embedder: Open, children: Chil
 def test_a_batch_that_takes_for_ever_ends_the_process(
     open_embedder: Open, children: Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder = open_embedder()
-    embedder.start()
-    (child,) = children()
-    child.suspend()
+    embedder, child = open_stuck(open_embedder, children)
     monkeypatch.setattr(processes, "PATIENCE_S", 0.1)
     monkeypatch.setattr("svc_daemon.interpreters.STOP_S", 0.1)
     with pytest.raises(EmbedFailed, match="did not answer within"):
@@ -194,10 +199,7 @@ def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(
 ) -> None:
     # A second is the least that the socket can wait.
     monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 1.0)
-    embedder = open_embedder()
-    embedder.start()
-    (child,) = children()
-    child.suspend()
+    embedder, child = open_stuck(open_embedder, children)
     begin_s = time.monotonic()
     while not has_ended(child):
         # Soon there are more than the socket holds.
@@ -210,10 +212,7 @@ def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(
 def test_a_query_without_an_answer_ends_the_process(
     open_embedder: Open, children: Children, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder = open_embedder()
-    embedder.start()
-    (child,) = children()
-    child.suspend()
+    embedder, child = open_stuck(open_embedder, children)
     with pytest.raises(EmbedFailed, match="not embedded in time"):
         embedder.embed_query("x", time.monotonic() + 0.1)
     monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 0.05)
@@ -241,10 +240,7 @@ def test_a_query_does_not_wait_for_a_model_that_loads_for_ever(
 
 
 def test_closing_ends_the_process_and_what_it_does(open_embedder: Open, children: Children) -> None:
-    embedder = open_embedder()
-    embedder.start()
-    (child,) = children()
-    child.suspend()
+    embedder, child = open_stuck(open_embedder, children)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(embedder.embed, TEXTS)
         closing = threading.Thread(target=embedder.close)
@@ -284,8 +280,3 @@ def test_a_missing_library_is_told_with_the_line_that_brings_it(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EmbedFailed, match=r"numpy is not installed. Run pip install 'svc-knowledge\[semantic\]' in"):
         open_embedder().start()
-
-
-def test_vectors_have_length_1(unharmed: LocalEmbedder) -> None:
-    for vector in unharmed.embed(TEXTS):
-        assert math.hypot(*struct.unpack(f"<{len(vector) // 4}f", vector)) == pytest.approx(1, abs=1e-5)

@@ -69,6 +69,16 @@ def endless(tmp_path: Path) -> Path:
     return path
 
 
+async def begin(
+    make_extractor: MakeExtractor, path: Path, **limits: int
+) -> tuple[Extractor, "asyncio.Task[Extraction]"]:
+    """An extractor and the task of one document, whose child runs."""
+    extractor = await make_extractor(**limits)
+    reading = asyncio.create_task(read(extractor, path))
+    await until(lambda: has_child(extractor), "the child")
+    return extractor, reading
+
+
 async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: MakeExtractor, prose: Path) -> None:
     extraction = await read(await make_extractor(), prose)
     assert extraction.content_type == "text/markdown"
@@ -98,16 +108,15 @@ async def test_a_parser_that_never_ends_is_killed_at_the_wall_limit(
     await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
 
 
-async def test_a_parser_that_never_ends_is_stopped_at_the_processor_limit(extract: Extract) -> None:
-    with pytest.raises(ExtractionFailed, match="1 s of processor time") as failed:
-        await extract(make_endless_pdf(), "endless.pdf", cpu_seconds=1)
-    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
-
-
-async def test_a_document_that_takes_too_much_memory_is_over_the_limit(extract: Extract) -> None:
-    with pytest.raises(ExtractionFailed, match="150 MB of memory") as failed:
-        await extract(b"a\n\n" * 2_000_000, "tiny-paragraphs.txt", memory_bytes=150 * 1024**2)
-    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
+async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> None:
+    for data, name, limit, words in (
+        (make_endless_pdf(), "endless.pdf", {"cpu_seconds": 1}, "1 s of processor time"),
+        (b"a\n\n" * 2_000_000, "paragraphs.txt", {"memory_bytes": 150 * 1024**2}, "150 MB of memory"),
+        (b"# a\n\nb\n" * 51, "crumbs.md", {"chunks": 50}, "more than 50 pieces"),
+    ):
+        with pytest.raises(ExtractionFailed, match=words) as failed:
+            await extract(data, name, **limit)
+        assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
 
 
 async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
@@ -122,18 +131,10 @@ async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
     await until(lambda: not server_of(extractor).children(), "the end of the child")
 
 
-async def test_a_document_made_of_crumbs_is_over_the_limit(extract: Extract) -> None:
-    with pytest.raises(ExtractionFailed, match="more than 50 pieces") as failed:
-        await extract(b"# a\n\nb\n" * 51, "crumbs.md", chunks=50)
-    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
-
-
 async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
     make_extractor: MakeExtractor, endless: Path, prose: Path
 ) -> None:
-    extractor = await make_extractor()
-    reading = asyncio.create_task(read(extractor, endless))
-    await until(lambda: has_child(extractor), "the child")
+    extractor, reading = await begin(make_extractor, endless)
     (child,) = server_of(extractor).children()
     child.kill()
     with pytest.raises(ExtractionFailed, match="-9") as failed:
@@ -145,9 +146,7 @@ async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
 async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along_and_is_replaced(
     make_extractor: MakeExtractor, endless: Path, prose: Path
 ) -> None:
-    extractor = await make_extractor()
-    reading = asyncio.create_task(read(extractor, endless))
-    await until(lambda: has_child(extractor), "the child")
+    extractor, reading = await begin(make_extractor, endless)
     server = server_of(extractor)
     (child,) = server.children()
     server.kill()
@@ -161,9 +160,7 @@ async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along
 
 
 async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
-    extractor = await make_extractor()
-    reading = asyncio.create_task(read(extractor, endless))
-    await until(lambda: has_child(extractor), "the child")
+    extractor, reading = await begin(make_extractor, endless)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
@@ -195,9 +192,7 @@ async def test_no_more_children_run_at_once_than_the_limit_allows(make_extractor
 
 
 async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, endless: Path) -> None:
-    extractor = await make_extractor(nice=7)
-    reading = asyncio.create_task(read(extractor, endless))
-    await until(lambda: has_child(extractor), "the child")
+    extractor, reading = await begin(make_extractor, endless, nice=7)
     server = server_of(extractor)
     (child,) = server.children()
     await until(lambda: child.nice() == psutil.Process().nice() + 7, "the child's nice value")
@@ -228,9 +223,7 @@ async def test_a_file_that_is_gone_is_no_bad_document(make_extractor: MakeExtrac
 async def test_closing_ends_the_server_its_children_and_the_scratch_folder(
     make_extractor: MakeExtractor, endless: Path
 ) -> None:
-    extractor = await make_extractor()
-    reading = asyncio.create_task(read(extractor, endless))
-    await until(lambda: has_child(extractor), "the child")
+    extractor, reading = await begin(make_extractor, endless)
     family = [server_of(extractor), *server_of(extractor).children()]
     await extractor.close()
     with pytest.raises(ExtractionFailed) as failed:

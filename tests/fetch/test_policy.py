@@ -247,7 +247,8 @@ def test_a_name_that_changes_between_check_and_connection_leads_where_it_was_che
     with serving(lambda exchange: exchange.answer(body=b"x")) as server:
         fetcher = Fetcher(server.policy, resolver=names)
         asyncio.run(fetcher.fetch(server.url(host="files.example"), Kept()))
-        assert (len(server.requests), names.asked) == (1, ["files.example"])
+        (request,) = server.requests
+        assert (request.headers["host"], names.asked) == (f"files.example:{server.port}", ["files.example"])
         assert blocked(fetcher, server.url(host="files.example")).details == {"reason": "address"}
     assert len(server.requests) == 1
 

@@ -5,7 +5,6 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -50,10 +49,6 @@ async def _ask(base_url: str, limits: LlmLimits, key: str) -> list[str | Ending]
         await client.close()
 
 
-def told(pieces: Sequence[str | Ending]) -> str:
-    return "".join(piece for piece in pieces if isinstance(piece, str))
-
-
 def failure(script: Script, limits: LlmLimits = LIMITS) -> LlmFailed:
     """The failure of an answer that a server gives so; it comes soon."""
     with chatting(script) as server, pytest.raises(LlmFailed) as failed:
@@ -68,27 +63,17 @@ def test_an_answer_comes_piece_by_piece_with_its_end() -> None:
         assert ask(server) == ["Be", "cause", Ending(usage=Usage(12, 3))]
 
 
-@pytest.mark.parametrize("count", [-1, 10**4000, 1.5, "12", None])
-def test_a_count_of_tokens_that_can_be_none_counts_as_nothing(count: Any) -> None:
-    with chatting(streaming(saying("x", usage={"prompt_tokens": count, "completion_tokens": 3}))) as server:
-        assert ask(server) == ["x", Ending(usage=Usage(0, 3))]
-
-
 def test_the_request_is_what_such_servers_take() -> None:
     with chatting(streaming(saying("x"))) as server:
         ask(server, path="/some/v1")
-    (request,) = server.requests
+        asyncio.run(_ask(server.url("/v1"), LIMITS, key=""))
+    request, without_key = server.requests
+    assert "authorization" not in without_key.headers
     assert (request.method, request.path) == ("POST", "/some/v1/chat/completions")
     assert request.headers["authorization"] == f"Bearer {KEY}"
     body = json.loads(request.body)
     assert body["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
     assert (body["model"], body["stream"]) == ("small", True)
-
-
-def test_without_a_key_none_is_sent() -> None:
-    with chatting(streaming(saying("x"))) as server:
-        asyncio.run(_ask(server.url("/v1"), LIMITS, ""))
-    assert "authorization" not in server.requests[0].headers
 
 
 def test_pieces_come_before_the_answer_is_whole() -> None:
@@ -114,27 +99,27 @@ WELL = {
 }
 
 
+NO_COUNTS: tuple[Any, ...] = (-1, 10**4000, 1.5, "12", None)
+CUTS: dict[str, Cut | None] = {"length": "length", "content_filter": "content_filter", "eos": None}
+
+
 @pytest.mark.parametrize("parts", WELL.values(), ids=WELL.keys())
 def test_servers_differ_in_form(parts: list[bytes]) -> None:
     with chatting(streaming(*parts)) as server:
         assert ask(server) == ["x", Ending()]
 
 
-@pytest.mark.parametrize("cut", ["length", "content_filter"])
-def test_an_answer_that_the_server_cut_short_says_so(cut: Cut) -> None:
-    with chatting(streaming(saying("x", reason=cut))) as server:
-        assert ask(server)[-1] == Ending(cut=cut)
-
-
-def test_any_other_reason_is_an_end() -> None:
-    with chatting(streaming(saying("x", reason="eos"))) as server:
-        assert ask(server)[-1] == Ending()
-
-
-def test_half_a_surrogate_pair_is_replaced() -> None:
+def test_the_end_has_the_cut_and_only_counts_that_can_be_some() -> None:
+    cases = [(saying("x", reason=reason), "x", Ending(cut=cut)) for reason, cut in CUTS.items()]
+    cases += [
+        (saying("x", usage={"prompt_tokens": count, "completion_tokens": 3}), "x", Ending(usage=Usage(0, 3)))
+        for count in NO_COUNTS
+    ]
+    # Half of a surrogate pair can't be written as UTF-8.
     half = b'data: {"choices": [{"delta": {"content": "a\\ud83db"}}]}\n\n'
-    with chatting(streaming(half, chunk(reason="stop"))) as server:
-        assert told(ask(server)) == "a?b"
+    for stream, text, end in [*cases, (half + chunk(reason="stop"), "a?b", Ending())]:
+        with chatting(streaming(stream)) as server:
+            assert ask(server) == [text, end], stream
 
 
 def cutting(*parts: bytes) -> Script:
@@ -191,7 +176,10 @@ def silent(exchange: Exchange) -> None:
     exchange.connection.recv(1)
 
 
+#: Words without an end: only the time of the whole answer stops it.
+STEADY = stalling(drip=chunk("a"))
 STALLING: dict[str, Script] = {
+    "never ends": STEADY,
     "takes the request and says nothing": silent,
     "says nothing behind the head": stalling(),
     "says nothing but comments": stalling(drip=b": still here\n\n"),
@@ -202,11 +190,8 @@ STALLING: dict[str, Script] = {
 
 @pytest.mark.parametrize("script", STALLING.values(), ids=STALLING.keys())
 def test_a_server_that_stalls_is_given_up(script: Script) -> None:
-    assert failure(script).is_timeout
-
-
-def test_an_answer_has_a_time_in_all_however_steadily_it_comes() -> None:
-    assert failure(stalling(drip=chunk("a")), replace(LIMITS, total_s=0.5)).is_timeout
+    limits = replace(LIMITS, total_s=0.5) if script is STEADY else LIMITS
+    assert failure(script, limits).is_timeout
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
@@ -285,7 +270,7 @@ def _wait_for(gone: list[bytes]) -> None:
 def test_no_proxy_of_the_environment_sees_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     with chatting(streaming(saying("x"))) as server:
-        assert told(ask(server)) == "x"
+        assert ask(server)[0] == "x"
 
 
 def test_the_key_is_in_no_log_and_no_text(caplog: pytest.LogCaptureFixture) -> None:

@@ -18,18 +18,6 @@ from svc_daemon.provider.errors import SearchTimeout
 from tests.provider.samples import MODEL, TEAM, make_document, unit
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "index"
-
-
-@pytest.fixture
-def provider(folder: Path) -> Iterator[EmbeddedProvider]:
-    provider = EmbeddedProvider(folder)
-    yield provider
-    provider.close()
-
-
 def put(provider: EmbeddedProvider, source_id: str, *vectors: bytes, bucket: str = "bkt_1") -> None:
     """A document of so many chunks, with these vectors."""
     provider.put_document(TEAM, make_document(source_id, *(f"n{n}" for n in range(len(vectors)))), [bucket])

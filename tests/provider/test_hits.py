@@ -1,21 +1,9 @@
 """What the embedded provider says of a hit, where its ways of finding that out differ."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from svc_daemon.provider.contract import SearchQuery
 from svc_daemon.provider.embedded.hits import WALKED
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.provider.samples import TEAM, make_document, search, terms
-
-
-@pytest.fixture
-def provider(tmp_path: Path) -> Iterator[EmbeddedProvider]:
-    provider = EmbeddedProvider(tmp_path / "index")
-    yield provider
-    provider.close()
 
 
 def test_a_word_that_most_chunks_have_is_seen_in_those_of_a_page(provider: EmbeddedProvider) -> None:

@@ -149,12 +149,18 @@ class VectorContract(OpenedProvider):
             [],
         ]
 
-    def test_semantic_pages_join(self, provider: SearchProvider) -> None:
+    def test_pages_join(self, provider: SearchProvider) -> None:
         put_animals(provider)
         pages = [near(provider, "x", 1, 0.1, limit=2, offset=offset) for offset in (0, 2)]
-        assert [hit.chunk.text for page in pages for hit in page.hits] == ["fox", "dog", "cat"]
+        assert [(hit.chunk.text, hit.rank) for page in pages for hit in page.hits] == [
+            ("fox", 1),
+            ("dog", 2),
+            ("cat", 3),
+        ]
         assert [page.has_more for page in pages] == [True, False]
-        assert pages[1].hits[0].rank == 3
+        pages = [near(provider, "cat", 1, 0.1, mode=SearchMode.HYBRID, limit=1, offset=n) for n in range(4)]
+        assert [hit.chunk.text for page in pages for hit in page.hits] == ["cat", "fox", "dog"]
+        assert [page.has_more for page in pages] == [True, True, False, False]
 
     def test_a_hybrid_search_puts_first_what_is_found_both_ways(self, provider: SearchProvider) -> None:
         put_animals(provider)
@@ -168,12 +174,6 @@ class VectorContract(OpenedProvider):
         covered = dog.matches[0].idf / (dog.matches[0].idf + math.log(1 + 3.5 / 0.5))
         assert dog.score == pytest.approx((covered + dog.semantic.cosine) / 2)
         assert page.mode is SearchMode.HYBRID
-
-    def test_hybrid_pages_join(self, provider: SearchProvider) -> None:
-        put_animals(provider)
-        pages = [near(provider, "cat", 1, 0.1, mode=SearchMode.HYBRID, limit=1, offset=n) for n in range(4)]
-        assert [hit.chunk.text for page in pages for hit in page.hits] == ["cat", "fox", "dog"]
-        assert [page.has_more for page in pages] == [True, True, False, False]
 
     def test_a_chunk_without_a_vector_still_comes_by_its_words(self, provider: SearchProvider) -> None:
         put_animals(provider)
@@ -249,17 +249,16 @@ class VectorContract(OpenedProvider):
             assert first.chunk.ordinal == target
             assert first.score == pytest.approx(1, abs=1e-6)
 
-    def test_a_semantic_search_without_a_vector_goes_by_keyword_and_says_so(self, provider: SearchProvider) -> None:
+    def test_a_search_without_a_vector_goes_by_keyword(self, provider: SearchProvider) -> None:
         put_animals(provider)
-        page = provider.search(TEAM, SearchQuery(text="fox", mode=SearchMode.SEMANTIC))
-        assert (sources(page), page.mode) == (["src_1"], SearchMode.KEYWORD)
-        assert "went by keyword" in page.warnings[0]
-
-    def test_a_hybrid_search_without_a_vector_goes_by_keyword(self, provider: SearchProvider) -> None:
-        put_animals(provider)
-        page = provider.search(TEAM, SearchQuery(text="fox"))
-        assert (sources(page), page.mode, page.warnings) == (["src_1"], SearchMode.KEYWORD, ())
-        assert page.hits[0].semantic is None
+        for mode, warnings in (
+            (SearchMode.SEMANTIC, ("The search went by keyword: there is no vector of the query.",)),
+            (SearchMode.HYBRID, ()),
+            (SearchMode.KEYWORD, ()),
+        ):
+            page = provider.search(TEAM, SearchQuery(text="fox", mode=mode))
+            assert (sources(page), page.mode, page.warnings) == (["src_1"], SearchMode.KEYWORD, warnings)
+            assert page.hits[0].semantic is None
 
     def test_a_query_without_words_is_still_looked_for_by_meaning(self, provider: SearchProvider) -> None:
         put_animals(provider)
