@@ -194,23 +194,22 @@ class ServerEmbedder:
                         )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EmbedFailed(f"The embedding server can't be reached: {type(error).__name__}.") from error
-        if response.status_code != httpx.codes.OK:
-            raise self._refusal(response.status_code, bytes(answer) if texts == [PROBE] else b"")
-        return bytes(answer)
-
-    def _refusal(self, status: int, answer: bytes) -> EmbedFailed:
+        status = response.status_code
+        if status == httpx.codes.OK:
+            return bytes(answer)
         message = f"The embedding server answered {status}"
         with suppress(ValueError, KeyError, TypeError, RecursionError):
-            reason = str(json.loads(answer)["error"]["message"])
+            # The server may quote the texts; only the probe is nobody's secret.
+            reason = str(json.loads(answer if texts == [PROBE] else b"")["error"]["message"])
             # Some servers repeat the key.
             reason = reason.replace(self._server.api_key, "***") if self._server.api_key else reason
             message += f": {' '.join(reason.split())[:REASON_CHARACTERS]}"
         message += "."
         if status in _REFUSALS:
-            return TextRefused(message, retryable=False)
+            raise TextRefused(message, retryable=False)
         if status == httpx.codes.NOT_FOUND:
             message += " Is its address SVC_EMBED_BASE_URL, with /v1, and its model SVC_EMBED_MODEL?"
-        return EmbedFailed(message, retryable=status in _TEMPORARY)
+        raise EmbedFailed(message, retryable=status in _TEMPORARY)
 
 
 def _parse(answer: bytes, count: int) -> list[Vector]:
