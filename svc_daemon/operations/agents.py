@@ -40,22 +40,6 @@ from svc_daemon.wire import agents as wire
 from svc_daemon.wire.codes import ErrorCode
 
 
-def widest_policy(key: KeyRow) -> RetrievalPolicy:
-    """What the key retrieves without an agent: the policy of a new agent that is given none."""
-    if key.models is not None:
-        return NOTHING
-    return EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
-
-
-def visible_policy(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> RetrievalPolicy:
-    """The policy without the buckets and sources that the key can't reach."""
-    if key.buckets is None:
-        return policy
-    buckets = (bucket for bucket in policy.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
-    sources = (source_id for source_id in policy.source_ids if _is_reachable(connection, key, source_id))
-    return replace(policy, bucket_ids=tuple(buckets), source_ids=tuple(sources))
-
-
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
     """Raises `forbidden_project_key` where the agent retrieves, or may, what the key's buckets don't hold."""
     if key.buckets is None or (agent.policy_fault is None and _is_within_buckets(connection, key, agent.policy)):
@@ -99,10 +83,20 @@ def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wi
     require_model(key, agent_id)
     if agent_id == DEFAULT_AGENT or store.find_agent(connection, key.team_id, agent_id):
         raise ServiceError(ErrorCode.AGENT_EXISTS, f"There is an agent {agent_id!r}.", agent_id=agent_id)
-    _refuse_over_limit(connection, context, key)
+    limit, used = context.limits.agents, store.count_named_agents(connection, key.team_id)
+    if limit and used >= limit:
+        raise ServiceError(
+            ErrorCode.AGENT_LIMIT_REACHED,
+            f"The team has {used} agents; its plan allows {limit}. Delete one.",
+            limit=limit,
+            used=used,
+            resets_at=None,
+        )
     now = context.clock.timestamp()
     # A key grants only what it has: without a policy, the agent searches what the key reaches.
-    policy = widest_policy(key)
+    policy = EVERYTHING if key.buckets is None else RetrievalPolicy(bucket_ids=key.buckets)
+    if key.models is not None:
+        policy = NOTHING
     bare = TeamAgent(id=agent_id, team_id=key.team_id, name=agent_id, policy=policy, created_at=now, updated_at=now)
     planned = _changed(connection, context, key, bare, sent)
     refuse_out_of_reach(connection, key, planned)
@@ -227,7 +221,12 @@ def view_agent(agent: TeamAgent) -> wire.Agent:
 
 
 def _view_for(connection: Connection, key: KeyRow, agent: TeamAgent) -> wire.Agent:
-    visible = visible_policy(connection, key, agent.policy)
+    """The agent without the buckets and sources of its policy that the key can't reach."""
+    visible = agent.policy
+    if key.buckets is not None:
+        buckets = (bucket for bucket in visible.bucket_ids if bucket == EVERY_BUCKET or bucket in key.buckets)
+        sources = (source_id for source_id in visible.source_ids if _is_reachable(connection, key, source_id))
+        visible = replace(visible, bucket_ids=tuple(buckets), source_ids=tuple(sources))
     shown = view_agent(replace(agent, policy=visible))
     return shown.model_copy(update={"policy_withheld": visible != agent.policy})
 
@@ -278,15 +277,3 @@ def _find_source(connection: Connection, key: KeyRow, source_id: str) -> str | N
     with suppress(NotFound):
         return get_reachable_source(connection, key, source_id).id
     return None
-
-
-def _refuse_over_limit(connection: Connection, context: Context, key: KeyRow) -> None:
-    limit, used = context.limits.agents, store.count_named_agents(connection, key.team_id)
-    if limit and used >= limit:
-        raise ServiceError(
-            ErrorCode.AGENT_LIMIT_REACHED,
-            f"The team has {used} agents; its plan allows {limit}. Delete one.",
-            limit=limit,
-            used=used,
-            resets_at=None,
-        )

@@ -71,13 +71,27 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
     file is wanted, and the gates' errors.
     """
+
+    def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:
+        # Most files share their buckets, and these are looked up once.
+        shared = {destination.slugs: destination for _, destination in opening.wanted}
+        settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
+        opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
+        bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
+        store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
+        for upload in opened:
+            uploads.create_upload(connection, upload)
+        body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
+        store_answer(connection, context, request, body)
+        return opened, Outcome(body)
+
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
         # Only now: a file of the first request may have replaced its predecessor since.
         refuse_empty(opening)
         admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
-        return await context.write(lambda connection: _open(connection, context, request, opening))
+        return await context.write(work)
 
 
 def refuse_empty(opening: Opening) -> None:
@@ -160,22 +174,6 @@ def _get_reachable(connection: Connection, key: KeyRow, batch_id: str) -> BatchR
     if key.buckets is not None and not set(key.buckets) & set(batch.bucket_ids):
         raise NotFound(ErrorCode.BATCH_NOT_FOUND, f"There is no batch {batch_id!r}.")
     return batch
-
-
-def _open(
-    connection: Connection, context: Context, request: Repeatable, opening: Opening
-) -> tuple[list[UploadRow], Outcome]:
-    # Most files share their buckets, and these are looked up once.
-    shared = {destination.slugs: destination for _, destination in opening.wanted}
-    settled = {slugs: settle_buckets(connection, context, request.key, place) for slugs, place in shared.items()}
-    opened = [replace(upload, bucket_ids=settled[destination.slugs]) for upload, destination in opening.wanted]
-    bucket_ids = tuple(dict.fromkeys(bucket_id for upload in opened for bucket_id in upload.bucket_ids))
-    store.create_batch(connection, replace(opening.batch, bucket_ids=bucket_ids))
-    for upload in opened:
-        uploads.create_upload(connection, upload)
-    body = {"batch_id": opening.batch.id, "bucket_ids": list(bucket_ids), "rejected": opening.rejected}
-    store_answer(connection, context, request, body)
-    return opened, Outcome(body)
 
 
 async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadRow]:

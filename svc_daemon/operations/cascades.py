@@ -62,7 +62,20 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
 
     def work(connection: Connection) -> tuple[BucketRow, Cascade]:
         found = get_reachable_bucket(connection, key, bucket)
-        _refuse(connection, found, force=force)
+        if not force:
+            raise ServiceError(
+                ErrorCode.FORCE_REQUIRED,
+                f"Deleting {found.slug!r} deletes the sources that have no other bucket; say so with force=true.",
+                member_count=memberships.count_members(connection, found.id),
+            )
+        running = find_running_cascade(connection, found.id)
+        if running is not None:
+            raise ServiceError(
+                ErrorCode.DELETE_IN_PROGRESS,
+                f"The bucket {found.slug!r} is being deleted.",
+                task_id=running.task_id,
+                retry_after_seconds=1,
+            )
         buckets.mark_deleting(connection, found, context.clock.timestamp())
         return found, queue_cascade(connection, context, found)
 
@@ -179,23 +192,6 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
     """The process stops: the next start goes on where this one is, without a lost attempt."""
     await context.write(lambda connection: park_task(connection, claim.task))
-
-
-def _refuse(connection: Connection, found: BucketRow, *, force: bool) -> None:
-    if not force:
-        raise ServiceError(
-            ErrorCode.FORCE_REQUIRED,
-            f"Deleting {found.slug!r} deletes the sources that have no other bucket; say so with force=true.",
-            member_count=memberships.count_members(connection, found.id),
-        )
-    running = find_running_cascade(connection, found.id)
-    if running is not None:
-        raise ServiceError(
-            ErrorCode.DELETE_IN_PROGRESS,
-            f"The bucket {found.slug!r} is being deleted.",
-            task_id=running.task_id,
-            retry_after_seconds=1,
-        )
 
 
 def _held(connection: Connection, claim: CascadeClaim) -> Cascade | None:

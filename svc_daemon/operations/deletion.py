@@ -31,22 +31,17 @@ async def delete_everywhere(context: Context, key: KeyRow, source_id: str, *, fo
     def work(connection: Connection) -> None:
         source = get_reachable_source(connection, key, source_id)
         refuse_out_of_reach(key, source.places, "source", api_keys.SOURCE_DELETE)
-        if not force:
-            _refuse_named(connection, source)
+        agents = [] if force else [agent.id for agent in list_agents_of(connection, source.team_id, source.id)]
+        if agents:
+            raise ServiceError(
+                ErrorCode.DELETE_BLOCKED,
+                f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it all the same.",
+                agents=agents,
+            )
         remove_source(connection, context, source)
 
     await context.write(work)
     context.wakes.sweeping.set()
-
-
-def _refuse_named(connection: Connection, source: SourceRow) -> None:
-    agents = [agent.id for agent in list_agents_of(connection, source.team_id, source.id)]
-    if agents:
-        raise ServiceError(
-            ErrorCode.DELETE_BLOCKED,
-            f"Agents name the source {source.id!r}: {', '.join(agents)}. force=true deletes it all the same.",
-            agents=agents,
-        )
 
 
 async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: str) -> tuple[str, list[str]]:

@@ -72,8 +72,7 @@ def find_destinations(
     """
     if any(naming.creates_missing for naming in namings):
         require(key, api_keys.BUCKET_CREATE)
-    _refuse_too_many(namings, context.limits.destination_buckets)
-    known = _look_up(connection, key, namings)
+    known = _look_up(connection, key, namings, context.limits.destination_buckets)
     failed: list[_Failed] = []
     found = [_find(key, naming, known, failed) for naming in namings]
     if failed:
@@ -110,15 +109,6 @@ def settle_buckets(connection: Connection, context: Context, key: KeyRow, destin
     return find_destination(connection, context, key, destination.naming).ids
 
 
-def _refuse_too_many(namings: Sequence[Naming], most: int) -> None:
-    """Before any is looked up."""
-    seen: set[str] = set()
-    for name in (name for naming in namings for name in naming.names):
-        seen.add(name.text)
-        if len(seen) > most:
-            raise refusal(name.path, f"is one bucket too many: a request may name {most}.")
-
-
 @dataclass(frozen=True, slots=True)
 class _Failed:
     """A name in a body that leads to no bucket."""
@@ -129,10 +119,20 @@ class _Failed:
     message: str
 
 
-def _look_up(connection: Connection, key: KeyRow, namings: Sequence[Naming]) -> dict[str, BucketRow | NotFound]:
-    """What each text leads to, each looked up once: a hundred items may name a hundred buckets each."""
+def _look_up(
+    connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
+) -> dict[str, BucketRow | NotFound]:
+    """What each text leads to, each looked up once: a hundred items may name a hundred buckets each.
+
+    Raises `invalid_request` for more than `most`, before any is looked up.
+    """
+    texts: set[str] = set()
+    for name in (name for naming in namings for name in naming.names):
+        texts.add(name.text)
+        if len(texts) > most:
+            raise refusal(name.path, f"is one bucket too many: a request may name {most}.")
     known: dict[str, BucketRow | NotFound] = {}
-    for text in {name.text for naming in namings for name in naming.names}:
+    for text in texts:
         try:
             known[text] = get_usable_bucket(connection, key, text)
         except NotFound as error:

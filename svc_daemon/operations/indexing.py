@@ -166,7 +166,18 @@ async def release_expired(context: Context, now_s: float) -> int:
     def work(connection: Connection) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
-            _release(connection, context, task)
+            if task.type in (CASCADE, REBUILD):
+                # No document of its can be at fault: it goes on where it stopped, however often that happens.
+                park_task(connection, task)
+                continue
+            source = find_source(connection, task.team_id, task.source_id or "")
+            if source is None:
+                finish_task(connection, task, "canceled", context.clock.timestamp())
+                continue
+            # The worker is gone with its reasons: what is known is that the attempt did not end.
+            crash = "The service stopped in the middle of this document."
+            failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, crash, retryable=True)
+            _give_back(connection, context, task, source, failure, jitter=0.0)
         return len(tasks)
 
     if not context.read(lambda connection: list_expired(connection, now_s)):
@@ -220,20 +231,6 @@ def indexed(source: SourceRow, extraction: Extraction, now: str) -> SourceRow:
         },
         updated_at=now,
     )
-
-
-def _release(connection: Connection, context: Context, task: TaskRow) -> None:
-    """The worker is gone with its reasons: what is known is that the attempt did not end."""
-    if task.type in (CASCADE, REBUILD):
-        # No document of its can be at fault: it goes on where it stopped, however often that happens.
-        park_task(connection, task)
-        return
-    source = find_source(connection, task.team_id, task.source_id or "")
-    if source is None:
-        finish_task(connection, task, "canceled", context.clock.timestamp())
-        return
-    failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The service stopped in the middle of this document.", True)
-    _give_back(connection, context, task, source, failure, jitter=0.0)
 
 
 def _give_back(

@@ -157,9 +157,10 @@ def mint_key(make_ids: Ids, team_id: str, name: str, grant: Grant) -> Minted:
 def plan_key(connection: Connection, make_ids: Ids, maker: KeyRow, fields: wire.KeyFields) -> Minted:
     """The key that `maker` would make; raises what making it would."""
     check_name(fields.name)
+    buckets = (get_lasting_bucket(connection, maker, bucket).id for bucket in fields.buckets or ())
     asked = Grant(
         capabilities=choose_capabilities(fields.preset, fields.capabilities),
-        buckets=_find_buckets(connection, maker, fields.buckets),
+        buckets=None if fields.buckets is None else tuple(dict.fromkeys(buckets)),
         models=None if fields.models is None else tuple(dict.fromkeys(fields.models)),
         expires_at=choose_expiry(fields.expires_at, make_ids.now()),
     )
@@ -218,12 +219,6 @@ def view_key(key: KeyRow) -> wire.Key:
 
 def view_new_key(minted: Minted) -> wire.NewKey:
     return wire.NewKey(**view_key(minted.key).model_dump(), key=minted.text or None)
-
-
-def _find_buckets(connection: Connection, maker: KeyRow, named: list[str] | None) -> tuple[str, ...] | None:
-    if named is None:
-        return None
-    return tuple(dict.fromkeys(get_lasting_bucket(connection, maker, bucket).id for bucket in named))
 
 
 def _grant_of(key: KeyRow) -> Grant:

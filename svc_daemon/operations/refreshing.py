@@ -78,6 +78,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedFile, Fetched]) -> SourceRow:
+    """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
     staged, got = taken
     check_room(context)
     context.gates.charge_bytes(key.team_id, staged.size_bytes)
@@ -89,26 +90,25 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
         sha256=staged.sha256,
         fetched=facts_of(context, got),
     )
-    queued = await keep_source(context, staged, fresh, lambda connection: _commit(connection, context, key, fresh))
+
+    def work(connection: Connection) -> SourceRow:
+        found = get_changeable_source(connection, key, fresh.id)
+        _refuse_unsettled(found)
+        if found.generation != fresh.generation:
+            raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)
+        moved = replace(
+            found,
+            blob=fresh.blob,
+            content_type=fresh.content_type,
+            size_bytes=fresh.size_bytes,
+            sha256=fresh.sha256,
+            fetched=fresh.fetched,
+        )
+        update_content(connection, moved)
+        create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
+        return requeue(connection, context, moved)
+
+    queued = await keep_source(context, staged, fresh, work)
     context.blobs.drop(source.blob_name)
     context.wakes.sweeping.set()
     return queued
-
-
-def _commit(connection: Connection, context: Context, key: KeyRow, fresh: SourceRow) -> SourceRow:
-    """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
-    found = get_changeable_source(connection, key, fresh.id)
-    _refuse_unsettled(found)
-    if found.generation != fresh.generation:
-        raise ServiceError(ErrorCode.REQUEST_IN_PROGRESS, f"{fresh.id} was just changed.", retry_after_seconds=1)
-    moved = replace(
-        found,
-        blob=fresh.blob,
-        content_type=fresh.content_type,
-        size_bytes=fresh.size_bytes,
-        sha256=fresh.sha256,
-        fetched=fresh.fetched,
-    )
-    update_content(connection, moved)
-    create_tombstone(connection, found.team_id, fresh.blob_name, None, context.clock.timestamp(), found.blob_name)
-    return requeue(connection, context, moved)

@@ -5,7 +5,6 @@ that is named and that the key may not reach is missing, as everywhere; one that
 and a warning says so. The policy's filters, number of passages and threshold go into the request.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
 from typing import Any
@@ -18,7 +17,7 @@ from svc_daemon.operations.keys import get_usable_bucket, require_model
 from svc_daemon.operations.maintenance import refuse_disabled, refuse_in_maintenance
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.agents import get_agent
-from svc_daemon.store.buckets import BucketRow, list_buckets
+from svc_daemon.store.buckets import list_buckets
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
@@ -76,24 +75,27 @@ def _mend(agent: TeamAgent) -> str:
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
     """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
     if request.agent is None and request.buckets is not None:
-        _require_any_model(key)
+        if key.models is not None:
+            # No search may go around the policies of the agents that the key is kept to.
+            raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)
     require_model(key, agent_id)
     return context.look(lambda connection: get_agent(connection, key.team_id, agent_id))
 
 
-def _require_any_model(key: KeyRow) -> None:
-    """Raises `model_not_allowed` for a key that is kept to some agents: no search may go around their policies."""
-    if key.models is not None:
-        raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
-
-
 def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) -> SearchRequest:
     """The request with what the policy adds to it; raises `metadata_filter_too_large`."""
     changed: dict[str, Any] = {}
     if policy.scope == SOURCES:
-        changed["source_ids"] = _common(context, policy.source_ids, request.source_ids)
+        if len(policy.source_ids) > context.limits.search_sources:
+            raise ServiceError(
+                ErrorCode.METADATA_FILTER_TOO_LARGE,
+                f"The agent searches {len(policy.source_ids)} sources by their ids; give it a bucket instead.",
+                max_source_ids=context.limits.search_sources,
+            )
+        named = request.source_ids
+        changed["source_ids"] = [each for each in policy.source_ids if named is None or each in named]
     if policy.filters is not None:
         filters = [policy.filters, request.filters] if request.filters else [policy.filters]
         changed["filters"] = {"type": "and", "filters": filters}
@@ -104,23 +106,16 @@ def narrow(context: Context, request: SearchRequest, policy: RetrievalPolicy) ->
     return request.model_copy(update=changed)
 
 
-def _common(context: Context, source_ids: Sequence[str], named: list[str] | None) -> list[str]:
-    """The policy's sources that the request doesn't rule out."""
-    if len(source_ids) > context.limits.search_sources:
-        raise ServiceError(
-            ErrorCode.METADATA_FILTER_TOO_LARGE,
-            f"The agent searches {len(source_ids)} sources by their ids; give it a bucket instead.",
-            max_source_ids=context.limits.search_sources,
-        )
-    return [source_id for source_id in source_ids if named is None or source_id in named]
-
-
 def find_scope(
     connection: Connection, context: Context, key: KeyRow, request: SearchRequest, policy: RetrievalPolicy
 ) -> SearchScope:
     """What to search now; raises `search_disabled`, `bucket_not_found` and `team_store_maintenance`."""
     refuse_disabled(connection)
-    buckets = _buckets(connection, key, request.buckets)
+    if request.buckets is not None:
+        buckets = [get_usable_bucket(connection, key, bucket) for bucket in request.buckets]
+    else:
+        active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
+        buckets = [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]
     left_out = (bucket.slug for bucket in buckets if request.buckets and not policy.covers(bucket.id))
     scope = SearchScope(
         goes_by_bucket=policy.goes_by_bucket or request.buckets is not None,
@@ -141,11 +136,3 @@ def find_scope(
         filters=request.filters,
     )
     return replace(scope, source_ids=tuple(list_candidates(connection, key.team_id, wanted)))
-
-
-def _buckets(connection: Connection, key: KeyRow, named: list[str] | None) -> list[BucketRow]:
-    """The buckets that were named, else every active one that the key may reach."""
-    if named is not None:
-        return [get_usable_bucket(connection, key, bucket) for bucket in named]
-    active = list_buckets(connection, key.team_id, (readiness.ACTIVE,))
-    return [bucket for bucket in active if key.buckets is None or bucket.id in key.buckets]

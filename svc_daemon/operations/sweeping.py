@@ -169,20 +169,16 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     for source_id in orphans:
         await asyncio.to_thread(context.provider.delete_document, team_id, source_id)
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
-    return len(orphans) + await _reindex(context, team_id, missing)
-
-
-async def _reindex(context: Context, team_id: str, source_ids: list[str]) -> int:
-    """Queue the sources that the index still lacks: some may have come into it since it was listed."""
     count = 0
-    for source_id in source_ids:
+    for source_id in missing:
+        # It may have come into the index since that was listed.
         document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
         generation = document.generation if document else None
         count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
     if count:
         log.warning("%d documents are missing in the index of %s; they are read again", count, team_id)
         context.wakes.indexing.set()
-    return count
+    return len(orphans) + count
 
 
 def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, str, int | None]) -> int:

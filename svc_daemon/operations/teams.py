@@ -42,18 +42,8 @@ def create_team_key(connection: Connection, make_ids: Ids, fields: wire.Operator
     team = store.find_team(connection, fields.team)
     if team is None:
         raise NotFound(ErrorCode.NOT_FOUND, f"There is no team {fields.team!r}; `svc-daemon team ls` shows them.")
-    minted = plan_key(connection, make_ids, _operator(team), fields)
-    create_key(connection, minted.key)
-    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
-
-
-def list_teams(connection: Connection) -> wire.TeamList:
-    return wire.TeamList(teams=[_view(team) for team in store.list_teams(connection)])
-
-
-def _operator(team: TeamRow) -> KeyRow:
-    """The maker of an operator's key: one with every right in the team."""
-    return KeyRow(
+    # An operator's key is made as by one with every right in the team.
+    maker = KeyRow(
         id="",
         team_id=team.id,
         name="operator",
@@ -61,6 +51,13 @@ def _operator(team: TeamRow) -> KeyRow:
         capabilities=api_keys.CAPABILITIES,
         created_at=team.created_at,
     )
+    minted = plan_key(connection, make_ids, maker, fields)
+    create_key(connection, minted.key)
+    return wire.TeamKey(team=_view(team), key=view_new_key(minted))
+
+
+def list_teams(connection: Connection) -> wire.TeamList:
+    return wire.TeamList(teams=[_view(team) for team in store.list_teams(connection)])
 
 
 def _view(team: TeamRow) -> wire.Team:

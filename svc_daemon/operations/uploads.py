@@ -57,13 +57,21 @@ async def create_upload(
 
     Raises the replay errors, what `check_replaces` raises, the gates' errors and `storage_full`.
     """
+
+    def work(connection: Connection) -> tuple[UploadRow, Outcome]:
+        opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
+        store.create_upload(connection, opened)
+        body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
+        store_answer(connection, context, request, body)
+        return opened, Outcome(body)
+
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
         # Only now: the source of the first request may have replaced its predecessor since.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         admit(context, wanted.team_id, wanted.size_bytes)
-        return await context.write(lambda connection: _open(connection, context, request, destination, wanted))
+        return await context.write(work)
 
 
 async def reopen_upload(context: Context, upload_id: str) -> UploadRow:
@@ -146,7 +154,10 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
         # Before it is taken, so that a chunk that is cut off counts too.
-        await _extend(context, upload)
+        expires_at, _ = lifetime(context)
+        soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
+        if upload.expires_at < min(soonest, upload.ends_at):
+            await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
         await _append(context, upload, verdict, sending)
         return await _finished(context, upload)
 
@@ -192,13 +203,6 @@ async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision
     return sent_bytes
 
 
-async def _extend(context: Context, upload: UploadRow) -> None:
-    expires_at, _ = lifetime(context)
-    soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
-    if upload.expires_at < min(soonest, upload.ends_at):
-        await context.write(lambda connection: store.extend_upload(connection, upload.id, expires_at))
-
-
 async def _finished(context: Context, upload: UploadRow) -> UploadProgress:
     """How far the session is now, with the hash once all bytes are there."""
     progress = progress_of(context, upload)
@@ -219,13 +223,3 @@ async def checked_hash(context: Context, upload: UploadRow, *, drops: bool = Tru
             await context.parts.delete(upload.id)
         raise ServiceError(ErrorCode.CHECKSUM_MISMATCH, expected=upload.sha256, actual=actual)
     return actual
-
-
-def _open(
-    connection: Connection, context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
-) -> tuple[UploadRow, Outcome]:
-    opened = replace(wanted, bucket_ids=settle_buckets(connection, context, request.key, destination))
-    store.create_upload(connection, opened)
-    body = {"session_id": opened.id, "status": rules.PENDING, "bucket_ids": list(opened.bucket_ids)}
-    store_answer(connection, context, request, body)
-    return opened, Outcome(body)

@@ -68,7 +68,11 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
             f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
         )
         return DirectoryFindings([Problem("I10", f"{told} that it took the place of")])
-    findings = DirectoryFindings([*_check_log(directory), *checks.check_references(directory.state)])
+    findings = DirectoryFindings([])
+    if directory.log_bytes >= LOG_BYTES:
+        told = f"the log of the state database has {directory.log_bytes} bytes"
+        findings.problems.append(Problem("I10", told, Mend.TRIM_LOG))
+    findings.problems.extend(checks.check_references(directory.state))
     findings.problems.extend(checks.check_rows(directory.state))
     findings.problems.extend(checks.check_agents(directory.state))
     unowned = _check_blobs(directory, findings, read_data=read_data)
@@ -82,11 +86,6 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
         else:
             findings.aside.append(path)
     return findings
-
-
-def _check_log(directory: Directory) -> Iterator[Problem]:
-    if directory.log_bytes >= LOG_BYTES:
-        yield Problem("I10", f"the log of the state database has {directory.log_bytes} bytes", Mend.TRIM_LOG)
 
 
 def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data: bool) -> dict[str, list[Path]]:
@@ -117,22 +116,18 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
         if source.status != readiness.FAILED or known.get("code") != SourceErrorCode.STORED_BYTES_LOST:
             yield broken("I3", f"source {source.id} has no blob")
         return
-    size_bytes = path.stat().st_size
+    blob, size_bytes = f"blob {source.blob_name} of source {source.id}", path.stat().st_size
     if size_bytes != source.size_bytes:
-        told = f"blob {source.blob_name} of source {source.id} has {size_bytes} bytes"
-        yield broken("I2", f"{told}, its row says {source.size_bytes}")
-    elif read_data and (error := _unlike(path, source.sha256)):
-        yield broken("I2", f"blob {source.blob_name} of source {source.id} {error}")
-
-
-def _unlike(path: Path, sha256: str) -> str | None:
-    """How the file's bytes are not those of the hash."""
-    try:
-        with path.open("rb") as file:
-            actual = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        return f"can't be read: {error.strerror}"
-    return None if actual == sha256 else f"hashes to {actual}, its row says {sha256}"
+        yield broken("I2", f"{blob} has {size_bytes} bytes, its row says {source.size_bytes}")
+    elif read_data:
+        try:
+            with path.open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            yield broken("I2", f"{blob} can't be read: {error.strerror}")
+            return
+        if actual != source.sha256:
+            yield broken("I2", f"{blob} hashes to {actual}, its row says {source.sha256}")
 
 
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:

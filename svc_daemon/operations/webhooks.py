@@ -67,7 +67,16 @@ def record_event(connection: Connection, context: Context, source: SourceRow) ->
         return
     event = webhooks.READY if source.ready else webhooks.FAILED
     event_id, now = context.ids.make(ids.EVENT), context.clock.timestamp()
-    body = webhooks.event_body(event, event_id, now, source.webhook["metadata"], _event_data(source))
+    data = {
+        "id": source.id,
+        "status": source.status,
+        "ready": source.ready,
+        "bucket_sync_status": source.sync_status,
+        "type": source.type,
+        "source_url": source.source_url,
+        **({"error": source.error} if source.error else {}),
+    }
+    body = webhooks.event_body(event, event_id, now, source.webhook["metadata"], data)
     delivery = DeliveryRow(
         id=event_id,
         team_id=source.team_id,
@@ -109,7 +118,11 @@ async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
-        delivery = _get_reachable(connection, key, delivery_id)
+        delivery = store.get_delivery(connection, key.team_id, delivery_id)
+        source = find_source(connection, key.team_id, delivery.source_id)
+        # A key that is kept to some buckets sees the deliveries about their members.
+        if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
+            raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
         store.resend_delivery(connection, delivery.id, now)
         due = replace(delivery, status=webhooks.PENDING, tries_left=1, due_at=now)
         return Logged(due, store.list_attempts(connection, [delivery_id]).get(delivery_id, []))
@@ -152,27 +165,6 @@ async def _finish(context: Context, delivery: DeliveryRow, attempt: Attempt) -> 
 
     await context.write(work)
     log.info("webhook %s for %s: %s", delivery.id, delivery.source_id, standing.status)
-
-
-def _get_reachable(connection: Connection, key: KeyRow, delivery_id: str) -> DeliveryRow:
-    """Raises NotFound; a key that is kept to some buckets sees the deliveries about their members."""
-    delivery = store.get_delivery(connection, key.team_id, delivery_id)
-    source = find_source(connection, key.team_id, delivery.source_id)
-    if key.buckets is not None and (source is None or not set(key.buckets) & set(source.places)):
-        raise NotFound(ErrorCode.NOT_FOUND, f"There is no delivery {delivery_id!r}.")
-    return delivery
-
-
-def _event_data(source: SourceRow) -> dict[str, object]:
-    return {
-        "id": source.id,
-        "status": source.status,
-        "ready": source.ready,
-        "bucket_sync_status": source.sync_status,
-        "type": source.type,
-        "source_url": source.source_url,
-        **({"error": source.error} if source.error else {}),
-    }
 
 
 def _secrets(context: Context, connection: Connection, team_id: str) -> Secrets:
