@@ -157,21 +157,17 @@ class Database:
 
     def _reader(self) -> _Reader:
         reader: _Reader | None = getattr(self._local, "reader", None)
-        return self._new_reader() if reader is None else reader
-
-    def _new_reader(self) -> _Reader:
+        if reader is not None:
+            return reader
         with self._readers_lock, _translating_storage():
             self._check_readable()
-            reader = self._local.reader = _Reader(self._open_reader())
+            connection = open_connection(self.path)
+            connection.execute("PRAGMA query_only = ON")
+            # A reader that checkpointed would be a second writer of the main file.
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            reader = self._local.reader = _Reader(connection)
             self._readers.append(reader)
         return reader
-
-    def _open_reader(self) -> sqlite3.Connection:
-        connection = open_connection(self.path)
-        connection.execute("PRAGMA query_only = ON")
-        # A reader that checkpointed would be a second writer of the main file.
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-        return connection
 
     def _run(self) -> None:
         while (job := self._queue.get()) is not None:
@@ -199,7 +195,11 @@ class Database:
         if not group:
             return
         try:
-            outcomes = self._apply(group)
+            if self._broken is not None:
+                raise self._broken
+            self._connection.execute("BEGIN IMMEDIATE")
+            outcomes = [self._run_in_savepoint(work) for work, _ in group]
+            self._connection.execute("COMMIT")
         except (sqlite3.Error, MemoryError) as error:
             self._roll_back()
             self._give_up(group, _as_sqlite(error))
@@ -209,14 +209,6 @@ class Database:
         for (_, future), (result, failure) in zip(group, outcomes, strict=True):
             _resolve(future, result, failure)
         self._bound_log()
-
-    def _apply(self, group: Sequence[_Job]) -> list[tuple[Any, BaseException | None]]:
-        if self._broken is not None:
-            raise self._broken
-        self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = [self._run_in_savepoint(work) for work, _ in group]
-        self._connection.execute("COMMIT")
-        return outcomes
 
     def _run_in_savepoint(self, work: Work[Any]) -> tuple[Any, BaseException | None]:
         connection = self._connection
@@ -229,7 +221,8 @@ class Database:
                 raise _as_sqlite(error) from error
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
-            return None, _translated(error)
+            # The caller can act on a full disk; any other error stays as it is.
+            return None, _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
         connection.execute("RELEASE work")
         return result, None
 
@@ -244,7 +237,8 @@ class Database:
         is_new = self._broken is None and _is_damage(error)
         if is_new:
             self._broken = error
-        _fail(group, error)
+        for _, future in group:
+            _resolve(future, None, _as_storage(error))
         if is_new:
             self._on_broken(error)
 
@@ -359,11 +353,6 @@ def _translating_storage() -> Iterator[None]:
         raise
 
 
-def _translated(error: BaseException) -> BaseException:
-    """StorageError for a full disk, which the caller can act on; any other error as it is."""
-    return _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
-
-
 def _is_damage(error: BaseException) -> bool:
     """The disk failed, or the file is not what was written; where only something was short, it will be again."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
@@ -379,11 +368,6 @@ def _as_storage(error: BaseException) -> StorageError:
     failure = StorageError()
     failure.__cause__ = error
     return failure
-
-
-def _fail(group: Sequence[_Job], error: sqlite3.Error) -> None:
-    for _, future in group:
-        _resolve(future, None, _as_storage(error))
 
 
 def _resolve(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:

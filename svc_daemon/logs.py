@@ -71,23 +71,24 @@ class Redaction(logging.Filter):
             record.exc_text = redact(record.exc_text or _plain.formatException(record.exc_info))
         fields = getattr(record, "fields", None)
         if fields:
-            record.fields = {name: _redact_value(value) for name, value in fields.items()}
+            record.fields = {
+                name: value if value is None or isinstance(value, _NUMBERS) else redact(str(value))
+                for name, value in fields.items()
+            }
         return True
 
 
 _NUMBERS = (int, float)
 
 
-def _redact_value(value: Any) -> Any:
-    return value if value is None or isinstance(value, _NUMBERS) else redact(str(value))
-
-
 class JsonLines(logging.Formatter):
     """A record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
+        moment = record.created
         line: dict[str, Any] = {
-            "ts": _timestamp(record.created),
+            # ISO 8601 UTC with milliseconds and `Z`, as everywhere in the contract.
+            "ts": f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -101,11 +102,6 @@ class JsonLines(logging.Formatter):
         if record.exc_text:
             line["error"] = record.exc_text
         return _encode(line)
-
-
-def _timestamp(moment: float) -> str:
-    """ISO 8601 UTC with milliseconds and `Z`, as everywhere in the contract."""
-    return f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
 
 
 @lru_cache(maxsize=2)

@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,8 @@ class Verdict:
                 f"warning: {len(aside)} files are set aside, and no search index knows them. Was an older state.db put"
                 " back? Copy out what is to be kept: they are deleted after SVC_LIMIT_SET_ASIDE_DAYS."
             )
-        yield f"{self._summary()} ({self._counted()})"
+        counted = ", ".join(f"{number} {name}" for name, number in self.findings.counts.items())
+        yield f"{self._summary()} ({counted or 'nothing could be read'})"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -75,9 +76,6 @@ class Verdict:
         mendable = sum(problem.mend is not None for problem in self.findings.problems)
         return f"{found}; --repair mends {mendable} of them"
 
-    def _counted(self) -> str:
-        return ", ".join(f"{number} {name}" for name, number in self.findings.counts.items()) or "nothing could be read"
-
 
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
     """Look at the directory, and mend it where that is asked for.
@@ -93,30 +91,20 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         findings = _look(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
-        _refuse_lost_volume(files, findings)
+        # All bytes gone at once is a volume that isn't mounted, not so many lost files.
+        if findings.counts["sources"] and not findings.counts["blobs"]:
+            raise StorageError(
+                f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing"
+                " was mended. Is a volume not mounted? Bring it back, or restore a backup."
+            )
         mended = asyncio.run(_mend(files, findings.problems))
         return Verdict(root, _look(files, read_data=read_data) if mended else findings, mended)
 
 
-def _refuse_lost_volume(files: DataFiles, findings: DirectoryFindings) -> None:
-    """All bytes gone at once is a volume that isn't mounted, not so many lost files."""
-    if findings.counts["sources"] and not findings.counts["blobs"]:
-        raise StorageError(
-            f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing was"
-            " mended. Is a volume not mounted? Bring it back, or restore a backup."
-        )
-
-
 def _look(files: DataFiles, *, read_data: bool) -> DirectoryFindings:
-    with _opened(files) as directory:
-        return verify(directory, read_data=read_data)
-
-
-@contextmanager
-def _opened(files: DataFiles) -> Iterator[Directory]:
     with open_unchanging(files.state) as state, ThreadPoolExecutor(1) as executor:
         blobs = Blobs(files, executor, lambda: "")
-        yield Directory(
+        directory = Directory(
             state=state,
             log_bytes=log_bytes(files.state),
             blobs=blobs,
@@ -124,6 +112,7 @@ def _opened(files: DataFiles) -> Iterator[Directory]:
             asides=Asides(files.aside),
             inspector=IndexInspector(files.index),
         )
+        return verify(directory, read_data=read_data)
 
 
 async def _mend(files: DataFiles, problems: list[Problem]) -> list[Problem]:

@@ -33,7 +33,7 @@ from svc_daemon.api.layers.guards import GuardRules
 from svc_daemon.api.layers.hardening import Hardening
 from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.core import ids
-from svc_daemon.core.access.addresses import AddressPolicy, AllowedNetwork, parse_allowed
+from svc_daemon.core.access.addresses import AddressPolicy, parse_allowed
 from svc_daemon.core.ids import Ids
 from svc_daemon.core.times import Clock
 from svc_daemon.database import Database
@@ -112,17 +112,33 @@ def serve(settings: Settings) -> None:
     make_folders(files)
     with lock_directory(files), bind(settings) as listener:
         start_logging(files.log, settings.log_level)
-        fetcher = Fetcher(_fetch_policy(allowed, listener), _fetch_limits(settings.limits))
+        host, port = listener.getsockname()[:2]
+        limits = FetchLimits(
+            file_bytes=settings.limits.file_bytes,
+            fetch_s=settings.limits.fetch_seconds,
+            post_s=settings.limits.webhook_seconds,
+            redirects=settings.limits.redirects,
+        )
+        # What the operator allows, but never this daemon itself.
+        fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher))
 
 
 async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, fetcher: Fetcher) -> None:
     broken = asyncio.Event()
-    hear_broken = _from_any_thread(broken)
+    loop = asyncio.get_running_loop()
+
+    def hear_broken(error: Exception) -> None:
+        # Any thread may call this.
+        log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
+        loop.call_soon_threadsafe(broken.set)
+
     async with contextlib.AsyncExitStack() as stack:
         process = await _open_process(stack, settings, files, fetcher, hear_broken)
         base_url = base_url_of(settings, listener)
-        app = create_app(_hardening(settings, process.context), settings.limits, _lifespan(process, hear_broken))
+        app = create_app(
+            _hardening(settings, process.context), settings.limits, partial(_lifespan, process, hear_broken)
+        )
         server = Server(
             server_config(
                 app,
@@ -141,26 +157,6 @@ async def _serve(settings: Settings, files: DataFiles, listener: socket.socket, 
         raise StorageError("The service could not go on; see the log, then start it again.")
 
 
-def _from_any_thread(event: asyncio.Event) -> Callable[[Exception], None]:
-    loop = asyncio.get_running_loop()
-
-    def hear(error: Exception) -> None:
-        log.critical("the service can't go on and ends for a restart: %s", error, exc_info=error)
-        loop.call_soon_threadsafe(event.set)
-
-    return hear
-
-
-def on_loop(call: Callable[[str], None]) -> Callable[[str], None]:
-    """The same call from any thread, made on the loop's."""
-    loop = asyncio.get_running_loop()
-
-    def hear(team_id: str) -> None:
-        loop.call_soon_threadsafe(call, team_id)
-
-    return hear
-
-
 async def _open_process(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
@@ -177,7 +173,13 @@ async def _open_process(
     stack.push_async_callback(extractor.close)
     await _repair(context)
     await extractor.start()
-    choice = _model_choice(settings, files)
+    choice = OperatorsChoice(
+        folder=ModelFolder(files.models),
+        error_log=files.log.with_name("model.log"),
+        server=settings.embedding,
+        timeout_s=settings.limits.embed_seconds,
+        threads=settings.limits.embed_threads,
+    )
     return Process(context, extractor, choice, installation_id, prepare_operator_token(files, os.urandom))
 
 
@@ -195,12 +197,12 @@ def open_context(
     executor = stack.enter_context(ThreadPoolExecutor(BLOB_THREADS, thread_name_prefix="blob"))
     database = Database(files.state, prepare=migrate, on_broken=hear_broken)
     stack.callback(database.close)
-    wakes = Wakes()
+    wakes, loop = Wakes(), asyncio.get_running_loop()
     provider = make_provider(
         files.index,
         clock=clock.monotonic,
         on_broken=hear_broken,
-        on_damaged=on_loop(wakes.note_damaged),
+        on_damaged=lambda team_id: loop.call_soon_threadsafe(wakes.note_damaged, team_id),
         signs_bytes=limits.vector_memory_bytes,
     )
     stack.callback(provider.close)
@@ -241,25 +243,14 @@ async def _repair(context: Context) -> None:
         log.info("after an unclean stop: %d leases released", released)
 
 
-def _lifespan(
-    process: Process, hear_broken: Callable[[Exception], None]
-) -> Callable[[Starlette], contextlib.AbstractAsyncContextManager[None]]:
-    @contextlib.asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        app.state.context = process.context
-        app.state.installation_id = process.installation_id
-        app.state.operator_token = process.operator_token
-        app.state.extractor = process.extractor
-        app.state.started_s = process.context.clock.monotonic()
-        async with _working(process, hear_broken):
-            yield
-
-    return lifespan
-
-
 @contextlib.asynccontextmanager
-async def _working(process: Process, hear_broken: Callable[[Exception], None]) -> AsyncIterator[None]:
-    """Run the workers; at the end they park what is in flight."""
+async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
+    """Give the application what it serves from, and run the workers; at the end they park what is in flight."""
+    app.state.context = process.context
+    app.state.installation_id = process.installation_id
+    app.state.operator_token = process.operator_token
+    app.state.extractor = process.extractor
+    app.state.started_s = process.context.clock.monotonic()
     workers = (
         IndexingWorker(process.context, process.extractor),
         SyncingWorker(process.context),
@@ -332,31 +323,6 @@ def _client_limits(limits: Limits) -> ClientLimits:
         max_connections=most_connections(ClientLimits().max_connections),
         body_bytes_per_s=limits.body_bytes_per_second,
         body_total_s=limits.body_seconds,
-    )
-
-
-def _fetch_policy(allowed: tuple[AllowedNetwork, ...], listener: socket.socket) -> AddressPolicy:
-    """What the operator allows, but never this daemon itself."""
-    host, port = listener.getsockname()[:2]
-    return AddressPolicy(allowed, own=(ip_address(host), port))
-
-
-def _fetch_limits(limits: Limits) -> FetchLimits:
-    return FetchLimits(
-        file_bytes=limits.file_bytes,
-        fetch_s=limits.fetch_seconds,
-        post_s=limits.webhook_seconds,
-        redirects=limits.redirects,
-    )
-
-
-def _model_choice(settings: Settings, files: DataFiles) -> Choice:
-    return OperatorsChoice(
-        folder=ModelFolder(files.models),
-        error_log=files.log.with_name("model.log"),
-        server=settings.embedding,
-        timeout_s=settings.limits.embed_seconds,
-        threads=settings.limits.embed_threads,
     )
 
 

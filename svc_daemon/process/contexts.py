@@ -44,10 +44,6 @@ class EmbeddingState(StrEnum):
     FAILING = "failing"
 
 
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="embed")
-
-
 @dataclass(slots=True)
 class EmbedderInUse:
     """Another model may be chosen while the service runs: read `embedder` once for each use."""
@@ -57,7 +53,9 @@ class EmbedderInUse:
     state: EmbeddingState = EmbeddingState.OFF
     #: A sentence, where something is wrong.
     message: str | None = None
-    threads: ThreadPoolExecutor = field(default_factory=_threads)
+    threads: ThreadPoolExecutor = field(
+        default_factory=partial(ThreadPoolExecutor, THREADS, thread_name_prefix="embed")
+    )
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Have a model do something that takes long, on a thread of its own."""

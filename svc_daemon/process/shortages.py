@@ -118,7 +118,11 @@ class Shortages:
                 await asyncio.sleep(pause_s)
                 await self._await_room()
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-            self._end()
+            if self.now is not None:
+                lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
+                log.info("work goes on: nothing is short any more (%s, for %.0f s)", self.now.lack, lasted_s)
+            self.now = None
+            self._wake()
 
     async def _await_room(self) -> None:
         """Return when work was let through and nobody has met the shortage for a while, or as soon as somebody has."""
@@ -154,13 +158,6 @@ class Shortages:
         self.now = replace(self.now, lack=lack)
         self._may_try.clear()
         self._met.set()
-
-    def _end(self) -> None:
-        if self.now is not None:
-            lasted_s = (self._clock.now() - from_text(self.now.since)).total_seconds()
-            log.info("work goes on: nothing is short any more (%s, for %.0f s)", self.now.lack, lasted_s)
-        self.now = None
-        self._wake()
 
 
 def _take_a_little(blobs: Blobs) -> None:

@@ -165,12 +165,20 @@ class RechunkingWorker(Worker):
 
     async def _rechunk(self, reading: SourceReading) -> bool:
         """False where it is to be tried again."""
+        source_id = reading.source.id
         try:
             extraction = await documents.read(self.context, self._extractor, reading)
         except ExtractionFailed as error:
-            if error.retryable and await self.context.shortages.is_cause_of(error, reading.source.id):
+            if error.retryable and await self.context.shortages.is_cause_of(error, source_id):
                 raise Short from error
-            return await self._give_up(reading, error)
+            self._failures[source_id] += 1
+            if error.retryable and self._failures[source_id] < RECHUNK_READS:
+                return False
+            # More readings can't help.
+            log.warning("%s can't be rechunked: %s", source_id, error)
+            del self._failures[source_id]
+            await give_up_rechunk(self.context, reading, error.message)
+            return True
         begun = await begin_rechunk(self.context, reading)
         if begun is None:
             return False
@@ -183,15 +191,4 @@ class RechunkingWorker(Worker):
             return False
         await asyncio.to_thread(documents.undo, self.context, begun.source)
         await finish_rechunk(self.context, begun, extraction)
-        return True
-
-    async def _give_up(self, reading: SourceReading, error: ExtractionFailed) -> bool:
-        """For good, where more readings can't help; False where they may."""
-        source_id = reading.source.id
-        self._failures[source_id] += 1
-        if error.retryable and self._failures[source_id] < RECHUNK_READS:
-            return False
-        log.warning("%s can't be rechunked: %s", source_id, error)
-        del self._failures[source_id]
-        await give_up_rechunk(self.context, reading, error.message)
         return True

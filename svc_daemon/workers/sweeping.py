@@ -45,39 +45,28 @@ class SweepingWorker(Worker):
     async def work(self) -> float:
         monotonic = self.context.clock.monotonic
         if self._due_s is None:
-            await self._try(reconcile_index)
+            await _try(self, reconcile_index)
             self._due_s = monotonic() + ROUND_S
-        await self._try(clean_tombstones)
+        await _try(self, clean_tombstones)
+        now_s = monotonic()
         # Deletes without a pause must not put off the round.
-        if monotonic() >= self._due_s:
-            await self._go_round()
-            self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
-        return max(self._due_s - monotonic(), 0)
-
-    async def _go_round(self) -> None:
-        now_s = self.context.clock.monotonic()
+        if now_s < self._due_s:
+            return self._due_s - now_s
         # In a shortage workers may be alive that could not extend their lease.
         if self.context.shortages.now is None:
-            await self._try(lambda context: release_expired(context, now_s))
-        await self._try(lambda context: release_expired_syncs(context, now_s))
-        await self._try(expire_uploads)
-        await self._try(recall_far_pauses)
-        if self._rounds % ROUNDS_PER_PURGE:
-            return
-        await self._try(forget_old_keys)
-        await self._try(forget_ended)
-        if self._rounds:
-            # Not right after a start: a clock that is wrong then is often set a moment later, and these files may be
-            # the only copies.
-            await self._try(forget_asides)
-
-    async def _try(self, step: Callable[[Context], Awaitable[int]]) -> None:
-        try:
-            await step(self.context)
-        except Exception as error:
-            # Whatever it is, the next round tries again; the other steps must go on.
-            if not await self.context.shortages.is_cause_of(error):
-                log.exception("sweeping went wrong")
+            await _try(self, lambda context: release_expired(context, now_s))
+        await _try(self, lambda context: release_expired_syncs(context, now_s))
+        await _try(self, expire_uploads)
+        await _try(self, recall_far_pauses)
+        if self._rounds % ROUNDS_PER_PURGE == 0:
+            await _try(self, forget_old_keys)
+            await _try(self, forget_ended)
+            if self._rounds:
+                # Not right after a start: a clock that is wrong then is often set a moment later, and these files may
+                # be the only copies.
+                await _try(self, forget_asides)
+        self._rounds, self._due_s = self._rounds + 1, monotonic() + ROUND_S
+        return ROUND_S
 
 
 class CountingWorker(Worker):
@@ -95,7 +84,7 @@ class CountingWorker(Worker):
         return LONGEST_S
 
     async def stop(self) -> None:
-        recording = asyncio.create_task(self._record())
+        recording = asyncio.create_task(_try(self, record_usage))
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
@@ -103,10 +92,11 @@ class CountingWorker(Worker):
             await recording
             raise
 
-    async def _record(self) -> None:
-        try:
-            await record_usage(self.context)
-        except Exception as error:
-            # Whatever it is, what was counted is recorded with the next answer.
-            if not await self.context.shortages.is_cause_of(error):
-                log.exception("counting answers went wrong")
+
+async def _try(worker: Worker, step: Callable[[Context], Awaitable[object]]) -> None:
+    """Take a step that keeps no other from being taken; one that fails is repeated with the next round or answer."""
+    try:
+        await step(worker.context)
+    except Exception as error:
+        if not await worker.context.shortages.is_cause_of(error):
+            log.exception("%s went wrong", worker.doing)
