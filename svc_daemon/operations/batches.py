@@ -208,8 +208,17 @@ async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
 
 def _item(member: BatchMember, now: str) -> BatchItemStatus:
     """The file's state: its session's until it is finalized, then its source's."""
-    if member.upload_status != uploads.FINALIZED:
-        return _unfinished(member, is_over=now >= member.expires_at)
+    if member.upload_status == uploads.FAILED:
+        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
+    if member.upload_status == uploads.CANCELED:
+        return BatchItemStatus(
+            member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
+        )
+    is_finalized = member.upload_status == uploads.FINALIZED
+    if member.upload_status == uploads.EXPIRED or (now >= member.expires_at and not is_finalized):
+        return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
+    if not is_finalized:
+        return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
     if member.source_status is None:
         return BatchItemStatus(
             member, rules.DELETED, ready=False, error=ServiceError(ErrorCode.SOURCE_NOT_FOUND).as_error()
@@ -219,18 +228,6 @@ def _item(member: BatchMember, now: str) -> BatchItemStatus:
     is_detached = member.source_status == rules.ACTIVE and not places
     state = rules.DETACHED if is_detached else member.source_status
     return BatchItemStatus(member, state, ready=ready, error=_parsed(member.source_error))
-
-
-def _unfinished(member: BatchMember, *, is_over: bool) -> BatchItemStatus:
-    if member.upload_status == uploads.FAILED:
-        return BatchItemStatus(member, rules.FAILED, ready=False, error=_parsed(member.upload_error))
-    if member.upload_status == uploads.CANCELED:
-        return BatchItemStatus(
-            member, rules.GIVEN_UP, ready=False, error=ServiceError(ErrorCode.SESSION_CANCELED).as_error()
-        )
-    if member.upload_status == uploads.EXPIRED or is_over:
-        return BatchItemStatus(member, rules.GIVEN_UP, ready=False, error=_EXPIRED)
-    return BatchItemStatus(member, rules.PENDING, ready=False, error=None)
 
 
 _EXPIRED = ServiceError(ErrorCode.SESSION_EXPIRED).as_error()

@@ -199,7 +199,17 @@ class _Asking:
         # Some hits may turn out to be gone: ask for a few more than are wanted.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
-            page = _ask(self.context, self.key.team_id, self._query(scope, matching, limit))
+            query = SearchQuery(
+                text=self.request.query,
+                bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
+                source_ids=scope.source_ids,
+                limit=limit,
+                mode=matching.mode,
+                vector=matching.vector,
+                explain=self.request.explain,
+                deadline_s=self.deadline_s,
+            )
+            page = _ask(self.context, self.key.team_id, query)
             judged = self.context.read(
                 partial(_judge_page, context=self.context, key=self.key, request=self.request, scope=scope, page=page)
             )
@@ -212,18 +222,6 @@ class _Asking:
         told = (*warn_of_agent(self.agent, scope), *scope.warnings)
         warnings = (*told, *matching.warnings, *judged.results.warnings)
         return replace(judged.results, warnings=warnings)
-
-    def _query(self, scope: SearchScope, matching: Matching, limit: int) -> SearchQuery:
-        return SearchQuery(
-            text=self.request.query,
-            bucket_ids=scope.bucket_ids if scope.goes_by_bucket else None,
-            source_ids=scope.source_ids,
-            limit=limit,
-            mode=matching.mode,
-            vector=matching.vector,
-            explain=self.request.explain,
-            deadline_s=self.deadline_s,
-        )
 
 
 def _ask(context: Context, team_id: str, query: SearchQuery) -> HitPage:

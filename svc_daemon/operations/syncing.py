@@ -67,9 +67,15 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 
     def work(connection: Connection) -> None:
         for sync in syncs:
-            if memberships.activate_membership(connection, sync.claim):
-                _swap(connection, context, sync)
-                _tell(connection, context, sync)
+            if not memberships.activate_membership(connection, sync.claim):
+                continue
+            _swap(connection, context, sync)
+            if sync.source.webhook is None:
+                continue
+            # Where this was the last of its buckets, it is ready now.
+            source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
+            if source is not None and source.ready:
+                record_event(connection, context, source)
 
     await context.write(work)
     context.wakes.sweeping.set()
@@ -155,15 +161,6 @@ async def _forget_synced(context: Context, told: list[tuple[Detachment, _Words]]
                 delete_detachment(connection, detachment.source_id)
 
     await context.write(work)
-
-
-def _tell(connection: Connection, context: Context, sync: Sync) -> None:
-    """Record the event of a source that is ready, once this was the last of its buckets."""
-    if sync.source.webhook is None:
-        return
-    source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
-    if source is not None and source.ready:
-        record_event(connection, context, source)
 
 
 def _swap(connection: Connection, context: Context, sync: Sync) -> None:
