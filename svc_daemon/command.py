@@ -148,7 +148,7 @@ def create_team(
 
     body = _model(TeamCreate, {"name": name}, as_json)
     verb = partial(verbs.create_team, fields=body)
-    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_tell_install)
+    errand = Errand(method="POST", path="/admin/teams", body=body, verb=verb, on_install=_note_install)
     made = _perform(errand, as_json)
     _show_key(made, as_json)
 
@@ -330,7 +330,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
         refuse("svc_usage", f"--expires takes {forms}, not {expires!r}.", EXIT_USAGE, as_json)
 
 
-def _tell_install(files: DataFiles) -> None:
+def _note_install(files: DataFiles) -> None:
     say(f"there was no installation in {files.root}; it is made now, with the team `default`")
 
 

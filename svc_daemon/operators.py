@@ -68,7 +68,7 @@ class Errand:
     path: str
     body: BaseModel | None
     verb: Verb
-    #: Told of the data directory before an installation is made there; without it, none is made.
+    #: Called with the data directory before an installation is made there; without it, none is made.
     on_install: Callable[[DataFiles], None] | None = None
 
 

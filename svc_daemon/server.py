@@ -169,7 +169,13 @@ async def _open_process(
     if settings.llm is not None:
         context = replace(context, llm=_open_llm(stack, settings.llm, settings.limits, context.clock))
     installation_id = prepare_installation(files, context.database, context.ids)
-    extractor = Extractor(files.scratch, _cage_limits(settings.limits))
+    cage_limits = CageLimits(
+        children=settings.limits.extract_children,
+        memory_bytes=settings.limits.extract_memory_bytes,
+        cpu_seconds=settings.limits.extract_cpu_seconds,
+        wall_seconds=settings.limits.extract_wall_seconds,
+    )
+    extractor = Extractor(files.scratch, cage_limits)
     stack.push_async_callback(extractor.close)
     await _repair(context)
     await extractor.start()
@@ -323,13 +329,4 @@ def _client_limits(limits: Limits) -> ClientLimits:
         max_connections=most_connections(ClientLimits().max_connections),
         body_bytes_per_s=limits.body_bytes_per_second,
         body_total_s=limits.body_seconds,
-    )
-
-
-def _cage_limits(limits: Limits) -> CageLimits:
-    return CageLimits(
-        children=limits.extract_children,
-        memory_bytes=limits.extract_memory_bytes,
-        cpu_seconds=limits.extract_cpu_seconds,
-        wall_seconds=limits.extract_wall_seconds,
     )
