@@ -6,10 +6,12 @@ that may last is shielded. Python drops an exception that is raised inside a des
 left before its end; an interrupt that was lost there is sent again a moment later.
 """
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -52,9 +54,13 @@ class InterruptHandler:
     def resend(self) -> None:
         """Interrupt again, since Python dropped the first one."""
         self._was_pressed = False
-        timer = threading.Timer(_RESEND_S, os.kill, (os.getpid(), signal.SIGINT))
-        timer.daemon = True
-        timer.start()
+        # Not threading's: it takes locks, and whatever was interrupted by the destructor may hold them.
+        _thread.start_new_thread(_send_soon, ())
+
+
+def _send_soon() -> None:
+    time.sleep(_RESEND_S)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def listen() -> None:

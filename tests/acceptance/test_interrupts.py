@@ -45,6 +45,7 @@ def _end_of(process: "subprocess.Popen[str]", when: str) -> Finished:
         out, err = process.communicate(timeout=IN_TIME_S)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.communicate()
         raise AssertionError(f"interrupted at {when}, it did not end within {IN_TIME_S} s") from None
     return Finished(process.returncode, out, err)
 

@@ -87,7 +87,7 @@ def _hold_to_every_word(installation: Installation, acknowledged: list[Acknowled
         _wait_indexed(client)
         sources = {source["id"]: source for source in list_sources(client, BUCKET)}
         assert sorted(sources) == sorted(one.source_id for one in acknowledged)
-        assert [source["title"] for source in sources.values() if not source["ready"]] == []
+        assert [source for source in sources.values() if not source["ready"]] == []
         for one in acknowledged:
             sha256 = hashlib.sha256(one.data).hexdigest()
             content = client.get(f"/v1/sources/{one.source_id}/content").content
