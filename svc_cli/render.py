@@ -99,7 +99,7 @@ def _draw(console: Console, columns: Sequence[Sequence[str]], widths: Sequence[i
     )
     with rich.capture() as drawn:
         rich.print(grid)
-    return "\n".join(line.rstrip() for line in drawn.get().splitlines())
+    return "\n".join(line.rstrip() for line in drawn.get().rstrip("\n").split("\n"))
 
 
 def fields(console: Console, pairs: Sequence[tuple[str, Any]]) -> str:

@@ -163,7 +163,8 @@ def _call(program: str, *arguments: str) -> None:
     found = shutil.which(program)
     if found is None:
         raise UsageError(
-            f"{program} is not installed, so no service can be.", hint="`--print` shows what would be written."
+            f"{program} is not installed, so no service can be installed.",
+            hint="`--print` shows what would be written.",
         )
     ended = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
     if ended.returncode:

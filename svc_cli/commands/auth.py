@@ -43,7 +43,7 @@ def login(
             raise Declined("Nothing was stored.") from None
     else:
         hint = "give --key-file PATH, or --key-file - for standard input."
-        raise UsageError("There is no terminal to ask for the key on.", hint=hint)
+        raise UsageError("There is no terminal to ask for the key.", hint=hint)
     with Client(destination.base_url, key) as client:
         team = client.buckets(members=False).get("team_id")
     stored = CredentialFile(call.settings.environ)

@@ -40,7 +40,7 @@ def start(call: Invocation, listen: ListenOption = None) -> None:
     """Start the daemon in the background, if it is not running."""
     _say_exposure(call, listen)
     daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.say, listen)
-    _show(call, daemon, "started" if is_new else "is running already")
+    _show(call, daemon, "started" if is_new else "already running")
 
 
 @command(app, "stop")

@@ -55,7 +55,8 @@ class KeyOptions:
         """The body of the create. Raises UsageError."""
         if (self.preset is None) == (not self.can):
             raise UsageError(
-                "Give the key a preset or capabilities.", hint="either --preset admin|ingest|read, or --can CAPABILITY."
+                "Give either --preset or --can.",
+                hint="--preset admin|ingest|read, or --can CAPABILITY for each capability.",
             )
         span, moment = _SPAN.fullmatch(self.expires or ""), None
         try:

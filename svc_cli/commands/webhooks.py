@@ -170,7 +170,7 @@ def verify(call: Invocation, flags: VerifyFlags) -> None:
     except ValueError as error:
         raise UsageError("This is not a webhook secret.", hint="a secret starts with whsec_.") from error
     if checked.verdict == "invalid" or (checked.verdict == "expired" and not flags.any_age):
-        hint = "--any-age accepts an old call." if checked.verdict == "expired" else None
+        hint = "--any-age accepts an old call that was kept." if checked.verdict == "expired" else None
         raise SignatureRefused(f"The call is not valid: {checked.reason}.", hint=hint)
     genuine = {"valid": True, "verdict": checked.verdict, "id": headers.get("webhook-id")}
     call.console.show(genuine, lambda: fields(call.console, [("valid", True), ("event", genuine["id"])]))

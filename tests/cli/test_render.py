@@ -58,6 +58,8 @@ def test_a_folded_column_goes_on_below_itself(make_console: MakeConsole) -> None
 
 def test_a_cell_is_one_line_and_harmless(make_console: MakeConsole) -> None:
     assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
+    shown = table(make_console(terminal=True, NO_COLOR="1").console, ("t",), [("a\u2028b",)])
+    assert shown.split("\n") == ["t", "a\u2028b"]
 
 
 def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:

@@ -39,7 +39,7 @@ class Engine:
         self._session: WatchSession | None = None
 
     def session(self) -> WatchSession:
-        """Raises what connecting raises: Unreachable, NotAuthenticated, …"""
+        """Raises what connecting raises: DaemonUnreachable, NotAuthenticated, …"""
         if self._session is None:
             self._session = self._open.enter_context(self._connect())
         return self._session
