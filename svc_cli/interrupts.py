@@ -55,12 +55,13 @@ class InterruptHandler:
         """Interrupt again, since Python dropped the first one."""
         self._was_pressed = False
         # Not threading's: it takes locks, and whatever was interrupted by the destructor may hold them.
-        _thread.start_new_thread(_send_soon, ())
+        _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 
-def _send_soon() -> None:
+def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    os.kill(os.getpid(), signal.SIGINT)
+    # To the very thread: it may wait for a lock that the destructor left taken, and no other thread's signal ends that.
+    signal.pthread_kill(thread, signal.SIGINT)
 
 
 def listen() -> None:

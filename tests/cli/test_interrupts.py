@@ -59,9 +59,11 @@ def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.Capt
         finally:
             signal.raise_signal(signal.SIGINT)
 
+    taken = threading.Lock()
+    taken.acquire()
     with pytest.raises(KeyboardInterrupt):
         next(items())  # the generator goes away here, and its interrupt with it
-        threading.Event().wait(30)
+        taken.acquire(timeout=30)
     assert "ignored" not in capfd.readouterr().err
 
 
