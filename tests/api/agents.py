@@ -15,8 +15,7 @@ OUT_OF_REACH = {"required_capability": api_keys.AGENT_MANAGE}
 def make(daemon: Daemon, agent_id: str | None, repeat_key: str | None = None, **options: Any) -> httpx.Response:
     key, fields = options.pop("key", None), options
     body = fields if agent_id is None else {"agent_id": agent_id, **fields}
-    headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
-    return daemon.ask("POST", "/v1/agents", key=key, headers=headers, json=body)
+    return daemon.ask("POST", "/v1/agents", key=key, repeat_key=repeat_key, json=body)
 
 
 def change(daemon: Daemon, agent_id: str, key: str | None = None, **fields: Any) -> httpx.Response:

@@ -27,8 +27,7 @@ def body_for(door: str, url: str = NOWHERE, **where: Any) -> dict[str, Any]:
 def ask(
     daemon: Daemon, door: str, body: dict[str, Any], repeat_key: str | None = None, **options: Any
 ) -> httpx.Response:
-    headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
-    return daemon.ask("POST", door, json=body, headers=headers, **options)
+    return daemon.ask("POST", door, json=body, repeat_key=repeat_key, **options)
 
 
 def told_link(answer: httpx.Response) -> str:

@@ -14,9 +14,14 @@ _REQUEST_ID = re.compile(r"req_[0-9a-z]{26}")
 
 
 def body_of(answer: httpx.Response, status: int = 200) -> dict[str, Any]:
-    """The body of a success; it tells the request's id as the header does."""
+    """The body of a success; it has the request's id, as the header has."""
     assert answer.status_code == status, answer.text
     return _identified(answer)
+
+
+def without_id(body: dict[str, Any]) -> dict[str, Any]:
+    """The body less the id of its request, which no two answers share."""
+    return {name: value for name, value in body.items() if name != "request_id"}
 
 
 def details_of(answer: httpx.Response, code: str) -> dict[str, Any]:

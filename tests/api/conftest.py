@@ -1,5 +1,25 @@
-"""Daemons inside the test's process."""
+"""Daemons inside the test's process, and what they talk to."""
 
+from collections.abc import Iterator
+
+import pytest
+
+from svc_daemon.extract.cages import Extractor
+from tests.api.daemons import Loop
 from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
+from tests.api.sites import Site, hosting
+from tests.api.stages import Stage, staging
 
 __all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with hosting() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage

@@ -51,6 +51,7 @@ from svc_daemon.workers.memberships import CascadingWorker, SyncingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 from tests.acceptance.installations import wait_until
+from tests.api.answers import body_of
 from tests.api.holds import PATIENCE_S, HeldProvider
 
 T = TypeVar("T")
@@ -273,6 +274,14 @@ class Daemon:
         """One request, under the admin key unless another is given; an empty key sends none."""
         return self.loop.run(self._ask(method, path, key, **options))
 
+    def show(self, path: str, *, key: str | None = None, **query: str) -> dict[str, Any]:
+        """The body of a GET that succeeds."""
+        return body_of(self.ask("GET", path, key=key, params=query or None))
+
+    def post(self, path: str, status: int = 200, **options: Any) -> dict[str, Any]:
+        """The body of a POST that succeeds."""
+        return body_of(self.ask("POST", path, **options), status)
+
     def ask_together(self, *asks: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> list[httpx.Response]:
         """Requests that run at the same time."""
 
@@ -285,8 +294,12 @@ class Daemon:
         """A request for `ask_together`."""
         return partial(self._ask, method, path, options.pop("key", None), **options)
 
-    async def _ask(self, method: str, path: str, key: str | None, **options: Any) -> httpx.Response:
+    async def _ask(
+        self, method: str, path: str, key: str | None, repeat_key: str | None = None, **options: Any
+    ) -> httpx.Response:
         headers = httpx.Headers(options.pop("headers", {}))
+        if repeat_key is not None:
+            headers["Idempotency-Key"] = repeat_key
         if key != "":
             headers.setdefault("Authorization", f"Bearer {key or self.key}")
         return await self._client.request(method, path, headers=headers, **options)
@@ -308,9 +321,9 @@ class Daemon:
         **fields: str,
     ) -> httpx.Response:
         """One-call upload; whatever the answer is."""
-        headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
         files = {"file": (filename, data)}
-        return self.ask("POST", f"/v1/buckets/{bucket}/files", key=key, headers=headers, files=files, data=fields)
+        path = f"/v1/buckets/{bucket}/files"
+        return self.ask("POST", path, key=key, repeat_key=repeat_key, files=files, data=fields)
 
     def add_source(self, data: bytes = NOTES, **options: Any) -> str:
         """The id of a new source."""

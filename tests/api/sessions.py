@@ -26,9 +26,8 @@ def ask_session(
 ) -> httpx.Response:
     """Create a session; whatever the answer is."""
     key = fields.pop("key", None)
-    headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
     body = session_body(data, **fields)
-    return daemon.ask("POST", f"/v1/buckets/{bucket}/uploads", key=key, headers=headers, json=body)
+    return daemon.ask("POST", f"/v1/buckets/{bucket}/uploads", key=key, repeat_key=repeat_key, json=body)
 
 
 def open_session(daemon: Daemon, data: bytes = NOTES, **fields: Any) -> dict[str, Any]:
@@ -108,8 +107,7 @@ def batch_body(files: Sequence[tuple[str, bytes]], **manifest: Any) -> dict[str,
 def ask_batch(
     daemon: Daemon, body: dict[str, Any], *, bucket: str = "inbox", repeat_key: str | None = None, **options: Any
 ) -> httpx.Response:
-    headers = {} if repeat_key is None else {"Idempotency-Key": repeat_key}
-    return daemon.ask("POST", f"/v1/buckets/{bucket}/batches", json=body, headers=headers, **options)
+    return daemon.ask("POST", f"/v1/buckets/{bucket}/batches", json=body, repeat_key=repeat_key, **options)
 
 
 def open_batch(daemon: Daemon, files: Sequence[tuple[str, bytes]], **options: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A dry run is honoured where something is made, attached or finalized, and refused wherever else something changes."""
 
-from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import Any
 
@@ -8,24 +7,17 @@ import pytest
 
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
-from svc_daemon.extract.cages import Extractor
 from tests.api import aliases
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, Daemon, Loop
+from tests.api.daemons import NOTES, Daemon
 from tests.api.examples import EXAMPLES
 from tests.api.sessions import batch_body, open_batch, open_session, put
-from tests.api.stages import Call, Stage, staging
+from tests.api.stages import Call, Stage
 
 CHANGING = [row for row in ENDPOINTS if row.method not in ("GET", "OPTIONS") and not row.reads]
 DRY = [row for row in CHANGING if "dry_run" in row.query]
 REFUSING = [row for row in CHANGING if row not in DRY]
 REPEATABLE = [row for row in DRY if row.repeatable]
-
-
-@pytest.fixture(scope="module")
-def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
 
 
 def name_of(row: Endpoint) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,16 +14,15 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.answers import details_of
-from tests.api.daemons import Daemon, Loop
+from tests.api.daemons import Daemon
 from tests.api.examples import EXAMPLES
 from tests.api.fixtures import MakeDaemon
 from tests.api.refusals import SPOILERS
 from tests.api.servers import ask
-from tests.api.stages import Stage, staging
+from tests.api.stages import Stage
 from tests.api.tool_callers import post, without_library
 from tests.conftest import MakeInstallation
 from tests.rules.modules import Module, modules
@@ -114,12 +113,6 @@ PROVOKED: dict[ErrorCode, Provoke] = {
     E.SHUTTING_DOWN: _stopping,
     E.EXTRA_NOT_INSTALLED: _uninstalled,
 }
-
-
-@pytest.fixture(scope="module")
-def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
 
 
 @pytest.mark.parametrize("code", PROVOKED)

@@ -2,7 +2,6 @@
 
 import hashlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -15,16 +14,10 @@ from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
-from tests.api.sites import PAGE, PDF, Site, hosting
+from tests.api.sites import PAGE, PDF, Site
 from tests.fetch.servers import Exchange, serving
 
 PATH = "/v1/buckets/inbox/files/import"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
 
 
 def take(

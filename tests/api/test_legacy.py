@@ -1,6 +1,5 @@
 """The legacy doors: sources in several buckets, deprecation, keys and repeats; else the same as the other doors."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,14 +39,7 @@ from tests.api.sessions import (
     session_body,
     session_path,
 )
-from tests.api.sites import Site, hosting
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
-
+from tests.api.sites import Site
 
 # ---- the list
 

@@ -1,41 +1,17 @@
 """Where the legacy doors put things: every way to name buckets, each that can't be had, and those made on the way."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.settings import Limits
-from tests.api.aliases import (
-    BATCH,
-    DOORS,
-    PAGE,
-    SESSION,
-    A,
-    B,
-    ask,
-    body_for,
-    failed_buckets,
-    kept,
-    slugs,
-    told_link,
-)
+from tests.api.aliases import BATCH, DOORS, PAGE, SESSION, A, B, ask, body_for, failed_buckets, kept, slugs, told_link
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.sessions import (
-    batch_body,
-    session_body,
-)
-from tests.api.sites import Site, hosting
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
-
+from tests.api.sessions import batch_body, session_body
+from tests.api.sites import Site
 
 # ---- where to
 

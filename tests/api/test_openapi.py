@@ -1,7 +1,6 @@
 """The OpenAPI document agrees with the routes, with the table of errors, and with real answers."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,12 +13,11 @@ from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
-from svc_daemon.extract.cages import Extractor
-from tests.api.daemons import UNLIMITED, Daemon, Loop
+from tests.api.daemons import UNLIMITED, Daemon
 from tests.api.documents import models_met, references
 from tests.api.examples import EXAMPLES
 from tests.api.fixtures import MakeDaemon
-from tests.api.stages import Stage, staging
+from tests.api.stages import Stage
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +87,6 @@ def test_every_path_parameter_is_described(document: dict[str, Any]) -> None:
         for operation in methods.values():
             described = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
             assert described == set(re.findall(r"{(\w+)}", path))
-
-
-@pytest.fixture(scope="module")
-def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
 
 
 def test_every_route_has_an_example_and_nothing_else_has() -> None:

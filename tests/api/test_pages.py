@@ -1,6 +1,5 @@
 """Web pages: one for each URL of a team, the article that is found, and what a page that can't be had says."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,15 +8,9 @@ import pytest
 from svc_daemon.wire.sources import SourceAnswer
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.sites import Site, hosting
+from tests.api.sites import Site
 
 PATH = "/v1/buckets/inbox/pages"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
 
 
 def take(daemon: Daemon, url: str, bucket: str = "inbox", key: str | None = None, **fields: Any) -> httpx.Response:

@@ -16,12 +16,7 @@ from svc_daemon.wire.versions import VERSION
 from tests.api.servers import ask, connected, hardened, is_closed, read_answer, serving, wait_until
 
 LIMITS = ClientLimits(
-    head_s=0.5,
-    keep_alive_s=1,
-    unread_answer_s=0.5,
-    linger_s=0.5,
-    linger_bytes=20_000_000,
-    max_connections=40,
+    head_s=0.5, keep_alive_s=1, unread_answer_s=0.5, linger_s=0.5, linger_bytes=20_000_000, max_connections=40
 )
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -1,11 +1,9 @@
 """Refreshing: unchanged costs nothing, changed is a new generation, and what goes wrong leaves the old content."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest
 
 from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.operations.sweeping import clean_tombstones
@@ -17,15 +15,9 @@ from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
-from tests.api.sites import PAGE, PDF, Site, hosting
+from tests.api.sites import PAGE, PDF, Site
 
 NEWER = b"# Notes\n\nThe cobalt quay was built of white stone.\n"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
 
 
 def refresh(daemon: Daemon, source_id: str, **fields: Any) -> httpx.Response:

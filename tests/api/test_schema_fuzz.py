@@ -3,7 +3,6 @@
 The requests are made from the document by schemathesis, the same ones in each run; `--large` makes more of them.
 """
 
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import httpx
@@ -17,13 +16,11 @@ from schemathesis.specs.openapi import checks
 from svc_daemon.api.app import ENDPOINTS
 from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.openapi import codes_of, describe
-from svc_daemon.extract.cages import Extractor
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 from tests.api.answers import details_of
-from tests.api.daemons import Loop
 from tests.api.examples import EXAMPLES
-from tests.api.stages import Stage, staging
+from tests.api.stages import Stage
 
 #: Requests of each kind to each route.
 SOME, MANY = 12, 400
@@ -50,12 +47,6 @@ def _operations() -> dict[str, Any]:
 
 
 OPERATIONS = _operations()
-
-
-@pytest.fixture(scope="module")
-def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
-        yield stage
 
 
 def name_of(row: Endpoint) -> str:

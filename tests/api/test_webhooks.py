@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,16 +14,10 @@ from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
-from tests.api.sites import Receiver, Site, hosting, receiving
+from tests.api.sites import Receiver, Site, receiving
 from tests.fetch.servers import Exchange, Seen, serving
 
 SECRET = "/v1/webhooks/secret"
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with hosting() as site:
-        yield site
 
 
 def take(daemon: Daemon, url: str, receiver_url: str, door: str = "files/import", **metadata: Any) -> str:
