@@ -1,15 +1,12 @@
 """What `svc --version` and `svc --help` cost beyond an interpreter that does nothing."""
 
-import argparse
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
-from pathlib import Path
+from functools import partial
 
-from tests.acceptance.installations import environment
-from tests.bench.machines import report
+from tests.bench.installations import measured, read_options
+from tests.bench.machines import report, timed
 
 #: As the installed command starts: no search for a module to run.
 _SVC = "import sys; from svc_cli.main import main; sys.exit(main())"
@@ -22,23 +19,18 @@ _COMMANDS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=25)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as folder:
-        variables = environment(Path(folder), {})
+    options = read_options(__doc__, rounds=25)
+    with measured(options.folder, is_running=False) as unstarted:
+        run = partial(subprocess.run, env=unstarted.environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)
         # In turns, so that a busy second slows all of them alike.
-        runs_s = [{name: _run_s(line, variables) for name, line in _COMMANDS.items()} for _ in range(rounds)]
-    medians_s = {name: statistics.median(run[name] for run in runs_s) for name in _COMMANDS}
-    bare_s = medians_s.pop("interpreter")
-    results = {name: round((median_s - bare_s) * 1000, 1) for name, median_s in medians_s.items()}
-    report("commands", {"rounds": rounds}, {"interpreter_ms": round(bare_s * 1000, 1), "beyond_it_ms": results})
-
-
-def _run_s(line: list[str], variables: dict[str, str]) -> float:
-    begin_s = time.perf_counter()
-    subprocess.run([sys.executable, *line], env=variables, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-    return time.perf_counter() - begin_s
+        runs_s = [
+            {name: timed(partial(run, [sys.executable, *line]))[1] for name, line in _COMMANDS.items()}
+            for _ in range(options.rounds)
+        ]
+    medians_ms = {name: statistics.median(run_s[name] for run_s in runs_s) * 1000 for name in _COMMANDS}
+    bare_ms = medians_ms.pop("interpreter")
+    beyond = {name: round(median_ms - bare_ms, 1) for name, median_ms in medians_ms.items()}
+    report("commands", vars(options), {"interpreter_ms": round(bare_ms, 1), "beyond_it_ms": beyond})
 
 
 if __name__ == "__main__":

@@ -29,19 +29,21 @@ import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from tests.acceptance.calls import make_bucket, upload
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import wait_until
 from tests.bench.corpora import Collection, Entry, add_folders, check_folders, read_collections
-from tests.bench.installations import UNLIMITED
+from tests.bench.fillings import is_indexed
+from tests.bench.installations import measured
 from tests.bench.machines import report
+from tests.conftest import UNLIMITED
 
 BUCKET = "grounding"
 EVERYDAY = Path(__file__).with_name("everyday_questions.txt")
@@ -49,55 +51,55 @@ EVERYDAY = Path(__file__).with_name("everyday_questions.txt")
 CLIENTS = 8
 #: Until all is indexed and has vectors.
 FILL_TIMEOUT_S = 3600.0
+MODEL_HELP = "a package, wheel, folder or file; answers go by meaning then"
 
 
 def open_client(stack: ExitStack, model: str | None) -> httpx.Client:
     """A client of a fresh daemon, with this model installed before its first start."""
     embedding = {name: value for name, value in os.environ.items() if name.startswith("SVC_EMBED_")}
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    daemon = Installation(folder / "daemon", **UNLIMITED, **embedding)
+    daemon = stack.enter_context(measured(None, UNLIMITED | embedding, is_running=False))
     if model:
         command = [sys.executable, "-m", "svc_daemon", "model", "install", model]
         subprocess.run(command, env=daemon.environ, stdout=sys.stderr, check=True)
-    stack.callback(daemon.clear)
     daemon.start()
     client = stack.enter_context(daemon.client())
     client.timeout = httpx.Timeout(60)
     return client
 
 
-def fill(client: httpx.Client, collection: Collection, documents: int | None) -> None:
+def fill(client: httpx.Client, documents: Sequence[Entry]) -> None:
     """Upload the documents and wait until a search warns of nothing."""
     make_bucket(client, BUCKET)
 
     def put(entry: Entry) -> None:
         name = entry.id if entry.id.endswith(".md") else f"{entry.id}.txt"
-        answer = upload(client, BUCKET, name, entry.text.encode() or b"-", title=entry.title or entry.id)
-        answer.raise_for_status()
+        title = entry.title or entry.id
+        upload(client, BUCKET, name, entry.text.encode() or b"-", title=title).raise_for_status()
 
     with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(put, collection.documents[:documents]))
+        list(pool.map(put, documents))
     wait_until(lambda: is_full(client), "the end of indexing", FILL_TIMEOUT_S, every_s=0.5)
 
 
 def is_full(client: httpx.Client) -> bool:
-    store = client.get(f"/v1/buckets/{BUCKET}").json()["bucketStore"]
-    if store["pending_member_count"]:
-        return False
-    page = client.post("/v1/search", json={"query": "anything", "buckets": [BUCKET]}).json()
-    return not page["warnings"]
+    body = {"query": "anything", "buckets": [BUCKET]}
+    return is_indexed(client, BUCKET) and not client.post("/v1/search", json=body).json()["warnings"]
+
+
+def ask(client: httpx.Client, question: str) -> dict[str, Any]:
+    answer = client.post("/v1/responses", json={"model": "svc-agent", "input": question})
+    return dict(answer.raise_for_status().json())
+
+
+def share(marks: Sequence[bool]) -> float:
+    """The part of them, 0 to 1, that is true."""
+    return round(sum(marks) / len(marks), 4) if marks else 0.0
 
 
 def share_grounded(client: httpx.Client, questions: Sequence[str]) -> dict[str, float]:
-    """How many of the questions get an answer that says it is grounded."""
-
-    def is_grounded(question: str) -> bool:
-        answer = client.post("/v1/responses", json={"model": "svc-agent", "input": question}).raise_for_status().json()
-        return bool(answer["grounded"])
-
     with ThreadPoolExecutor(CLIENTS) as pool:
-        grounded = sum(pool.map(is_grounded, questions))
-    return {"questions": len(questions), "grounded": round(grounded / len(questions), 4) if questions else 0.0}
+        answers = list(pool.map(lambda question: ask(client, question), questions))
+    return {"questions": len(questions), "grounded": share([answer["grounded"] for answer in answers])}
 
 
 def spread(questions: Sequence[str], most: int | None) -> Sequence[str]:
@@ -108,13 +110,17 @@ def spread(questions: Sequence[str], most: int | None) -> Sequence[str]:
 
 
 def measure(collection: Collection, off: Sequence[Collection], options: argparse.Namespace) -> dict[str, object]:
-    limit = options.questions
-    own = spread([query.text for query in collection.queries], limit)
-    others = spread([query.text for each in off for query in each.queries], limit)
-    everyday = spread(EVERYDAY.read_text(encoding="utf-8").splitlines(), limit)
+    own, others, everyday = (
+        spread(questions, options.questions)
+        for questions in (
+            [query.text for query in collection.queries],
+            [query.text for each in off for query in each.queries],
+            EVERYDAY.read_text(encoding="utf-8").splitlines(),
+        )
+    )
     with ExitStack() as stack:
         client = open_client(stack, options.model)
-        fill(client, collection, options.documents)
+        fill(client, collection.documents[: options.documents])
         sys.stderr.write(f"{collection.name}: filled\n")
         return {
             "by_meaning": bool(options.model or os.environ.get("SVC_EMBED_BASE_URL")),
@@ -131,7 +137,7 @@ def main() -> None:
     parser.add_argument("--off", nargs="*", type=Path, default=[], metavar="FOLDER", help="whose queries are off it")
     parser.add_argument("--documents", type=int, help="only so many")
     parser.add_argument("--questions", type=int, help="only so many of each kind")
-    parser.add_argument("--model", metavar="MODEL", help="a package, wheel, folder or file; answers go by meaning then")
+    parser.add_argument("--model", metavar="MODEL", help=MODEL_HELP)
     options = parser.parse_args()
     off = check_folders(parser, options.off)
     for collection in read_collections(parser, options):

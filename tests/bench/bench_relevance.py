@@ -15,65 +15,86 @@ With `--embed-url` and `--embed-model` a server makes vectors, and searches by m
 import argparse
 import re
 import sqlite3
-import statistics
+import struct
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from math import hypot
 from pathlib import Path
 
+import httpx
+
 from svc_cli.evals.metrics import mean, ndcg
-from svc_daemon.provider.contract import SearchMode, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import QueryVector, SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.bench.corpora import SOURCE, Collection, Cut, add_folders, fill, read_collections
-from tests.bench.machines import report
-from tests.bench.vectors import VectorServer
+from tests.bench.machines import report, spread_ms, timed
 
 TEAM = "team_bench"
 DEPTH = 10
 #: Chunks asked for, so that ten documents are among them.
 MOST_CHUNKS = 50
 CUTS: tuple[Cut, ...] = ("whole", "chunks")
+#: Texts that are embedded by one call.
+BATCH = 32
 
 #: The documents that a query finds, best first.
 Find = Callable[[str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorServer:
+    """A server that speaks OpenAI's `/v1/embeddings`, and its model."""
+
+    #: As in SVC_EMBED_BASE_URL, such as `http://127.0.0.1:8080/v1`.
+    base_url: str
+    model: str
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Of length 1 each, in order, as providers take them."""
+        body = {"model": self.model, "input": texts}
+        answer = httpx.post(f"{self.base_url.rstrip('/')}/embeddings", json=body, timeout=120, trust_env=False)
+        rows = sorted(answer.raise_for_status().json()["data"], key=lambda row: row["index"])
+        vectors = [[number / hypot(*row["embedding"]) for number in row["embedding"]] for row in rows]
+        return [struct.pack(f"<{len(vector)}f", *vector) for vector in vectors]
+
+    def fill(self, provider: SearchProvider) -> None:
+        """Give every chunk its vector."""
+        while waiting := provider.list_unembedded(TEAM, self.model, BATCH):
+            vectors = self.embed([chunk.text for chunk in waiting])
+            ids = [chunk.chunk_id for chunk in waiting]
+            provider.put_vectors(TEAM, self.model, list(zip(ids, vectors, strict=True)))
 
 
 def judge(collection: Collection, find: Find) -> dict[str, float]:
     """nDCG@10 of all queries and of each half, and the time of one search."""
     scores, taken_s = [], []
     for query in collection.queries:
-        began_s = time.perf_counter()
-        found = list(dict.fromkeys(find(query.text)))
-        taken_s.append(time.perf_counter() - began_s)
-        scores.append(_score(found, collection.judgments[query.id]))
-    return {
-        "ndcg_at_10": round(mean(scores), 4),
-        "even": round(mean(scores[::2]), 4),
-        "odd": round(mean(scores[1::2]), 4),
-        "p50_ms": round(statistics.median(taken_s) * 1000, 2),
-    }
-
-
-def _score(found: Sequence[str], judged: Mapping[str, int]) -> float:
-    return ndcg([judged.get(name, 0) for name in found], list(judged.values()), DEPTH)
+        found, took_s = timed(partial(find, query.text))
+        taken_s.append(took_s)
+        judged = collection.judgments[query.id]
+        scores.append(ndcg([judged.get(name, 0) for name in dict.fromkeys(found)], list(judged.values()), DEPTH))
+    halves = {"ndcg_at_10": scores, "even": scores[::2], "odd": scores[1::2]}
+    return {name: round(mean(half), 4) for name, half in halves.items()} | {"p50_ms": spread_ms(taken_s)["p50_ms"]}
 
 
 def find_in(provider: SearchProvider, mode: SearchMode, server: VectorServer | None) -> Find:
     def find(text: str) -> Sequence[str]:
-        vector = server.embed_query(text) if server else None
+        vector = QueryVector(model=server.model, values=server.embed([text])[0]) if server else None
         page = provider.search(TEAM, SearchQuery(text=text, limit=MOST_CHUNKS, mode=mode, vector=vector))
         return [hit.source_id.removeprefix(SOURCE) for hit in page.hits]
 
     return find
 
 
-def measure(collection: Collection, cut: Cut, folder: Path, server: VectorServer | None) -> dict[str, object]:
-    with closing(EmbeddedProvider(folder)) as provider:
+def measure(collection: Collection, cut: Cut, server: VectorServer | None) -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as folder, closing(EmbeddedProvider(Path(folder))) as provider:
         fill(provider, TEAM, collection, cut)
         figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
         if server:
-            server.fill(provider, TEAM)
+            server.fill(provider)
             for mode in (SearchMode.SEMANTIC, SearchMode.HYBRID):
                 figures[mode.value] = judge(collection, find_in(provider, mode, server))
         return dict(figures)
@@ -107,11 +128,8 @@ def main() -> None:
             "queries": len(collection.queries),
             "judgments": sum(map(len, collection.judgments.values())),
         }
-        results: dict[str, object] = {"plain_bm25": measure_plain(collection)}
-        for cut in CUTS:
-            with tempfile.TemporaryDirectory() as folder:
-                results[cut] = measure(collection, cut, Path(folder), server)
-        report("relevance", parameters, results)
+        results: dict[str, object] = {cut: measure(collection, cut, server) for cut in CUTS}
+        report("relevance", parameters, {"plain_bm25": measure_plain(collection)} | results)
 
 
 if __name__ == "__main__":

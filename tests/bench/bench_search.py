@@ -10,14 +10,9 @@ The vectors are random ones of length 1, put straight into the provider: they te
 not what it finds, and the making of a query's vector is not in the figures.
 """
 
-import argparse
-import json
 import math
-import os
-import platform
 import random
 import re
-import sqlite3
 import statistics
 import sysconfig
 import tempfile
@@ -34,6 +29,8 @@ import numpy as np
 from svc_daemon.core.text.chunking import Chunk
 from svc_daemon.provider.contract import IndexDocument, QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
+from tests.bench.installations import read_options
+from tests.bench.machines import report, spread_ms, timed
 
 TEAM = "team_bench"
 ROOTS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "/usr/share/doc", "/usr/share/perl", "/usr/lib")
@@ -62,25 +59,22 @@ HITS = 25
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Path and text of each file, for ever: after a round the same text comes again, cut half a chunk later."""
+    """Name and text of each file, for ever: after a round the same text comes again, cut half a chunk later."""
     for offset in (0, CHUNK_CHARACTERS // 2, CHUNK_CHARACTERS // 4):
         for path in sorted({path for root in ROOTS for path in Path(root).rglob("*") if path.suffix in SUFFIXES}):
             if path.is_file() and not path.is_symlink():
-                yield str(path), path.read_text(errors="replace")[offset:]
+                yield path.name, path.read_text(errors="replace")[offset:]
 
 
 def documents(chunks: int) -> Iterator[IndexDocument]:
     """Documents of up to 12 chunks until there are `chunks` in all."""
     left, number = chunks, 0
     size = CHUNK_CHARACTERS * CHUNKS_PER_DOCUMENT
-    for path, text in texts():
+    for name, text in texts():
         for start in range(0, len(text), size):
-            piece = text[start : start + size]
+            piece, number = text[start : start + size], number + 1
             cut = cut_text(piece)[:left]
-            number += 1
-            yield IndexDocument(
-                source_id=f"src_{number:06}", generation=1, title=Path(path).name, text=piece, chunks=cut
-            )
+            yield IndexDocument(source_id=f"src_{number:06}", generation=1, title=name, text=piece, chunks=cut)
             left -= len(cut)
             if left == 0:
                 return
@@ -88,14 +82,11 @@ def documents(chunks: int) -> Iterator[IndexDocument]:
 
 
 def cut_text(text: str) -> tuple[Chunk, ...]:
+    pieces = [text[start : start + CHUNK_CHARACTERS] for start in range(0, len(text), CHUNK_CHARACTERS)]
+    starts = [CHUNK_CHARACTERS * number for number in range(len(pieces))]
     return tuple(
-        Chunk(
-            ordinal=ordinal,
-            text=text[start : start + CHUNK_CHARACTERS],
-            char_start=start,
-            char_end=min(len(text), start + CHUNK_CHARACTERS),
-        )
-        for ordinal, start in enumerate(range(0, len(text), CHUNK_CHARACTERS))
+        Chunk(ordinal=number, text=piece, char_start=start, char_end=start + len(piece))
+        for number, (start, piece) in enumerate(zip(starts, pieces, strict=True))
     )
 
 
@@ -112,7 +103,6 @@ class Filler:
         self.provider = provider
         self.log = folder / f"{TEAM}.db-wal"
         self.having: Counter[str] = Counter()
-        self.documents = 0
         self.log_bytes = 0
         self.put_s: list[float] = []
 
@@ -122,18 +112,13 @@ class Filler:
         while ready := list(islice(left, BATCH_DOCUMENTS)):
             for document in ready:
                 self.having.update(word for chunk in document.chunks for word in set(WORD.findall(chunk.text.lower())))
-            started = time.perf_counter()
             with ThreadPoolExecutor(PUTTERS) as pool:
-                list(pool.map(self.put, ready))
-            taken_s += time.perf_counter() - started
-            self.documents += len(ready)
+                taken_s += timed(lambda: list(pool.map(self.put, ready)))[1]
         return taken_s
 
     def put(self, document: IndexDocument) -> None:
-        number = int(document.source_id.removeprefix("src_"))
-        started = time.perf_counter()
-        self.provider.put_document(TEAM, document, buckets_of(number))
-        self.put_s.append(time.perf_counter() - started)
+        buckets = buckets_of(int(document.source_id.removeprefix("src_")))
+        self.put_s.append(timed(lambda: self.provider.put_document(TEAM, document, buckets))[1])
         self.log_bytes = max(self.log_bytes, self.log.stat().st_size)
 
 
@@ -166,34 +151,24 @@ def embed(provider: EmbeddedProvider) -> float:
     """Give every chunk a vector; the seconds that the puts took."""
     chance, taken_s = np.random.default_rng(3), 0.0
     while missing := provider.list_unembedded(TEAM, MODEL, PUT_VECTORS):
-        vectors = random_vectors(len(missing), chance)
-        started = time.perf_counter()
-        provider.put_vectors(
-            TEAM, MODEL, [(each.chunk_id, values) for each, values in zip(missing, vectors, strict=True)]
-        )
-        taken_s += time.perf_counter() - started
+        vectors = zip([each.chunk_id for each in missing], random_vectors(len(missing), chance), strict=True)
+        taken_s += timed(partial(provider.put_vectors, TEAM, MODEL, list(vectors)))[1]
     return taken_s
 
 
-def timed(run: Callable[[SearchQuery], object], asked: Sequence[SearchQuery], clients: int) -> dict[str, float]:
+def spread(run: Callable[[SearchQuery], object], asked: Sequence[SearchQuery], clients: int) -> dict[str, float]:
     """Milliseconds of one search while so many run at a time, and those of its processor."""
-    taken, processor = [], []
+    processor_s: list[float] = []
 
-    def one(query: SearchQuery) -> None:
-        started, worked = time.perf_counter(), time.thread_time()
-        run(query)
-        taken.append((time.perf_counter() - started) * 1000)
-        processor.append((time.thread_time() - worked) * 1000)
+    def one(query: SearchQuery) -> float:
+        before_s = time.thread_time()
+        took_s = timed(lambda: run(query))[1]
+        processor_s.append(time.thread_time() - before_s)
+        return took_s
 
     with ThreadPoolExecutor(clients) as pool:
-        list(pool.map(one, asked))
-    hundredths = statistics.quantiles(taken, n=100)
-    return {
-        "p50_ms": round(statistics.median(taken), 2),
-        "p95_ms": round(hundredths[94], 2),
-        "p99_ms": round(hundredths[98], 2),
-        "processor_p50_ms": round(statistics.median(processor), 2),
-    }
+        taken_s = list(pool.map(one, asked))
+    return spread_ms(taken_s) | {"processor_p50_ms": spread_ms(processor_s)["p50_ms"]}
 
 
 def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
@@ -201,25 +176,17 @@ def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
     filler = Filler(provider, folder)
     fill_s = filler.fill(chunks)
     embed_s = embed(provider)
-    texts = queries(provider, filler.having, chunks, count)
-    vectors = random_vectors(count, np.random.default_rng(5))
+    asked_for = queries(provider, filler.having, chunks, count)
+    vectors = [QueryVector(model=MODEL, values=each) for each in random_vectors(count, np.random.default_rng(5))]
 
     def asked(mode: SearchMode, scope: str) -> list[SearchQuery]:
-        return [
-            SearchQuery(
-                text=text,
-                bucket_ids=SCOPES[scope],
-                limit=HITS,
-                mode=mode,
-                vector=QueryVector(model=MODEL, values=values),
-            )
-            for text, values in zip(texts, vectors, strict=True)
-        ]
+        make = partial(SearchQuery, bucket_ids=SCOPES[scope], limit=HITS, mode=mode)
+        return [make(text=text, vector=vector) for text, vector in zip(asked_for, vectors, strict=True)]
 
     search = partial(provider.search, TEAM)
-    first = {scope: timed(search, asked(SearchMode.SEMANTIC, scope)[:2], 1)["p99_ms"] for scope in SCOPES}
+    first = {scope: spread(search, asked(SearchMode.SEMANTIC, scope)[:2], 1)["max_ms"] for scope in SCOPES}
     latency = {
-        f"{scope} {mode} {clients}": timed(search, asked(mode, scope), clients)
+        f"{scope} {mode} {clients}": spread(search, asked(mode, scope), clients)
         for scope in SCOPES
         for mode in (SearchMode.KEYWORD, SearchMode.HYBRID)
         for clients in (1, 4)
@@ -229,7 +196,7 @@ def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
         "search": latency,
         "first_by_meaning_ms": first,
         "put_chunks_per_s": round(chunks / fill_s),
-        "put_documents_per_s": round(filler.documents / fill_s),
+        "put_documents_per_s": round(len(filler.put_s) / fill_s),
         "put_p50_ms": round(statistics.median(filler.put_s) * 1000, 2),
         "put_vectors_per_s": round(chunks / embed_s),
         "largest_log_mb": round(filler.log_bytes / 1e6, 1),
@@ -237,25 +204,13 @@ def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
     }
 
 
-def machine() -> dict[str, object]:
-    return {
-        "system": platform.platform(),
-        "processors": os.cpu_count(),
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-    }
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--chunks", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--queries", type=int, default=200)
-    options = parser.parse_args()
+    options = read_options(__doc__, chunks=[10_000, 100_000], queries=200)
     for chunks in options.chunks:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             figures = measure(Path(folder), chunks, options.queries)
         parameters = {"chunks": chunks, "queries": options.queries, "chunk_characters": CHUNK_CHARACTERS}
-        print(json.dumps({"bench": "search", **parameters, "putters": PUTTERS, **figures, "machine": machine()}))
+        report("search", parameters | {"putters": PUTTERS}, figures)
 
 
 if __name__ == "__main__":

@@ -1,31 +1,20 @@
 """From starting the daemon's process to its first answer on /healthz: first start, and starts after that."""
 
-import argparse
-import tempfile
-import time
-from pathlib import Path
-
 from tests.acceptance.installations import Installation
-from tests.bench.installations import UNLIMITED
-from tests.bench.machines import report, spread_ms
+from tests.bench.installations import NEW_INTERPRETER, measured, read_options
+from tests.bench.machines import report, spread_ms, timed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    rounds = parser.parse_args().rounds
-    with tempfile.TemporaryDirectory() as folder:
-        daemon = Installation(Path(folder) / "daemon", **UNLIMITED)
-        first_s = _start_s(daemon)
-        later_s = [_start_s(daemon) for _ in range(rounds)]
+    options = read_options(__doc__, rounds=10)
+    with measured(options.folder, is_running=False) as daemon:
+        first_s, *later_s = [_start_s(daemon) for _ in range(options.rounds + 1)]
         results = {"first_ms": round(first_s * 1000, 1), "later": spread_ms(later_s)}
-        report("daemon_start", {"rounds": rounds}, results, Path(folder))
+        report("daemon_start", vars(options), results, daemon.root)
 
 
 def _start_s(daemon: Installation) -> float:
-    begin_s = time.perf_counter()
-    daemon.start()
-    started_s = time.perf_counter() - begin_s
+    _, started_s = timed(lambda: daemon.start(NEW_INTERPRETER))
     daemon.stop()
     return started_s
 

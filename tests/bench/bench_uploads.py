@@ -4,49 +4,42 @@ import argparse
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.acceptance.calls import make_bucket
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, wait_until
-from tests.bench.installations import running_daemon
-from tests.bench.loads import Load, run_load
+from tests.bench.fillings import make_document
+from tests.bench.installations import measured, read_options
+from tests.bench.loads import Load, MakeRequest, run_load
 from tests.bench.machines import report
-from tests.bench.uploads import upload_requests
+from tests.corpus import Prose
 
 BUCKET = "bench"
+#: Each request has its own number here, of as many digits: another document, under another key.
+_PLACE = b"@@@@@@@@@@"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--size-bytes", type=int, default=10_240)
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8])
-    parser.add_argument("--folder", type=Path, default=None, help="where the data directory is made")
-    options = parser.parse_args()
-    with (
-        tempfile.TemporaryDirectory(dir=options.folder) as folder,
-        bare_server() as bare_url,
-        running_daemon(Path(folder)) as daemon,
-    ):
+    options = read_options(__doc__, seconds=8.0, size_bytes=10_240, clients=[1, 8])
+    with bare_server() as bare_url, measured(options.folder) as daemon:
+        with daemon.client() as client:
+            make_bucket(client, BUCKET)
         results = {str(clients): _compare(daemon, bare_url, clients, options) for clients in options.clients}
-        parameters = {"seconds": options.seconds, "size_bytes": options.size_bytes}
-        report("uploads", parameters, {"clients": results}, Path(folder))
+        report("uploads", vars(options), {"clients": results}, daemon.root)
 
 
 def _compare(daemon: Installation, bare_url: str, clients: int, options: argparse.Namespace) -> dict[str, Any]:
-    with daemon.client() as client:
-        make_bucket(client, BUCKET)
     bare = _load(bare_url, "none", clients, options, "bare")
-    before = _writer(daemon)
+    before = _health(daemon)["writer"]
     durable = _load(daemon.base_url, daemon.key, clients, options, "durable")
-    after = _writer(daemon)
+    after = _health(daemon)["writer"]
     commits, operations = after["commits"] - before["commits"], after["operations"] - before["operations"]
-    _wait_idle(daemon)
+    # The next load must not pay for the documents of this one.
+    wait_until(lambda: not any(_health(daemon)["queue"].values()), "the end of indexing", timeout_s=900, every_s=0.5)
     return {
         "bare": bare.figures(),
         "durable": durable.figures(),
@@ -57,28 +50,33 @@ def _compare(daemon: Installation, bare_url: str, clients: int, options: argpars
 
 
 def _load(base_url: str, key: str, clients: int, options: argparse.Namespace, name: str) -> Load:
-    path = f"/v1/buckets/{BUCKET}/files"
     for run, seconds in ((f"warm-{clients}", 0.5), (f"{name}-{clients}", options.seconds)):
-        requests = upload_requests(base_url, path, key, options.size_bytes, run)
-        load = run_load(base_url, clients, seconds, requests, status=201)
+        load = run_load(base_url, clients, seconds, _requests(base_url, key, options.size_bytes, run), status=201)
     return load
 
 
-def _writer(daemon: Installation) -> dict[str, int]:
-    health = daemon.health()
-    if health is None:
+def _requests(base_url: str, key: str, size_bytes: int, run: str) -> MakeRequest:
+    """Makes uploads of Markdown; `run` keeps the keys of one run from those of another."""
+    number, boundary = _PLACE.decode(), "bench-boundary"
+    document = make_document(Prose("uploads"), size_bytes, f"Document {number}").decode()
+    body = (
+        f"--{boundary}\r\n"
+        f'Content-Disposition: form-data; name="file"; filename="{run}-{number}.md"\r\n'
+        f"Content-Type: text/markdown\r\n\r\n{document}\r\n--{boundary}--\r\n"
+    ).encode()
+    head = (
+        f"POST /v1/buckets/{BUCKET}/files HTTP/1.1\r\nHost: {urlsplit(base_url).netloc}\r\n"
+        f"Authorization: Bearer {key}\r\nIdempotency-Key: {run}-{number}\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: multipart/form-data; boundary={boundary}\r\n\r\n"
+    ).encode()
+    template = head + body
+    return lambda at: template.replace(_PLACE, b"%010d" % at)
+
+
+def _health(daemon: Installation) -> dict[str, Any]:
+    if (health := daemon.health()) is None:
         raise ConnectionError("the daemon does not answer")
-    return dict(health["writer"])
-
-
-def _wait_idle(daemon: Installation) -> None:
-    """The next load must not pay for the documents of the last."""
-
-    def idle() -> bool:
-        health = daemon.health()
-        return health is not None and health["queue"] == {"queued": 0, "running": 0}
-
-    wait_until(idle, "the end of indexing", timeout_s=900, every_s=0.5)
+    return health
 
 
 @contextmanager

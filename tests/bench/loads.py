@@ -3,7 +3,7 @@
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,8 +13,6 @@ from tests.bench.machines import spread_ms
 
 #: Makes the n-th request, head and body.
 MakeRequest = Callable[[int], bytes]
-
-_HEAD_END = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,89 +48,47 @@ class _Connection:
         if not data:
             raise ConnectionError(f"the server closed the connection after {bytes(self.received)!r}")
         self.received += data
-        return bytes(self.received) if _is_whole(self.received) else None
+        head, found, body = self.received.partition(b"\r\n\r\n")
+        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        return bytes(self.received) if found and len(body) >= int(lengths[0].split(b":")[1]) else None
 
 
 def run_load(base_url: str, clients: int, seconds: float, make_request: MakeRequest, status: int) -> Load:
     """Keep `clients` requests in flight for `seconds`; raises ConnectionError on any other status."""
-    with ExitStack() as open_things:
-        selector = open_things.enter_context(selectors.DefaultSelector())
-        connections = [_connect(base_url, open_things) for _ in range(clients)]
-        latencies_s: list[float] = []
-        wall_s, processor_s = time.perf_counter(), time.process_time()
-        for number, connection in enumerate(connections):
-            selector.register(connection.socket, selectors.EVENT_READ, connection)
-            connection.send(make_request(number))
-        _pump(selector, latencies_s, wall_s + seconds, make_request, clients, status)
-        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
-    return Load(len(latencies_s), wall_s, latencies_s, processor_s / wall_s)
+
+    def until_late() -> Iterator[bytes]:
+        until_s, number = time.perf_counter() + seconds, 0
+        while number < clients or time.perf_counter() < until_s:
+            yield make_request(number)
+            number += 1
+
+    return run_requests(base_url, clients, until_late(), status)
 
 
-def run_requests(base_url: str, clients: int, requests: Sequence[bytes], status: int = 201) -> Load:
+def run_requests(base_url: str, clients: int, requests: Iterable[bytes], status: int = 201) -> Load:
     """Send exactly these, `clients` at a time; raises ConnectionError on any other status."""
-    with ExitStack() as open_things:
-        selector = open_things.enter_context(selectors.DefaultSelector())
+    address, waiting, in_flight = urlsplit(base_url), iter(requests), 0
+    with ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
         latencies_s: list[float] = []
-        waiting = iter(requests)
         wall_s, processor_s = time.perf_counter(), time.process_time()
         for first in islice(waiting, clients):
-            connection = _connect(base_url, open_things)
-            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            opened = stack.enter_context(socket.create_connection((address.hostname or "", address.port or 80)))
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(opened, selectors.EVENT_READ, connection := _Connection(opened))
             connection.send(first)
-        while len(latencies_s) < len(requests):
+            in_flight += 1
+        while in_flight:
             for key, _ in selector.select(timeout=30):
                 answer = key.data.receive()
                 if answer is None:
                     continue
-                _check(answer, status)
+                if not answer.startswith(b"HTTP/1.1 %d" % status):
+                    raise ConnectionError(f"not {status}: {answer[:2000]!r}")
                 latencies_s.append(time.perf_counter() - key.data.sent_s)
-                if (request := next(waiting, None)) is not None:
+                if (request := next(waiting, None)) is None:
+                    in_flight -= 1
+                else:
                     key.data.send(request)
         wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
     return Load(len(latencies_s), wall_s, latencies_s, processor_s / wall_s)
-
-
-def _pump(
-    selector: selectors.BaseSelector,
-    latencies_s: list[float],
-    until_s: float,
-    make_request: MakeRequest,
-    sent: int,
-    status: int,
-) -> None:
-    """Answer comes, next request goes; after `until_s` only what is in flight is awaited."""
-    in_flight = sent
-    while in_flight:
-        for key, _ in selector.select(timeout=30):
-            connection: _Connection = key.data
-            answer = connection.receive()
-            if answer is None:
-                continue
-            _check(answer, status)
-            now_s = time.perf_counter()
-            latencies_s.append(now_s - connection.sent_s)
-            if now_s < until_s:
-                connection.send(make_request(sent))
-                sent += 1
-            else:
-                in_flight -= 1
-
-
-def _connect(base_url: str, open_things: ExitStack) -> _Connection:
-    address = urlsplit(base_url)
-    connection = open_things.enter_context(socket.create_connection((address.hostname or "", address.port or 80)))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return _Connection(connection)
-
-
-def _is_whole(received: bytearray) -> bool:
-    head, found, body = received.partition(_HEAD_END)
-    if not found:
-        return False
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return len(body) >= int(lengths[0].split(b":")[1])
-
-
-def _check(answer: bytes, status: int) -> None:
-    if not answer.startswith(b"HTTP/1.1 %d" % status):
-        raise ConnectionError(f"not {status}: {answer[:2000]!r}")

@@ -3,7 +3,7 @@
     python -m tests.bench.own_docs FOLDER
 
 Writes `FOLDER/docs`, with the questions that `docs_questions.txt` has for each document, and `FOLDER/docs-others`, with
-those of `docs_others.txt`, asked in the same tone about things that no document speaks of.
+those of `docs_others.txt`, asked in the same tone about things that are in no document.
 """
 
 import argparse
@@ -13,30 +13,24 @@ from pathlib import Path
 from tests.acceptance.forks import ROOT
 from tests.bench.articles import Article, write_collection
 
-HERE = Path(__file__).parent
-
-
-def read_docs() -> list[Article]:
-    """Every document in the order of their names."""
-    asked: dict[str, dict[str, str]] = defaultdict(dict)
-    for number, line in enumerate((HERE / "docs_questions.txt").read_text(encoding="utf-8").splitlines()):
-        name, _, question = line.partition(": ")
-        asked[name][f"q{number}"] = question
-    paths = sorted((ROOT / "docs").rglob("*.md"))
-    return [Article(path.name, [path.read_text(encoding="utf-8")], asked[path.name]) for path in paths]
-
-
-def read_others() -> Article:
-    lines = (HERE / "docs_others.txt").read_text(encoding="utf-8").splitlines()
-    return Article("others", ["-"], {f"o{number}": line for number, line in enumerate(lines)})
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Makes a collection of the project's own documents.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the collections go")
     folder = parser.parse_args().folder
-    write_collection(folder / "docs", read_docs(), ".md")
-    write_collection(folder / "docs-others", [read_others()])
+    on, off = (
+        (ROOT / "tests/bench" / name).read_text(encoding="utf-8").splitlines()
+        for name in ("docs_questions.txt", "docs_others.txt")
+    )
+    asked: dict[str, dict[str, str]] = defaultdict(dict)
+    for number, line in enumerate(on):
+        name, _, question = line.partition(": ")
+        asked[name][f"q{number}"] = question
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    articles = [Article(path.name, [path.read_text(encoding="utf-8")], asked[path.name]) for path in pages]
+    write_collection(folder / "docs", articles, ".md")
+    others = {f"o{number}": line for number, line in enumerate(off)}
+    write_collection(folder / "docs-others", [Article("others", ["-"], others)])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
 """The benchmarks on retrieval collections run on one as small as can be, and say what is missing."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.forks import ROOT
+from tests.bench.conftest import RunMain
 from tests.bench.corpora import Collection
 
 DOCUMENTS = {"d1": "The cobalt rule grants ninety days.", "d2": "The umber plan costs five crowns.", "d3": "Ferries."}
@@ -27,32 +25,21 @@ def collection(tmp_path: Path) -> Path:
     return folder
 
 
-def run(bench: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", f"tests.bench.{bench}", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-
-
-def figures(bench: str, *arguments: str) -> dict[str, Any]:
-    ended = run(bench, *arguments)
-    assert ended.returncode == 0, ended.stderr
-    return dict(json.loads(ended.stdout))
-
-
-def test_relevance_is_the_mean_of_the_judged_queries(collection: Path) -> None:
-    line = figures("bench_relevance", str(collection))
+def test_relevance_is_the_mean_of_the_judged_queries(collection: Path, run_main: RunMain) -> None:
+    line = json.loads(run_main("bench_relevance", collection))
     assert line["parameters"] == {"collection": "tiny", "documents": 3, "queries": 2, "judgments": 2}
     for found in (line["plain_bm25"], line["whole"]["keyword"], line["chunks"]["keyword"]):
         assert (found["ndcg_at_10"], found["even"], found["odd"]) == (0.5, 1.0, 0.0)
 
 
-def test_grounding_tells_questions_on_the_subject_from_others(collection: Path) -> None:
-    line = figures("bench_grounding", str(collection), "--off", str(collection), "--questions", "2")
+def test_grounding_separates_questions_on_the_subject_from_others(collection: Path, run_main: RunMain) -> None:
+    line = json.loads(run_main("bench_grounding", collection, "--off", collection, "--questions", 2))
     assert line["on"] == {"questions": 2, "grounded": 1.0}
     assert (line["off_other_collections"]["grounded"], line["off_everyday"]["grounded"]) == (1.0, 0.0)
     assert line["off"] == {"questions": 4, "grounded": 0.5}
 
 
-def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path) -> None:
+def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path, run_main: RunMain) -> None:
     for name, text in (("lamps", "The lamp is turquoise. It is made of brass."), ("ferries", "Ferries leave at six.")):
         (tmp_path / name / "docs").mkdir(parents=True)
         (tmp_path / name / "docs" / "only.txt").write_text(text, encoding="utf-8")
@@ -61,20 +48,14 @@ def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path) -> No
     ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["Which ferries leave at six?"]}
     for name, asked in (("lamps", lamps), ("ferries", ferries)):
         (tmp_path / name / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
-    line = figures("bench_first_questions", str(tmp_path))
+    line = json.loads(run_main("bench_first_questions", tmp_path))
     assert line["parameters"]["collections"] == 2
     assert line["on"] == {"questions": 2, "grounded": 1.0}
     assert line["off"] == {"questions": 2, "grounded": 0.5}
     assert line["quotes"] == {"answers": 2, "right": 0.5}
 
 
-def test_first_questions_say_where_there_are_none(tmp_path: Path) -> None:
-    ended = run("bench_first_questions", str(tmp_path))
-    assert ended.returncode == 2
-    assert "has no collections: no folder in it has questions.json." in ended.stderr
-
-
-def test_halves_of_a_question_set_share_no_article(tmp_path: Path) -> None:
+def test_halves_of_a_question_set_share_no_article(tmp_path: Path, run_main: RunMain) -> None:
     rows = ["QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"]
     for number, title in enumerate(["Umber", "Cobalt", "Ferries"]):
         rows += [
@@ -82,34 +63,41 @@ def test_halves_of_a_question_set_share_no_article(tmp_path: Path) -> None:
         ]
         rows.append(f'Q9{number}\twho said "{title}\tD{number}\t{title}\tS0\t{title} 0 .\t0')
     (tmp_path / "set.tsv").write_text("\n".join(rows), encoding="utf-8")
-    assert run("halves", str(tmp_path / "set.tsv"), str(tmp_path)).returncode == 0
+    run_main("halves", tmp_path / "set.tsv", tmp_path)
     first, second = Collection(tmp_path / "set-a"), Collection(tmp_path / "set-b")
     assert [entry.title for entry in first.documents] == ["Cobalt", "Umber"]
     assert [(entry.title, entry.text) for entry in second.documents] == [("Ferries", "Ferries 0 . Ferries 1 .")]
     assert [query.text for query in second.queries] == ["what is Ferries"]
 
 
-def test_questions_that_a_set_calls_impossible_are_left_out(tmp_path: Path) -> None:
+def test_questions_that_a_set_calls_impossible_are_left_out(tmp_path: Path, run_main: RunMain) -> None:
     asked = [{"id": "x", "question": "Which?"}, {"id": "y", "question": "None?", "is_impossible": True}]
     article = {"title": "The_North", "paragraphs": [{"context": "It is cold.", "qas": asked}]}
     (tmp_path / "set.json").write_text(json.dumps({"data": [article]}), encoding="utf-8")
-    assert run("halves", str(tmp_path / "set.json"), str(tmp_path)).returncode == 0
+    run_main("halves", tmp_path / "set.json", tmp_path)
     only = Collection(tmp_path / "set-a")
     assert [entry.title for entry in only.documents] == ["The North"]
     assert [query.text for query in only.queries] == ["Which?"]
 
 
-def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path) -> None:
-    assert run("own_docs", str(tmp_path)).returncode == 0
+def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path, run_main: RunMain) -> None:
+    run_main("own_docs", tmp_path)
     docs, others = Collection(tmp_path / "docs"), Collection(tmp_path / "docs-others")
     lines = (ROOT / "tests" / "bench" / "docs_questions.txt").read_text(encoding="utf-8").splitlines()
     assert len(docs.queries) == len(lines) >= 100
     assert len(others.queries) >= 100
 
 
-@pytest.mark.parametrize("bench", ["bench_relevance", "bench_grounding"])
-def test_a_collection_that_is_not_there_is_told(bench: str, tmp_path: Path) -> None:
-    ended = run(bench, str(tmp_path))
-    assert ended.returncode == 2
-    assert "is no collection: it has no corpus.jsonl, queries.jsonl, qrels.tsv." in ended.stderr
-    assert "they don't come with the project" in run(bench).stderr
+def test_a_collection_that_is_not_there_is_reported(
+    tmp_path: Path, run_main: RunMain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = "is no collection: it has no corpus.jsonl, queries.jsonl, qrels.tsv."
+    for bench, words, error in (
+        ("bench_relevance", [tmp_path], missing),
+        ("bench_grounding", [tmp_path], missing),
+        ("bench_relevance", [], "they don't come with the project"),
+        ("bench_first_questions", [tmp_path], "has no collections: no folder in it has questions.json."),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            run_main(bench, *words)
+        assert error in capsys.readouterr().err, bench
