@@ -56,8 +56,7 @@ def _forget(whole: Whole, source_id: str) -> None:
 def _delete(whole: Whole, source_id: str) -> None:
     """Delete the source in the state, and forget about the index."""
     whole.sql(
-        f"DELETE FROM memberships WHERE source_id = '{source_id}'",
-        f"DELETE FROM sources WHERE id = '{source_id}'",
+        f"DELETE FROM memberships WHERE source_id = '{source_id}'", f"DELETE FROM sources WHERE id = '{source_id}'"
     )
     (whole.files.blobs / source_id).unlink()
 
@@ -80,10 +79,7 @@ def _double_session(whole: Whole, *statements: str) -> None:
 
 
 def _undelivered(source_id: str) -> list[str]:
-    return [
-        "DELETE FROM delivery_attempts",
-        f"DELETE FROM deliveries WHERE source_id = '{source_id}'",
-    ]
+    return ["DELETE FROM delivery_attempts", f"DELETE FROM deliveries WHERE source_id = '{source_id}'"]
 
 
 #: What is done by hand, the invariant, what is told, and whether it can be mended.
@@ -331,9 +327,7 @@ BROKEN: dict[str, tuple[Break, str, str, bool]] = {
         True,
     ),
     "deletion that counts too much": (
-        lambda w: w.sql(
-            "INSERT INTO cascades SELECT id, team_id, 'bkt_x', '', 1, 1, 1, 1, NULL FROM tasks LIMIT 1",
-        ),
+        lambda w: w.sql("INSERT INTO cascades SELECT id, team_id, 'bkt_x', '', 1, 1, 1, 1, NULL FROM tasks LIMIT 1"),
         "I7",
         "has counted more members of bucket bkt_x than there were",
         False,

@@ -108,7 +108,7 @@ def test_an_index_that_is_being_made_anew_is_not_looked_at(whole: Whole) -> None
     assert {problem.invariant for problem in whole.verify().findings.problems} == {"I6"}
     whole.sql(
         "INSERT INTO tasks (id, team_id, type, status, attempt, token, max_attempts, chunks_done, created_at)"
-        " SELECT 'task_rebuild', id, 'store_rebuild', 'queued', 0, 0, 3, 0, '2026-01-01T00:00:00.000Z' FROM teams",
+        " SELECT 'task_rebuild', id, 'store_rebuild', 'queued', 0, 0, 3, 0, '2026-01-01T00:00:00.000Z' FROM teams"
     )
     assert whole.verify(read_data=True).is_whole
 

@@ -1,4 +1,4 @@
-"""A real state database with two teams, as each test of the store begins with."""
+"""A real state database with two teams, as each test of the store begins with; durability is tested elsewhere."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.store.rows import add_teams
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    opened = open_connection(tmp_path / "state.db")
+def db() -> Iterator[Connection]:
+    opened = open_connection(Path(":memory:"))
     migrate(opened)
     add_teams(opened)
     yield opened

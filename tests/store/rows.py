@@ -1,6 +1,7 @@
 """Rows to test with: a team's key, buckets, sources, tasks and memberships, each with what matters given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any
@@ -18,11 +19,11 @@ LATER = "2026-01-01T12:00:30.000Z"
 OURS, THEIRS = "team_ours", "team_theirs"
 
 
-def add_teams(connection: Connection) -> None:
+def add_teams(db: Connection) -> None:
     """Two teams, each with a key named after it."""
     for team_id in (OURS, THEIRS):
-        create_team(connection, team_id, team_id, NOW)
-        create_key(connection, make_key(team_id))
+        create_team(db, team_id, team_id, NOW)
+        create_key(db, make_key(team_id))
 
 
 def make_key(team_id: str = OURS, **given: Any) -> KeyRow:
@@ -31,61 +32,64 @@ def make_key(team_id: str = OURS, **given: Any) -> KeyRow:
 
 
 def make_bucket(slug: str = "docs", team_id: str = OURS, **given: Any) -> BucketRow:
-    bucket = BucketRow(
-        id=f"bkt_{team_id}_{slug}", team_id=team_id, slug=slug, name=slug, metadata={}, created_at=NOW, updated_at=NOW
-    )
-    return replace(bucket, **given)
+    fields: dict[str, Any] = {"id": f"bkt_{team_id}_{slug}", "name": slug, "metadata": {}}
+    return BucketRow(team_id=team_id, slug=slug, **{**fields, "created_at": NOW, "updated_at": NOW, **given})
 
 
-def add_bucket(connection: Connection, slug: str = "docs", team_id: str = OURS, **given: Any) -> BucketRow:
+def add_bucket(db: Connection, slug: str = "docs", team_id: str = OURS, **given: Any) -> BucketRow:
     bucket = make_bucket(slug, team_id, **given)
-    assert create_bucket(connection, bucket)
+    assert create_bucket(db, bucket)
     return bucket
 
 
 def make_source(name: str, team_id: str = OURS, **given: Any) -> SourceRow:
-    source = SourceRow(
-        id=f"src_{name}",
-        team_id=team_id,
-        title=f"title of {name}",
-        filename=f"{name}.txt",
-        content_type="text/plain",
-        size_bytes=3,
-        sha256="0" * 64,
-        created_at=NOW,
-        updated_at=NOW,
-    )
-    return replace(source, **given)
+    fields: dict[str, Any] = {"title": f"title of {name}", "filename": f"{name}.txt", "content_type": "text/plain"}
+    fields |= {"size_bytes": 3, "sha256": "0" * 64, "created_at": NOW, "updated_at": NOW, **given}
+    return SourceRow(id=f"src_{name}", team_id=team_id, **fields)
 
 
-def add_source(connection: Connection, name: str, *buckets: BucketRow, sync: str = "queued", **given: Any) -> SourceRow:
+def add_source(db: Connection, name: str, *buckets: BucketRow, sync: str = "queued", **given: Any) -> SourceRow:
     """A source that is a member of the buckets, each membership with the sync status."""
     source = make_source(name, **given)
-    create_source(connection, source)
+    create_source(db, source)
     for bucket in buckets:
-        create_membership(connection, SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id), NOW)
-        connection.execute(
-            "UPDATE memberships SET sync_status = ? WHERE source_id = ? AND bucket_id = ?", (sync, source.id, bucket.id)
-        )
+        create_membership(db, SyncClaim(source_id=source.id, bucket_id=bucket.id, team_id=source.team_id), NOW)
+        set_sync(db, sync, source.id, bucket.id)
     return source
 
 
-def add_task(connection: Connection, name: str, team_id: str = OURS, **given: Any) -> TaskRow:
+def set_sync(db: Connection, sync: str, source_id: str, bucket_id: str) -> None:
+    update = "UPDATE memberships SET sync_status = ? WHERE source_id = ? AND bucket_id = ?"
+    db.execute(update, (sync, source_id, bucket_id))
+
+
+def add_task(db: Connection, name: str, team_id: str = OURS, **given: Any) -> TaskRow:
     task = TaskRow(id=f"task_{name}", team_id=team_id, type=INDEXING, source_id=None, max_attempts=3, created_at=NOW)
-    create_task(connection, replace(task, **given))
+    create_task(db, replace(task, **given))
     return replace(task, **given)
 
 
-def table(connection: Connection, name: str) -> list[dict[str, Any]]:
+def table(db: Connection, name: str) -> list[dict[str, Any]]:
     """Every row of a table, whole."""
-    return [dict(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()]
+    return [dict(row) for row in db.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()]
 
 
-def plan(connection: Connection, query: Callable[[], object]) -> str:
+@contextmanager
+def undone(db: Connection) -> Iterator[None]:
+    """What happens inside is undone, for the next entry of a table."""
+    db.execute("SAVEPOINT entry")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK TO entry")
+        db.execute("RELEASE entry")
+
+
+def plan(db: Connection, query: Callable[[], object]) -> str:
     """How SQLite runs the statements of the query, as it sends them; one line a step."""
     statements: list[str] = []
-    connection.set_trace_callback(statements.append)
+    db.set_trace_callback(statements.append)
     query()
-    connection.set_trace_callback(None)
-    steps = [connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in statements]
+    db.set_trace_callback(None)
+    steps = [db.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall() for statement in statements]
     return "\n".join(row["detail"] for rows in steps for row in rows)

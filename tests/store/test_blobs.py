@@ -8,10 +8,11 @@ import resource
 import shutil
 import stat
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests.acceptance.installations import wait_until
 
 DEADLINE_S = 30
 SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
+SMALL_AND_SPILLED = [10, SPILL_BYTES + 10]
 
 
 @pytest.fixture
@@ -48,25 +50,28 @@ def small_files_only() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def _run(work: Callable[[], Awaitable[None]]) -> None:
-    async def within_the_deadline() -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            await work()
-
-    asyncio.run(within_the_deadline())
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, DEADLINE_S))
 
 
 def _content(size_bytes: int) -> bytes:
     return (bytes(range(256)) * (size_bytes // 256 + 1))[:size_bytes]
 
 
-async def _fill(staged: StagedFile, content: bytes, step_bytes: int = 300_000) -> None:
-    for start in range(0, len(content), step_bytes):
-        await staged.append(content[start : start + step_bytes])
+async def _fill(staged: StagedFile, content: bytes) -> StagedFile:
+    for start in range(0, len(content), 300_000):
+        await staged.append(content[start : start + 300_000])
+    return staged
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir())
+async def _keep(blobs: Blobs, content: bytes, source_id: str = "src_1") -> StagedFile:
+    staged = await _fill(blobs.stage(), content)
+    await staged.keep(source_id)
+    return staged
+
+
+def _names(*folders: Path) -> list[str]:
+    return sorted(entry.name for folder in folders for entry in folder.iterdir())
 
 
 def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]) -> None:
@@ -82,57 +87,41 @@ def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]
     monkeypatch.setattr(os, "fsync", sync)
 
 
-@pytest.mark.parametrize("size_bytes", SIZES)
-def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles, size_bytes: int) -> None:
-    content = _content(size_bytes)
+def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles) -> None:
+    for number, size_bytes in enumerate(SIZES):
+        content = _content(size_bytes)
 
-    async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, content)
-        await staged.keep("src_1")
-        assert (staged.size_bytes, staged.sha256) == (size_bytes, hashlib.sha256(content).hexdigest())
-        assert staged.head == content[:HEAD_BYTES]
+        async def work(source_id: str, content: bytes) -> None:
+            staged = await _keep(blobs, content, source_id)
+            hashed = hashlib.sha256(content).hexdigest()
+            assert (staged.size_bytes, staged.sha256, staged.head) == (len(content), hashed, content[:HEAD_BYTES])
+            await staged.discard()
 
-    _run(work)
-    with blobs.path("src_1").open("rb") as file:
-        assert file.read() == content
-    assert (_names(files.blobs), _names(files.staging)) == (["src_1"], [])
+        _run(work(f"src_{number}", content))
+        assert blobs.path(f"src_{number}").read_bytes() == content, size_bytes
+    assert _names(files.staging) == []
 
 
 def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
     async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(SPILL_BYTES - 1))
+        staged = await _fill(blobs.stage(), _content(SPILL_BYTES - 1))
         assert _names(files.staging) == []
         await staged.append(b"x")
         assert [path.stat().st_size for path in files.staging.iterdir()] == [SPILL_BYTES]
         await staged.discard()
 
-    _run(work)
+    _run(work())
 
 
 @pytest.mark.parametrize("size_bytes", [0, *SIZES])
 def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, files: DataFiles, size_bytes: int) -> None:
     async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(size_bytes))
+        staged = await _fill(blobs.stage(), _content(size_bytes))
         await staged.discard()
         await staged.discard()
 
-    _run(work)
-    assert (_names(files.blobs), _names(files.staging)) == ([], [])
-
-
-def test_discarding_after_keeping_keeps(blobs: Blobs, files: DataFiles) -> None:
-    async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(SPILL_BYTES * 2))
-        await staged.keep("src_1")
-        await staged.discard()
-
-    _run(work)
-    assert blobs.path("src_1").stat().st_size == SPILL_BYTES * 2
-    assert _names(files.staging) == []
+    _run(work())
+    assert _names(files.blobs, files.staging) == []
 
 
 def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
@@ -149,33 +138,21 @@ def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", watch)
-
-    async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(SPILL_BYTES + 5))
-        await staged.keep("src_1")
-
-    _run(work)
+    asyncio.run(_keep(blobs, _content(SPILL_BYTES + 5)))
     assert synced == [str(blobs.path("src_1")), str(files.blobs)]
 
 
 def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -> None:
     contents = {f"src_{number:02}": _content(1000 + number * 70_000) for number in range(24)}
 
-    async def keep(source_id: str) -> None:
-        staged = blobs.stage()
-        await _fill(staged, contents[source_id])
-        await staged.keep(source_id)
-
     async def work() -> None:
-        await asyncio.gather(*(keep(source_id) for source_id in contents))
+        await asyncio.gather(*(_keep(blobs, content, source_id) for source_id, content in contents.items()))
 
-    _run(work)
+    _run(work())
     assert {source_id: blobs.path(source_id).read_bytes() for source_id in _names(files.blobs)} == contents
-    assert _names(files.blobs) == sorted(contents)
 
 
-@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
 def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str
@@ -188,22 +165,21 @@ def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
         with pytest.raises(StorageError) as refused:
             await _fill(staged, _content(size_bytes))
             await staged.keep("src_1")
-        assert refused.value.details["errno"] == 2
+        assert refused.value.details["errno"] == errno.ENOENT
         await staged.discard()
 
-    _run(work)
+    _run(work())
     (files.root / "away").rename(files.root / failing)
-    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+    assert _names(files.blobs, files.staging) == []
 
 
-@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
 def test_a_clean_up_that_fails_too_hides_no_cause(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(size_bytes))
+        staged = await _fill(blobs.stage(), _content(size_bytes))
         for folder in (files.staging, files.blobs) if failing == "staging" else (files.blobs,):
             folder.rename(files.root / f"away-{folder.name}")
             # With a file in its place, removing from the folder fails as well.
@@ -213,7 +189,7 @@ def test_a_clean_up_that_fails_too_hides_no_cause(
         assert refused.value.details["errno"] == errno.ENOTDIR
         await staged.discard()
 
-    _run(work)
+    _run(work())
     assert "src_1 could not be removed: Not a directory" in caplog.text
 
 
@@ -241,32 +217,30 @@ def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leav
         assert refused.value.details["errno"] == errno.EFBIG
         await staged.discard()
 
-    _run(work)
-    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+    _run(work())
+    assert _names(files.blobs, files.staging) == []
 
 
-@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> None:
-        raise OSError(5, "Input/output error")
+        raise OSError(errno.EIO, "Input/output error")
 
     async def keep() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(size_bytes))
         with pytest.raises(StorageError) as refused:
-            await staged.keep("src_1")
-        assert refused.value.details["errno"] == 5
+            await _keep(blobs, _content(size_bytes))
+        assert refused.value.details["errno"] == errno.EIO
 
     with monkeypatch.context() as patch:
         _on_folder_sync(patch, fail)
-        _run(keep)
-    _run(keep)
-    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+        _run(keep())
+    _run(keep())
+    assert _names(files.blobs, files.staging) == []
 
 
-@pytest.mark.parametrize("size_bytes", [10, SPILL_BYTES + 10])
+@pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 def test_a_keep_that_is_cancelled_leaves_nothing(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,9 +253,7 @@ def test_a_keep_that_is_cancelled_leaves_nothing(
     _on_folder_sync(monkeypatch, hang)
 
     async def work() -> None:
-        staged = blobs.stage()
-        await _fill(staged, _content(size_bytes))
-        keeping = asyncio.create_task(staged.keep("src_1"))
+        keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
         await asyncio.to_thread(syncing.wait, DEADLINE_S)
         keeping.cancel()
         # The thread is still at work: the caller must not go on before it has ended.
@@ -290,18 +262,16 @@ def test_a_keep_that_is_cancelled_leaves_nothing(
         let_go.set()
         with pytest.raises(asyncio.CancelledError):
             await keeping
-        await staged.discard()
 
-    _run(work)
-    assert (_names(files.blobs), _names(files.staging)) == ([], [])
+    _run(work())
+    assert _names(files.blobs, files.staging) == []
 
 
 def test_deleting_is_idempotent(blobs: Blobs, files: DataFiles) -> None:
     blobs.path("src_1").write_bytes(b"x")
     blobs.delete("src_1")
     blobs.delete("src_1")
-    assert _names(files.blobs) == []
-    assert blobs.find("src_1") is None
+    assert (_names(files.blobs), blobs.find("src_1")) == ([], None)
 
 
 def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:
@@ -339,26 +309,26 @@ def test_what_a_link_leads_to_is_not_stored(blobs: Blobs, files: DataFiles, tmp_
     assert _names(tmp_path / "theirs") == ["0" * 32]
 
 
+#: Disk, free and reserve in megabytes: whether creates are taken.
+ROOM = {
+    (10 * 1024, 257, 256): True,
+    (10 * 1024, 256, 256): False,
+    (40 * 1024, 800, 256): False,
+    (40 * 1024, 900, 256): True,
+    (1000 * 1024, 1024, 256): False,
+    (1000 * 1024, 1024 + 1 / 1024**2, 256): True,
+    (1000 * 1024, 2 * 1024, 3 * 1024): False,
+    (10 * 1024, 100, 1 / 1024**2): False,
+    (1024, 1 / 1024**2, 0): True,
+}
+
+
 def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    gigabyte = 1024**3
-    table = {
-        # Disk, free, reserve: whether creates are taken.
-        (10 * gigabyte, 257 * 1024**2, 256 * 1024**2): True,
-        (10 * gigabyte, 256 * 1024**2, 256 * 1024**2): False,
-        (40 * gigabyte, 800 * 1024**2, 256 * 1024**2): False,
-        (40 * gigabyte, 900 * 1024**2, 256 * 1024**2): True,
-        (1000 * gigabyte, gigabyte, 256 * 1024**2): False,
-        (1000 * gigabyte, gigabyte + 1, 256 * 1024**2): True,
-        (1000 * gigabyte, 2 * gigabyte, 3 * gigabyte): False,
-        (10 * gigabyte, 100 * 1024**2, 1): False,
-        (gigabyte, 1, 0): True,
-    }
-    seen = {}
-    for total, free, reserve in table:
+    for sizes, has_room in ROOM.items():
+        total, free, reserve = (int(size * 1024**2) for size in sizes)
         usage = type("Usage", (), {"total": total, "free": free})
         monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
-        seen[total, free, reserve] = blobs.has_room(reserve)
-    assert seen == table
+        assert blobs.has_room(reserve) is has_room, sizes
 
 
 def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

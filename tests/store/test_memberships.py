@@ -4,8 +4,6 @@ from collections.abc import Callable
 from math import inf
 from sqlite3 import Connection
 
-import pytest
-
 from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.memberships import (
     SyncClaim,
@@ -20,164 +18,133 @@ from svc_daemon.store.memberships import (
     schedule_syncs,
     suspend_syncs,
 )
-from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, plan, table
+from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, table, undone
 
 
-def _activate(connection: Connection, claim: SyncClaim) -> None:
-    activate_membership(connection, claim)
+def _activate(db: Connection, claim: SyncClaim) -> None:
+    activate_membership(db, claim)
 
 
-def _fail(connection: Connection, claim: SyncClaim) -> None:
-    fail_membership(connection, claim, LATER)
+def _fail(db: Connection, claim: SyncClaim) -> None:
+    fail_membership(db, claim, LATER)
 
 
-def _release(connection: Connection, _: SyncClaim) -> None:
-    assert release_expired_syncs(connection, NOW, inf) == 1
+def _release(db: Connection, _: SyncClaim) -> None:
+    assert release_expired_syncs(db, NOW, inf) == 1
 
 
-def _release_and_claim(connection: Connection, claim: SyncClaim) -> None:
-    _release(connection, claim)
-    assert len(claim_syncs(connection, NOW, 20.0, 10)) == 1
+def _schedule(db: Connection, claim: SyncClaim) -> None:
+    schedule_syncs(db, claim.source_id, NOW)
 
 
-def _schedule_and_claim(connection: Connection, claim: SyncClaim) -> None:
-    schedule_syncs(connection, claim.source_id, NOW)
-    assert len(claim_syncs(connection, NOW, 20.0, 10)) == 1
+def _suspend(db: Connection, claim: SyncClaim) -> None:
+    suspend_syncs(db, claim.source_id)
 
 
-def _suspend(connection: Connection, claim: SyncClaim) -> None:
-    suspend_syncs(connection, claim.source_id)
+def _detach(db: Connection, claim: SyncClaim) -> None:
+    assert delete_membership(db, claim.source_id, claim.bucket_id)
 
 
-def _detach(connection: Connection, claim: SyncClaim) -> None:
-    assert delete_membership(connection, claim.source_id, claim.bucket_id)
+def _claim_again(db: Connection, _: SyncClaim) -> None:
+    assert len(claim_syncs(db, NOW, 20.0, 10)) == 1
 
 
-WRITES: dict[str, Callable[[Connection, SyncClaim], None]] = {"activate": _activate, "fail": _fail}
-LOSSES: dict[str, Callable[[Connection, SyncClaim], None]] = {
-    "active": _activate,
-    "refused": _fail,
-    "released": _release,
-    "released and claimed": _release_and_claim,
-    "indexed again": _suspend,
-    "scheduled": lambda connection, claim: schedule_syncs(connection, claim.source_id, NOW),
-    "scheduled and claimed": _schedule_and_claim,
-    "detached": _detach,
+WRITES = {"activate": _activate, "fail": _fail}
+LOSSES: dict[str, list[Callable[[Connection, SyncClaim], None]]] = {
+    "active": [_activate],
+    "refused": [_fail],
+    "released": [_release],
+    "released and claimed": [_release, _claim_again],
+    "indexed again": [_suspend],
+    "scheduled": [_schedule],
+    "scheduled and claimed": [_schedule, _claim_again],
+    "detached": [_detach],
 }
 
 
-def _claimed(connection: Connection) -> SyncClaim:
-    source = add_source(connection, "1", add_bucket(connection), status="active")
-    schedule_syncs(connection, source.id, NOW)
-    (claim,) = claim_syncs(connection, NOW, 10.0, 10)
+def _claimed(db: Connection) -> SyncClaim:
+    source = add_source(db, "1", add_bucket(db), status="active")
+    schedule_syncs(db, source.id, NOW)
+    (claim,) = claim_syncs(db, NOW, 10.0, 10)
     return claim
 
 
-def _states(connection: Connection) -> dict[str, tuple[str, int, str | None]]:
-    rows = table(connection, "memberships")
+def _states(db: Connection) -> dict[str, tuple[str, int, str | None]]:
+    rows = table(db, "memberships")
     return {row["source_id"]: (row["sync_status"], row["attempt"], row["due_at"]) for row in rows}
 
 
-def test_a_membership_waits_until_its_source_is_indexed(connection: Connection) -> None:
-    source = add_source(connection, "1", add_bucket(connection))
-    assert (claim_syncs(connection, LATER, 10.0, 10), next_sync_due(connection)) == ([], None)
-    schedule_syncs(connection, source.id, LATER)
-    assert (claim_syncs(connection, NOW, 10.0, 10), next_sync_due(connection)) == ([], LATER)
-    assert len(claim_syncs(connection, LATER, 10.0, 10)) == 1
+def _listed(db: Connection) -> tuple[list[dict[str, object]], ...]:
+    return table(db, "memberships"), table(db, "buckets")
 
 
-def test_a_claim_is_taken_once(connection: Connection) -> None:
-    claim = _claimed(connection)
-    assert claim.attempt == 1
-    assert claim_syncs(connection, LATER, 20.0, 10) == []
-    assert _states(connection) == {"src_1": ("syncing", 1, None)}
+def test_a_membership_waits_until_its_source_is_indexed(db: Connection) -> None:
+    source = add_source(db, "1", add_bucket(db))
+    assert (claim_syncs(db, LATER, 10.0, 10), next_sync_due(db)) == ([], None)
+    schedule_syncs(db, source.id, LATER)
+    assert (claim_syncs(db, NOW, 10.0, 10), next_sync_due(db)) == ([], LATER)
+    assert len(claim_syncs(db, LATER, 10.0, 10)) == 1
 
 
-def test_claims_are_those_due_the_longest_up_to_the_limit(connection: Connection) -> None:
-    bucket = add_bucket(connection)
+def test_claims_are_those_due_the_longest_up_to_the_limit_each_once(db: Connection) -> None:
+    bucket = add_bucket(db)
     for name, due_at in (("1", "3"), ("2", "1"), ("3", "2"), ("4", "9")):
-        schedule_syncs(connection, add_source(connection, name, bucket).id, due_at)
-    assert {claim.source_id for claim in claim_syncs(connection, "5", 10.0, 2)} == {"src_2", "src_3"}
-    assert {claim.source_id for claim in claim_syncs(connection, "5", 10.0, 2)} == {"src_1"}
-    assert claim_syncs(connection, "5", 10.0, 2) == []
+        schedule_syncs(db, add_source(db, name, bucket).id, due_at)
+    claims = [{(claim.source_id, claim.attempt) for claim in claim_syncs(db, "5", 10.0, 2)} for _ in range(3)]
+    assert claims == [{("src_2", 1), ("src_3", 1)}, {("src_1", 1)}, set()]
+    assert _states(db)["src_1"] == ("syncing", 1, None)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("write", WRITES)
-def test_a_stale_claim_changes_nothing(connection: Connection, loss: str, write: str) -> None:
-    stale = _claimed(connection)
-    LOSSES[loss](connection, stale)
-    before = table(connection, "memberships"), table(connection, "buckets")
-    WRITES[write](connection, stale)
-    assert (table(connection, "memberships"), table(connection, "buckets")) == before
+def test_a_stale_claim_changes_nothing(db: Connection) -> None:
+    stale = _claimed(db)
+    for loss, steps in LOSSES.items():
+        for write, change in WRITES.items():
+            with undone(db):
+                for step in steps:
+                    step(db, stale)
+                before = _listed(db)
+                change(db, stale)
+                assert _listed(db) == before, (loss, write)
+                assert not activate_membership(db, stale), loss
 
 
-def test_activation_is_told_to_who_did_it(connection: Connection) -> None:
-    claim = _claimed(connection)
-    assert activate_membership(connection, claim)
-    assert not activate_membership(connection, claim)
-    assert _states(connection) == {"src_1": ("active", 1, None)}
-
-
-def test_a_refused_sync_is_tried_again_when_due(connection: Connection) -> None:
-    _fail(connection, _claimed(connection))
-    assert _states(connection) == {"src_1": ("failed", 1, LATER)}
-    assert claim_syncs(connection, NOW, 10.0, 10) == []
-    (again,) = claim_syncs(connection, LATER, 10.0, 10)
+def test_a_refused_sync_is_tried_again_when_due(db: Connection) -> None:
+    _fail(db, _claimed(db))
+    assert _states(db) == {"src_1": ("failed", 1, LATER)}
+    assert claim_syncs(db, NOW, 10.0, 10) == []
+    (again,) = claim_syncs(db, LATER, 10.0, 10)
     assert again.attempt == 2
 
 
-def test_a_lease_runs_out_at_its_time_and_not_before(connection: Connection) -> None:
-    _claimed(connection)
-    assert not has_expired_syncs(connection, 9.9)
-    assert release_expired_syncs(connection, LATER, 9.9) == 0
-    assert has_expired_syncs(connection, 10.0)
-    assert release_expired_syncs(connection, LATER, 10.0) == 1
-    assert _states(connection) == {"src_1": ("queued", 1, LATER)}
-    assert not has_expired_syncs(connection, inf)
+def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
+    claim = _claimed(db)
+    assert (has_expired_syncs(db, 9.9), release_expired_syncs(db, LATER, 9.9)) == (False, 0)
+    with undone(db):
+        assert (has_expired_syncs(db, 10.0), release_expired_syncs(db, LATER, 10.0)) == (True, 1)
+        assert _states(db) == {"src_1": ("queued", 1, LATER)}
+        assert not has_expired_syncs(db, inf)
+    assert activate_membership(db, claim)
+    assert release_expired_syncs(db, LATER, inf) == 0
+    assert _states(db) == {"src_1": ("active", 1, None)}
 
 
-def test_an_active_membership_holds_no_lease(connection: Connection) -> None:
-    _activate(connection, _claimed(connection))
-    assert release_expired_syncs(connection, LATER, inf) == 0
-    assert _states(connection) == {"src_1": ("active", 1, None)}
-
-
-def test_being_a_member_twice_changes_nothing(connection: Connection) -> None:
-    claim = _claimed(connection)
-    before = table(connection, "memberships"), table(connection, "buckets")
-    assert not create_membership(connection, claim, LATER, LATER)
-    assert (table(connection, "memberships"), table(connection, "buckets")) == before
-
-
-def test_every_change_of_what_a_bucket_lists_moves_its_revision(connection: Connection) -> None:
+def test_every_change_of_what_a_bucket_lists_moves_its_revision_and_nothing_else_does(db: Connection) -> None:
     def revision() -> int:
-        return get_bucket(connection, OURS, "docs").revision
+        return get_bucket(db, OURS, "docs").revision
 
-    claim = _claimed(connection)
-    start = revision()
-    _activate(connection, claim)
-    assert revision() == start + 1
-    assert delete_membership(connection, claim.source_id, claim.bucket_id)
-    assert revision() == start + 2
-    assert not delete_membership(connection, claim.source_id, claim.bucket_id)
-    assert revision() == start + 2
-    assert create_membership(connection, claim, NOW)
-    assert revision() == start + 3
+    claim = _claimed(db)
+    start, before = revision(), _listed(db)
+    assert not create_membership(db, claim, LATER, LATER)
+    assert _listed(db) == before
+    assert (activate_membership(db, claim), revision()) == (True, start + 1)
+    for was_one in (True, False):
+        assert (delete_membership(db, claim.source_id, claim.bucket_id), revision()) == (was_one, start + 2)
+    assert (create_membership(db, claim, NOW), revision()) == (True, start + 3)
 
 
-def test_other_sources_memberships_are_left_alone(connection: Connection) -> None:
-    claim = _claimed(connection)
-    other = add_source(connection, "2", get_bucket(connection, OURS, "docs"), sync="active", status="active")
+def test_other_sources_memberships_are_left_alone(db: Connection) -> None:
+    claim = _claimed(db)
+    other = add_source(db, "2", get_bucket(db, OURS, "docs"), sync="active", status="active")
     for write in (_activate, _fail, _suspend):
-        write(connection, claim)
-        assert _states(connection)[other.id] == ("active", 0, None)
-
-
-def test_syncs_are_claimed_and_released_through_their_indexes(connection: Connection) -> None:
-    claiming = plan(connection, lambda: claim_syncs(connection, NOW, 10.0, 64))
-    assert "memberships_due (due_at>? AND due_at<?)" in claiming
-    assert "SCAN" not in claiming.replace("SCAN CONSTANT ROW", "")
-    assert "memberships_due" in plan(connection, lambda: next_sync_due(connection))
-    assert "memberships_leased" in plan(connection, lambda: has_expired_syncs(connection, 1.0))
-    assert "memberships_leased" in plan(connection, lambda: release_expired_syncs(connection, NOW, 1.0))
+        write(db, claim)
+        assert _states(db)[other.id] == ("active", 0, None)

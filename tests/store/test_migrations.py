@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from sqlite3 import Connection
 
@@ -23,73 +24,64 @@ from svc_daemon.store.teams import create_team, find_team
 
 #: The state of a data directory that the seven former migrations made: three sources in a bucket, two teams.
 SEVEN = (Path(__file__).parent / "seven_migrations.sql").read_text(encoding="utf-8")
+INSERT = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('{}', 'm999', 'x')"
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state.db"
-
-
-@pytest.fixture
-def fresh(path: Path) -> Iterator[Connection]:
-    opened = open_connection(path)
-    yield opened
-    opened.close()
+def fresh(tmp_path: Path) -> Iterator[Connection]:
+    with closing(open_connection(tmp_path / "state.db")) as opened:
+        yield opened
 
 
 @pytest.fixture
 def former(tmp_path: Path) -> Iterator[Connection]:
     (tmp_path / "former").mkdir()
-    opened = open_connection(tmp_path / "former" / "state.db")
-    opened.execute("PRAGMA foreign_keys = OFF")
-    opened.executescript(SEVEN)
-    opened.execute("PRAGMA foreign_keys = ON")
-    yield opened
-    opened.close()
+    with closing(open_connection(tmp_path / "former" / "state.db")) as opened:
+        opened.execute("PRAGMA foreign_keys = OFF")
+        opened.executescript(SEVEN)
+        opened.execute("PRAGMA foreign_keys = ON")
+        yield opened
 
 
-def _dump(connection: Connection) -> list[str]:
-    return list(connection.iterdump())
+def _dump(db: Connection) -> tuple[list[str], int]:
+    """Everything that is in the file, and how much was written through this connection."""
+    return list(db.iterdump()), db.total_changes
 
 
-def _schema(connection: Connection) -> dict[str, object]:
+def _schema(db: Connection) -> dict[str, object]:
     """Each table with its columns, in order, and its foreign keys; each index and view with its statement."""
     shape: dict[str, object] = {}
-    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+    for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
         pragmas = ("table_xinfo", "foreign_key_list", "index_list")
-        rows = [tuple(row) for pragma in pragmas for row in connection.execute(f"PRAGMA {pragma}({name})").fetchall()]
+        rows = [tuple(row) for pragma in pragmas for row in db.execute(f"PRAGMA {pragma}({name})").fetchall()]
         checks = sorted(part for part in (sql or "").split("\n") if "CHECK" in part or "WITHOUT ROWID" in part)
         shape[name] = (kind, rows, len(checks)) if kind == "table" else (kind, sql)
     return shape
 
 
-def _applied(connection: Connection) -> list[str]:
-    return [row[0] for row in connection.execute("SELECT name FROM _sqlite_migrations ORDER BY rowid").fetchall()]
+def _applied(db: Connection) -> list[str]:
+    return [row[0] for row in db.execute("SELECT name FROM _sqlite_migrations ORDER BY rowid").fetchall()]
 
 
-def _copies(path: Path) -> list[str]:
+def _copies(db: Connection) -> list[str]:
+    path = Path(db.execute("PRAGMA database_list").fetchone()["file"])
     return sorted(copy.name for copy in path.parent.iterdir() if ".before-" in copy.name)
 
 
-def test_a_fresh_file_gets_the_schema_counts_as_having_all_seven_and_is_not_copied(
-    fresh: Connection, former: Connection, path: Path
+def test_a_fresh_file_gets_the_schema_of_all_seven_counts_as_having_them_and_is_not_copied(
+    fresh: Connection, former: Connection
 ) -> None:
     migrate(fresh)
     assert _applied(fresh) == _applied(former) == [*FORMER, *MIGRATIONS]
-    assert _copies(path) == []
-
-
-def test_one_schema_is_what_seven_migrations_made(fresh: Connection, former: Connection) -> None:
-    migrate(fresh)
     assert _schema(fresh) == _schema(former)
+    assert _copies(fresh) == []
 
 
-def test_a_data_directory_of_the_seven_migrations_opens_unchanged(former: Connection, tmp_path: Path) -> None:
-    before, changes = _dump(former), former.total_changes
+def test_a_data_directory_of_the_seven_migrations_opens_unchanged(former: Connection) -> None:
+    before = _dump(former)
     migrate(former)
     check_current(former)
-    assert (_dump(former), former.total_changes) == (before, changes)
-    assert _copies(tmp_path / "former" / "state.db") == []
+    assert (_dump(former), _copies(former)) == (before, [])
     assert find_fact(former, "installation_id") is not None
     team = find_team(former, "acme")
     assert team is not None
@@ -97,45 +89,37 @@ def test_a_data_directory_of_the_seven_migrations_opens_unchanged(former: Connec
     source = get_source(former, team.id, "src_01m82fqeskgndfqy18df5j9yc0")
     assert (source.status, source.ready, source.qa is not None) == ("active", True, True)
     agent = find_agent(former, team.id, DEFAULT_AGENT)
-    assert agent is not None
-    assert (agent.policy, agent.policy_fault) == (EVERYTHING, None)
+    assert agent is not None and (agent.policy, agent.policy_fault) == (EVERYTHING, None)
     create_team(former, "team_new", "new", "then")
 
 
 @pytest.mark.parametrize("open_state", [migrate, check_current])
 def test_a_database_of_another_release_is_refused_and_stays_as_it_is(
-    former: Connection, tmp_path: Path, open_state: Callable[[Connection], None]
+    former: Connection, open_state: Callable[[Connection], None]
 ) -> None:
-    former.execute(
-        "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', 'm999_tomorrow', 'x')"
-    )
-    before, changes = _dump(former), former.total_changes
-    with pytest.raises(StorageError, match="m999_tomorrow"):
-        open_state(former)
-    assert (_dump(former), former.total_changes) == (before, changes)
-    former.execute("DELETE FROM _sqlite_migrations WHERE name IN ('m999_tomorrow', 'm007_rechunking')")
-    before, changes = _dump(former), former.total_changes
-    with pytest.raises(StorageError, match="m006_agents"):
-        open_state(former)
-    assert (_dump(former), former.total_changes) == (before, changes)
-    assert _copies(tmp_path / "former" / "state.db") == []
+    gone = "DELETE FROM _sqlite_migrations WHERE name IN ('m999', 'm007_rechunking')"
+    for change, named in ((INSERT.format("state"), "m999"), (gone, "m006_agents")):
+        former.execute(change)
+        before = _dump(former)
+        with pytest.raises(StorageError, match=named):
+            open_state(former)
+        assert (_dump(former), _copies(former)) == (before, []), named
 
 
-def test_a_second_run_changes_nothing_whatever_other_sets_have(fresh: Connection, path: Path) -> None:
+def test_a_second_run_changes_nothing_whatever_other_sets_have(fresh: Connection) -> None:
     migrate(fresh)
-    fresh.execute("INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('other', 'm999', 'x')")
-    before, changes = _dump(fresh), fresh.total_changes
+    fresh.execute(INSERT.format("other"))
+    before = _dump(fresh)
     migrate(fresh)
-    assert (_dump(fresh), fresh.total_changes) == (before, changes)
-    assert _copies(path) == []
+    assert (_dump(fresh), _copies(fresh)) == (before, [])
 
 
 def test_the_file_is_copied_before_a_pending_migration(
     former: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def add_colours(connection: Connection) -> None:
-        connection.execute("ALTER TABLE facts ADD COLUMN colour TEXT")
-        connection.execute("DELETE FROM facts")
+    def add_colours(db: Connection) -> None:
+        db.execute("ALTER TABLE facts ADD COLUMN colour TEXT")
+        db.execute("DELETE FROM facts")
 
     monkeypatch.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, "m999_colours": add_colours})
     facts = [tuple(row) for row in former.execute("SELECT * FROM facts").fetchall()]
@@ -144,41 +128,38 @@ def test_the_file_is_copied_before_a_pending_migration(
     migrate(former)
     assert _applied(former)[-1] == "m999_colours"
     assert former.execute("SELECT colour FROM facts").fetchall() == []
-    path = tmp_path / "former" / "state.db"
-    assert _copies(path) == ["state.db.before-m999_colours"]
-    with sqlite3.connect(path.with_name("state.db.before-m999_colours")) as copy:
+    assert _copies(former) == ["state.db.before-m999_colours"]
+    with closing(sqlite3.connect(tmp_path / "former" / "state.db.before-m999_colours")) as copy:
         assert copy.execute("SELECT * FROM facts").fetchall() == facts
         assert copy.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
         assert "m999_colours" not in _applied(copy)
-    copy.close()
 
 
 @pytest.mark.parametrize("had_schema", [True, False])
 def test_a_migration_that_fails_leaves_no_trace_and_stays_pending(
-    fresh: Connection, path: Path, monkeypatch: pytest.MonkeyPatch, *, had_schema: bool
+    fresh: Connection, monkeypatch: pytest.MonkeyPatch, *, had_schema: bool
 ) -> None:
     if had_schema:
         migrate(fresh)
     name, change = ("m999_colours", lambda _: None) if had_schema else ("m007_rechunking", migrations.make_schema)
-    before = _dump(fresh)
 
-    def fail(connection: Connection) -> None:
-        change(connection)
-        connection.execute("CREATE TABLE colours (colour TEXT)")
+    def fail(db: Connection) -> None:
+        change(db)
+        db.execute("CREATE TABLE colours (colour TEXT)")
         raise LookupError("no colours today")
 
+    def dump() -> list[str]:
+        return [line for line in fresh.iterdump() if "_sqlite_migrations" not in line]
+
+    before = dump()
     with monkeypatch.context() as patch, pytest.raises(LookupError):
         patch.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, name: fail})
         migrate(fresh)
-    assert not fresh.in_transaction
-    assert [line for line in _dump(fresh) if "_sqlite_migrations" not in line] == [
-        line for line in before if "_sqlite_migrations" not in line
-    ]
-    assert name not in _applied(fresh)
+    assert (dump(), fresh.in_transaction, name in _applied(fresh)) == (before, False, False)
     monkeypatch.setattr(migrations, "MIGRATIONS", {**MIGRATIONS, name: change})
     migrate(fresh)
     assert _applied(fresh)[-1] == name
-    assert _copies(path) == (["state.db.before-m999_colours"] if had_schema else [])
+    assert _copies(fresh) == (["state.db.before-m999_colours"] if had_schema else [])
 
 
 def test_a_start_that_finds_its_schema_loads_no_library_for_one(former: Connection, tmp_path: Path) -> None:

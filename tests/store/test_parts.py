@@ -4,10 +4,9 @@ import asyncio
 import errno
 import hashlib
 import os
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
@@ -16,7 +15,6 @@ from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import Blobs
 from svc_daemon.store.parts import WRITE_BYTES, Parts
 
-T = TypeVar("T")
 DATA = os.urandom(WRITE_BYTES + 1000)
 
 
@@ -43,11 +41,13 @@ class Folder:
             finally:
                 writer.close()
 
-        return run(work())
+        return asyncio.run(work())
 
+    def stored(self) -> bytes:
+        return (self.files.parts / "upl_a").read_bytes()
 
-def run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
+    def hash(self) -> str:
+        return asyncio.run(self.parts.hash("upl_a"))
 
 
 @pytest.fixture
@@ -70,62 +70,55 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_chunks_gather_to_the_file(folder: Folder) -> None:
+def refuse(*_: object) -> None:
+    raise OSError(errno.EIO, "broken")
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Folder, synced: list[str]) -> None:
     assert folder.parts.size_bytes("upl_a") == 0
     assert folder.append(DATA[:10], DATA[10:500]) == 500
+    assert synced == ["upl_a", "parts"]
     assert folder.append(DATA[500:]) == len(DATA)
-    assert (folder.files.parts / "upl_a").read_bytes() == DATA
+    assert synced == ["upl_a", "parts", "upl_a"]
+    assert folder.stored() == DATA
     assert (folder.files.parts / "upl_a").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_new_part_syncs_its_name_too_and_an_old_one_only_its_bytes(folder: Folder, synced: list[str]) -> None:
-    folder.append(b"one")
-    assert synced == ["upl_a", "parts"]
-    folder.append(b"two")
-    assert synced == ["upl_a", "parts", "upl_a"]
-
-
-def test_bytes_of_another_process_are_synced_once_before_anything_is_said(folder: Folder, synced: list[str]) -> None:
+def test_bytes_of_another_process_are_synced_once_before_they_are_reported(folder: Folder, synced: list[str]) -> None:
     (folder.files.parts / "upl_a").write_bytes(b"left by a kill")
-    run(folder.parts.settle("upl_a"))
-    run(folder.parts.settle("upl_a"))
-    run(folder.parts.settle("upl_unknown"))
+    for session_id in ("upl_a", "upl_a", "upl_unknown"):
+        asyncio.run(folder.parts.settle(session_id))
     assert synced == ["upl_a", "parts"]
 
 
 def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
     (folder.files.parts / "upl_a").write_bytes(DATA)
-    assert run(folder.parts.link("upl_a", "src_a")) == DATA[:8192], "what sniffing looks at"
+    assert asyncio.run(folder.parts.link("upl_a", "src_a")) == DATA[:8192], "what sniffing looks at"
     assert synced == ["upl_a", "parts", "blobs"]
-    assert folder.blobs.path("src_a").read_bytes() == DATA
-    run(folder.parts.delete("upl_a", "upl_unknown"))
+    assert folder.blobs.path("src_a").read_bytes() == folder.stored() == DATA
+    asyncio.run(folder.parts.delete("upl_a", "upl_unknown"))
     assert list(folder.parts.list_ids()) == []
     assert folder.blobs.path("src_a").read_bytes() == DATA
 
 
 def test_a_link_that_fails_leaves_no_blob(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.append(DATA)
-
-    def refuse() -> None:
-        raise OSError(errno.EIO, "broken")
-
     monkeypatch.setattr(folder.blobs, "sync_folder", refuse)
     with pytest.raises(StorageError):
-        run(folder.parts.link("upl_a", "src_a"))
-    assert list(folder.files.blobs.iterdir()) == []
-    assert (folder.files.parts / "upl_a").read_bytes() == DATA
+        asyncio.run(folder.parts.link("upl_a", "src_a"))
+    assert (list(folder.files.blobs.iterdir()), folder.stored()) == ([], DATA)
 
 
 def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.append(b"acknowledged")
-
-    def refuse(_descriptor: int) -> None:
-        raise OSError(errno.EIO, "broken")
-
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(StorageError):
         folder.append(b" and lost")
-    assert (folder.files.parts / "upl_a").read_bytes() == b"acknowledged"
+    assert folder.stored() == b"acknowledged"
     assert [error.errno for error in folder.broken] == [errno.EIO]
 
 
@@ -134,7 +127,7 @@ def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Fold
     folder.files.blobs.rename(folder.files.root / "away")
     folder.files.blobs.write_text("in the way")
     with pytest.raises(StorageError) as refused:
-        run(folder.parts.link("upl_a", "src_a"))
+        asyncio.run(folder.parts.link("upl_a", "src_a"))
     assert refused.value.details["errno"] == errno.ENOTDIR
 
 
@@ -148,35 +141,38 @@ def test_a_writer_closed_twice_closes_nobody_elses_file(folder: Folder) -> None:
             writer.close()
             stranger.write(b"mine")
 
-    run(work())
+    asyncio.run(work())
     assert (folder.files.root / "stranger").read_bytes() == b"mine"
 
 
-def test_what_is_dropped_was_never_there(folder: Folder) -> None:
+def test_what_is_dropped_was_never_there_and_is_not_hashed(folder: Folder) -> None:
     folder.append(b"kept")
 
-    async def work() -> int:
+    async def work(*then: bytes) -> int:
         writer = await folder.parts.open("upl_a")
-        await writer.append(DATA)
-        await writer.append(b"more")
+        for chunk in (DATA, b"more"):
+            await writer.append(chunk)
         await writer.drop()
+        for chunk in then:
+            await writer.append(chunk)
         stored = await writer.sync()
         writer.close()
         return stored
 
-    assert run(work()) == 4
-    assert (folder.files.parts / "upl_a").read_bytes() == b"kept"
+    for then, content in (((), b"kept"), ((b" and more",), b"kept and more")):
+        assert (asyncio.run(work(*then)), folder.stored()) == (len(content), content)
+        assert folder.hash() == sha256(content)
 
 
 def test_a_part_that_cannot_be_removed_is_left_for_the_next_start(
     folder: Folder, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder.files.parts / "upl_a").mkdir()
-    run(folder.parts.delete("upl_a"))
+    asyncio.run(folder.parts.delete("upl_a"))
     assert "upl_a could not be removed" in caplog.text
 
 
-def test_folders_are_no_parts(folder: Folder) -> None:
+def test_folders_and_files_of_others_are_no_parts(folder: Folder) -> None:
     (folder.files.parts / "lost+found").mkdir()
     (folder.files.parts / "somebody's").write_bytes(b"x")
     session_id = f"upl_{0:026}"
@@ -192,36 +188,12 @@ def test_nothing_is_written_through_a_link(folder: Folder, tmp_path: Path) -> No
     assert (tmp_path / "theirs").read_bytes() == b"somebody's"
 
 
-def test_a_part_is_hashed_as_it_comes_and_not_read_again(folder: Folder) -> None:
+def test_a_part_is_hashed_as_it_comes_and_read_only_where_it_is_another_processs(folder: Folder) -> None:
     folder.append(DATA[:10])
     folder.append(DATA[10:])
     (folder.files.parts / "upl_a").write_bytes(bytes(len(DATA)))
-    assert run(folder.parts.hash("upl_a")) == hashlib.sha256(DATA).hexdigest()
-
-
-def test_a_part_of_another_process_is_read_to_be_hashed(folder: Folder) -> None:
-    (folder.files.parts / "upl_a").write_bytes(DATA[:10])
-    folder.append(DATA[10:])
-    assert run(folder.parts.hash("upl_a")) == hashlib.sha256(DATA).hexdigest()
-
-
-def test_the_hash_of_dropped_bytes_is_forgotten(folder: Folder) -> None:
-    folder.append(b"kept")
-
-    async def work() -> None:
-        writer = await folder.parts.open("upl_a")
-        await writer.append(b"dropped")
-        await writer.drop()
-        await writer.append(b" and more")
-        await writer.sync()
-        writer.close()
-
-    run(work())
-    assert run(folder.parts.hash("upl_a")) == hashlib.sha256(b"kept and more").hexdigest()
-
-
-def test_a_removed_part_leaves_no_hash_behind(folder: Folder) -> None:
-    folder.append(b"first")
-    run(folder.parts.delete("upl_a"))
-    folder.append(b"other")
-    assert run(folder.parts.hash("upl_a")) == hashlib.sha256(b"other").hexdigest()
+    assert folder.hash() == sha256(DATA)
+    asyncio.run(folder.parts.delete("upl_a"))
+    (folder.files.parts / "upl_a").write_bytes(b"other ")
+    folder.append(b"bytes")
+    assert folder.hash() == sha256(b"other bytes"), "a removed part leaves no hash behind"

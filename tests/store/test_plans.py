@@ -2,14 +2,19 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from sqlite3 import Connection
 
+from svc_daemon.store import buckets, deliveries, idempotency, keys, memberships, sources, tasks, tombstones
+from svc_daemon.store.candidates import list_active_sources
+from svc_daemon.store.deliveries import DeliveryFilter
+from svc_daemon.store.sources import SourceFilter
+from svc_daemon.wire.tasks import INDEXING
 from tests.rules.modules import Module, modules
+from tests.store.rows import NOW, OURS, plan
 
 #: Functions that look at everything, or at tables that stay small: open tasks and sessions, keys, teams.
 WHOLE = {
-    "deliveries.list_due",
     "keys.list_keys",
     "memberships.renew_syncs",
     "memberships.withdraw_syncs",
@@ -27,7 +32,7 @@ WHOLE = {
     "uploads.list_open_uploads",
 }
 #: Rows that a statement has made itself, or was given.
-_GIVEN = re.compile(r"SCAN (json_each|line|\(subquery|CONSTANT)")
+_GIVEN = re.compile(r"SCAN (json_each|line|waiting|\(subquery|CONSTANT)")
 
 
 def _statements(module: Module) -> Iterator[tuple[str, str]]:
@@ -43,13 +48,13 @@ def _statements(module: Module) -> Iterator[tuple[str, str]]:
                     yield f"{noun}.{function.name}", str(statement.value)
 
 
-def _plan(connection: Connection, statement: str) -> list[str]:
+def _plan(db: Connection, statement: str) -> list[str]:
     parameters = dict.fromkeys(re.findall(r":(\w+)", statement), 1)
-    return [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+    return [row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)]
 
 
-def _scans(connection: Connection, statement: str) -> bool:
-    return any(step.startswith("SCAN") and not _GIVEN.match(step) for step in _plan(connection, statement))
+def _scans(db: Connection, statement: str) -> bool:
+    return any(step.startswith("SCAN") and not _GIVEN.match(step) for step in _plan(db, statement))
 
 
 def _asked() -> list[tuple[str, str]]:
@@ -59,20 +64,62 @@ def _asked() -> list[tuple[str, str]]:
     ]
 
 
-def test_only_what_is_for_all_of_a_table_reads_all_of_it(connection: Connection) -> None:
+def test_only_what_is_for_all_of_a_table_reads_all_of_it(db: Connection) -> None:
     asked = _asked()
     assert len(asked) > 80
-    assert {name for name, statement in asked if _scans(connection, statement)} - WHOLE == set()
+    assert {name for name, statement in asked if _scans(db, statement)} - WHOLE == set()
 
 
-def test_open_sessions_are_found_among_the_open_ones_alone(connection: Connection) -> None:
+def test_open_sessions_are_found_among_the_open_ones_alone(db: Connection) -> None:
     of_open = [(name, text) for name, text in _asked() if name.startswith("uploads.list_") and "'open'" in text]
     assert len(of_open) == 3
     for name, statement in of_open:
-        assert any("uploads_open" in step for step in _plan(connection, statement)), name
+        assert any("uploads_open" in step for step in _plan(db, statement)), name
 
 
-def test_a_view_that_is_made_of_every_source_is_told(connection: Connection) -> None:
-    assert _scans(
-        connection, "SELECT s.places FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id WHERE u.id = :id"
-    )
+#: What is asked, and what its plan must have in it.
+INDEXES: list[tuple[Callable[[Connection], object], str]] = [
+    (lambda db: keys.find_key(db, "key_1"), "SEARCH keys USING PRIMARY KEY (id=?)"),
+    (lambda db: buckets.take_census(db, "bkt_1"), "memberships_of_bucket"),
+    (lambda db: deliveries.list_due(db, NOW, [], 16), "SEARCH d USING INDEX deliveries_due"),
+    (lambda db: deliveries.next_delivery_due(db, []), "deliveries_due"),
+    (lambda db: deliveries.list_deliveries(db, OURS, DeliveryFilter()), "deliveries_of_team"),
+    (lambda db: idempotency.find_answer(db, "key_1", "k", "1"), "PRIMARY KEY (key_id=? AND key=?)"),
+    (lambda db: idempotency.delete_expired_answers(db, "1"), "idempotency_by_age"),
+    (lambda db: memberships.claim_syncs(db, NOW, 10.0, 64), "memberships_due (due_at>? AND due_at<?)"),
+    (memberships.next_sync_due, "memberships_due"),
+    (lambda db: memberships.has_expired_syncs(db, 1.0), "memberships_leased"),
+    (lambda db: memberships.release_expired_syncs(db, NOW, 1.0), "memberships_leased"),
+    (lambda db: tasks.find_open_rebuild(db, OURS), "tasks_rebuild"),
+    (lambda db: tasks.find_last_rebuild(db, OURS), "tasks_rebuild"),
+    (lambda db: tasks.is_in_maintenance(db, OURS), "tasks_rebuild"),
+    (lambda db: tasks.find_waiting(db, OURS, INDEXING, NOW), "tasks_open (team_id=? AND status=?)"),
+    (lambda db: sources.find_source(db, OURS, "src_1"), "tasks_rebuild"),
+    (lambda db: sources.find_page(db, OURS, "http://a.example/"), "sources_of_url"),
+    (lambda db: sources.list_replacing(db, OURS, "src_1"), "sources_replacing"),
+    (lambda db: list_active_sources(db, OURS, ["src_1"]), "SEARCH"),
+    # The bucket's own members in their order, however many sources the team has elsewhere.
+    (
+        lambda db: sources.list_sources(db, OURS, "bkt_1", SourceFilter()),
+        "memberships_of_bucket (bucket_id=? AND source_id>?)",
+    ),
+    (lambda db: tombstones.list_to_clean(db, after="src_1", limit=100), "tombstones_to_clean"),
+    (lambda db: tombstones.find_successor(db, OURS, "src_1"), "SEARCH t USING PRIMARY KEY"),
+]
+
+
+#: Of these a few rows are sorted or grouped once they are found; all others come in their index's order.
+SORTED = {"SEARCH d USING INDEX deliveries_due", "memberships_of_bucket", "SEARCH t USING PRIMARY KEY"}
+
+
+def test_what_is_asked_often_goes_through_its_index(db: Connection) -> None:
+    for ask, index in INDEXES:
+        steps = plan(db, lambda ask=ask: ask(db))  # type: ignore[misc]
+        scans = [step for step in steps.splitlines() if step.startswith("SCAN") and not _GIVEN.match(step)]
+        assert index in steps, (index, steps)
+        assert scans == [], (index, steps)
+        assert ("TEMP B-TREE" in steps) == (index in SORTED), (index, steps)
+
+
+def test_a_view_that_is_made_of_every_source_is_noticed(db: Connection) -> None:
+    assert _scans(db, "SELECT s.places FROM uploads u LEFT JOIN source_views s ON s.id = u.source_id WHERE u.id = :id")
