@@ -39,7 +39,6 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.operations.installations import prepare_installation, prepare_operator_token
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import EmbeddingState
-from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.server import open_context
 from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.keys import KeyRow, create_key
@@ -144,7 +143,7 @@ class Daemon:
         await self._stack.enter_async_context(self._client)
 
     def _make_provider(self, *places: Path, **options: Any) -> HeldProvider:
-        self.provider = HeldProvider(EmbeddedProvider(*places, **options))
+        self.provider = HeldProvider(*places, **options)
         return self.provider
 
     @asynccontextmanager

@@ -1,11 +1,10 @@
 """A provider whose calls can be held, so that a test can act in the middle of one."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from svc_daemon.provider.contract import HitPage, IndexDocument, SearchQuery
-from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from tests.provider.failing import FailingProvider
 
 #: Longer than anything of a test takes on a busy machine.
@@ -35,13 +34,13 @@ class Hold:
 class HeldProvider(FailingProvider):
     """A failing provider whose calls can also be held: writes before their effect, searches after it."""
 
-    def __init__(self, provider: EmbeddedProvider) -> None:
-        super().__init__(provider)
+    def __init__(self, *places: Any, **options: Any) -> None:
+        super().__init__(*places, **options)
         self._holds: dict[str, Hold] = {}
 
     @contextmanager
     def held(self, method: str) -> Iterator[Hold]:
-        """Hold every call of `put_document`, `set_buckets`, `set_title` or `search`; let go at the end of the block."""
+        """Hold every call of this method; let go at the end of the block."""
         hold = self._holds[method] = Hold()
         try:
             yield hold
@@ -49,23 +48,13 @@ class HeldProvider(FailingProvider):
             del self._holds[method]
             hold.release()
 
-    def put_document(self, team_id: str, document: IndexDocument, bucket_ids: Sequence[str]) -> None:
-        self._wait("put_document")
-        super().put_document(team_id, document, bucket_ids)
-
-    def set_buckets(self, team_id: str, source_id: str, generation: int, bucket_ids: Sequence[str]) -> None:
-        self._wait("set_buckets")
-        super().set_buckets(team_id, source_id, generation, bucket_ids)
-
-    def set_title(self, team_id: str, source_id: str, title: str) -> None:
-        self._wait("set_title")
-        super().set_title(team_id, source_id, title)
-
-    def search(self, team_id: str, query: SearchQuery) -> HitPage:
-        page = super().search(team_id, query)
-        self._wait("search")
-        return page
-
-    def _wait(self, method: str) -> None:
-        if hold := self._holds.get(method):
+    def call(self, method: str, work: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        hold = self._holds.get(method)
+        if hold is None:
+            return super().call(method, work, *values, **named)
+        if method != "search":
             hold.pass_through()
+        result = super().call(method, work, *values, **named)
+        if method == "search":
+            hold.pass_through()
+        return result

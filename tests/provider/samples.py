@@ -2,9 +2,20 @@
 
 import math
 import struct
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from svc_daemon.core.text.chunking import Chunk
-from svc_daemon.provider.contract import Hit, HitPage, IndexDocument, SearchMode, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import (
+    Hit,
+    HitPage,
+    IndexDocument,
+    QueryVector,
+    SearchMode,
+    SearchProvider,
+    SearchQuery,
+)
 
 TEAM = "team_one"
 #: A model whose vectors tests make by hand.
@@ -22,38 +33,48 @@ def make_document(
     """A document of one chunk for each text, with a blank line between them."""
     chunks, start = [], 0
     for ordinal, text in enumerate(texts):
-        chunks.append(
-            Chunk(
-                ordinal=ordinal,
-                text=text,
-                char_start=start,
-                char_end=start + len(text),
-                headings=headings,
-                page=page,
-                line_start=ordinal * 2 + 1,
-                line_end=ordinal * 2 + 1,
-            )
-        )
+        line = ordinal * 2 + 1
+        chunk = Chunk(ordinal=ordinal, text=text, char_start=start, char_end=start + len(text), headings=headings)
+        chunks.append(replace(chunk, page=page, line_start=line, line_end=line))
         start += len(text) + 2
-    return IndexDocument(
-        source_id=source_id, generation=generation, title=title, text="\n\n".join(texts), chunks=tuple(chunks)
-    )
+    whole = "\n\n".join(texts)
+    return IndexDocument(source_id=source_id, generation=generation, title=title, text=whole, chunks=tuple(chunks))
 
 
-def search(
-    provider: SearchProvider,
-    text: str,
-    *,
-    team_id: str = TEAM,
-    bucket_ids: list[str] | None = None,
-    source_ids: list[str] | None = None,
-    limit: int = 10,
-    offset: int = 0,
-) -> HitPage:
-    query = SearchQuery(
-        text=text, bucket_ids=bucket_ids, source_ids=source_ids, limit=limit, offset=offset, mode=SearchMode.KEYWORD
-    )
-    return provider.search(team_id, query)
+def put(
+    provider: SearchProvider, source_id: str, *texts: str, buckets: Sequence[str] = (), team_id: str = TEAM, **form: Any
+) -> IndexDocument:
+    """Put a document of these texts into the buckets; `form` is for `make_document`."""
+    document = make_document(source_id, *texts, **form)
+    provider.put_document(team_id, document, buckets)
+    return document
+
+
+def put_each(provider: SearchProvider, **texts: str) -> None:
+    """Put a document of one text under each name, into no bucket."""
+    for source_id, text in texts.items():
+        put(provider, source_id, text)
+
+
+def search(provider: SearchProvider, text: str, *, team_id: str = TEAM, **fields: Any) -> HitPage:
+    """By keyword, unless the fields of the query say otherwise."""
+    return provider.search(team_id, SearchQuery(text=text, **{"mode": SearchMode.KEYWORD, **fields}))
+
+
+def found(provider: SearchProvider, text: str, *bucket_ids: str, **fields: Any) -> list[str]:
+    """The sources of the hits, best first; in all buckets unless some are named."""
+    return sources(search(provider, text, bucket_ids=list(bucket_ids) or None, **fields))
+
+
+def near(provider: SearchProvider, text: str, *numbers: float, model: str = MODEL, **fields: Any) -> HitPage:
+    """By meaning, unless the fields say otherwise, with the vector in the direction of these numbers."""
+    vector = QueryVector(model=model, values=unit(*numbers))
+    return search(provider, text, vector=vector, **{"mode": SearchMode.SEMANTIC, **fields})
+
+
+def texts(page: HitPage) -> list[str]:
+    """The texts of the hits, best first."""
+    return [hit.chunk.text for hit in page.hits]
 
 
 def sources(page: HitPage) -> list[str]:

@@ -2,63 +2,44 @@
 
 import itertools
 
-from svc_daemon.core.uploads.batches import (
-    ACTIVE,
-    DELETED,
-    DETACHED,
-    FAILED,
-    GIVEN_UP,
-    INDEXING,
-    PENDING,
-    QUEUED,
-    roll_up,
-)
+from svc_daemon.core.uploads import batches
+from svc_daemon.core.uploads.batches import roll_up
 
-READY = (ACTIVE, True)
-SYNCING = (ACTIVE, False)
-ENDED = [READY, (FAILED, False), (GIVEN_UP, False), (DELETED, False), (DETACHED, False)]
-ON_THEIR_WAY = [(QUEUED, False), (INDEXING, False), SYNCING]
+READY, SYNCING = (batches.ACTIVE, True), (batches.ACTIVE, False)
+WAITING, INDEXED_NOW, UNSENT = ((status, False) for status in (batches.QUEUED, batches.INDEXING, batches.PENDING))
+BROKEN, LEFT_OUT = (batches.FAILED, False), (batches.GIVEN_UP, False)
+REMOVED, TAKEN_OUT = (batches.DELETED, False), (batches.DETACHED, False)
+ENDED = [READY, BROKEN, LEFT_OUT, REMOVED, TAKEN_OUT]
+ON_THEIR_WAY = [WAITING, INDEXED_NOW, SYNCING]
+EVERY_THREE = list(itertools.combinations_with_replacement([*ENDED, *ON_THEIR_WAY, UNSENT], 3))
 
 
 def test_the_status_is_rolled_up() -> None:
-    for items, expired, status in [
-        ([(PENDING, False)], False, "open"),
-        ([(PENDING, False), (GIVEN_UP, False)], False, "open"),
-        ([(PENDING, False), (QUEUED, False)], False, "partial"),
-        ([(PENDING, False), READY], False, "partial"),
-        ([(PENDING, False), (FAILED, False)], False, "partial"),
-        ([(QUEUED, False), READY], False, "processing"),
-        ([SYNCING], False, "processing"),
-        ([(INDEXING, False), (FAILED, False)], False, "processing"),
-        ([READY, READY], False, "completed"),
-        ([READY, (FAILED, False)], False, "completed_with_failures"),
-        ([READY, (GIVEN_UP, False)], True, "completed_with_failures"),
-        ([READY, (DELETED, False)], False, "completed_with_failures"),
-        ([READY, (DETACHED, False)], False, "completed_with_failures"),
-        ([(FAILED, False)], False, "failed"),
-        ([(GIVEN_UP, False)], False, "failed"),
-        ([(GIVEN_UP, False)], True, "expired"),
-        ([(GIVEN_UP, False), (FAILED, False)], True, "failed"),
-    ]:
-        assert roll_up(items, is_expired=expired).status == status
+    for status, items in {
+        "open": [[UNSENT], [UNSENT, LEFT_OUT]],
+        "partial": [[UNSENT, WAITING], [UNSENT, READY], [UNSENT, BROKEN]],
+        "processing": [[WAITING, READY], [SYNCING], [INDEXED_NOW, BROKEN]],
+        "completed": [[READY, READY]],
+        "completed_with_failures": [[READY, BROKEN], [READY, REMOVED], [READY, TAKEN_OUT]],
+        "failed": [[BROKEN], [LEFT_OUT]],
+    }.items():
+        for some in items:
+            assert roll_up(some, is_expired=False).status == status, some
+    expired = [([READY, LEFT_OUT], "completed_with_failures"), ([LEFT_OUT], "expired"), ([LEFT_OUT, BROKEN], "failed")]
+    for some, status in expired:
+        assert roll_up(some, is_expired=True).status == status, some
 
 
 def test_no_status_is_terminal_while_an_item_is_outstanding() -> None:
-    for items in itertools.combinations_with_replacement([*ENDED, *ON_THEIR_WAY, (PENDING, False)], 3):
-        outstanding = any(item in ON_THEIR_WAY or item[0] == PENDING for item in items)
+    for items in EVERY_THREE:
+        outstanding = any(item in ON_THEIR_WAY or item == UNSENT for item in items)
         rolled = roll_up(items, is_expired=False)
         assert rolled.terminal is not outstanding, items
         assert (rolled.status in {"open", "partial", "processing"}) is outstanding, items
+        assert rolled.ready is (set(items) == {READY}), items
 
 
 def test_the_counters_add_up() -> None:
-    for items in itertools.combinations_with_replacement([*ENDED, *ON_THEIR_WAY, (PENDING, False)], 3):
+    for items in EVERY_THREE:
         counters = dict(roll_up(items, is_expired=False).counters)
-        assert counters.pop("total") == 3
-        assert sum(counters.values()) == 3, items
-
-
-def test_a_batch_is_ready_when_every_item_is() -> None:
-    assert roll_up([READY, READY], is_expired=False).ready
-    assert not roll_up([READY, SYNCING], is_expired=False).ready
-    assert not roll_up([READY, (FAILED, False)], is_expired=False).ready
+        assert counters.pop("total") == sum(counters.values()) == 3, items

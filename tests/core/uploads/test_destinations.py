@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import pytest
-
 from svc_daemon.core.uploads.destinations import EITHER, ID, SLUG, BucketName, Naming, in_body, in_manifest, in_path
-from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
+from tests.core.refusals import field_of, refusal
 
 OWN = {"bucket": "a"}
 
@@ -21,40 +19,32 @@ def manifest(*items: dict[str, Any], **root: Any) -> LegacyManifest:
     return LegacyManifest.model_validate({"version": 1, "items": listed, **root})
 
 
-@pytest.mark.parametrize(
-    ("fields", "names"),
-    [
-        ({"bucket_ids": ["x", "y"]}, [("x", "bucket_ids.0", ID), ("y", "bucket_ids.1", ID)]),
-        ({"bucket_slugs": ["x"]}, [("x", "bucket_slugs.0", SLUG)]),
-        ({"bucket": "x"}, [("x", "bucket", EITHER)]),
-        ({"bucket": "x", "bucket_ids": [], "bucket_slugs": None}, [("x", "bucket", EITHER)]),
-        ({"bucket": "", "bucket_ids": ["x"]}, [("x", "bucket_ids.0", ID)]),
-    ],
-)
-def test_each_way_names_buckets_by_itself(fields: dict[str, Any], names: list[tuple[str, str, str]]) -> None:
-    assert named(fields) == Naming(tuple(BucketName(*each) for each in names), in_body=True)
-    assert named(fields | {"create_missing_buckets": True}).creates_missing
+NAMED: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
+    ({"bucket_ids": ["x", "y"]}, [("x", "bucket_ids.0", ID), ("y", "bucket_ids.1", ID)]),
+    ({"bucket_slugs": ["x"]}, [("x", "bucket_slugs.0", SLUG)]),
+    ({"bucket": "x"}, [("x", "bucket", EITHER)]),
+    ({"bucket": "x", "bucket_ids": [], "bucket_slugs": None}, [("x", "bucket", EITHER)]),
+    ({"bucket": "", "bucket_ids": ["x"]}, [("x", "bucket_ids.0", ID)]),
+]
 
 
-@pytest.mark.parametrize("fields", [{}, {"bucket_ids": []}, {"bucket": ""}, {"create_missing_buckets": True}])
-def test_no_name_is_no_destination(fields: dict[str, Any]) -> None:
-    with pytest.raises(ServiceError) as refused:
-        named(fields)
-    assert refused.value.code is ErrorCode.BUCKET_REQUIRED
+def test_each_way_names_buckets_by_itself() -> None:
+    for fields, names in NAMED:
+        assert named(fields) == Naming(tuple(BucketName(*each) for each in names), in_body=True), fields
+        assert named(fields | {"create_missing_buckets": True}).creates_missing, fields
 
 
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
-        ({"bucket_ids": ["x"], "bucket_slugs": ["x"]}, "bucket_slugs"),
-        ({"bucket_slugs": ["x"], "bucket": "x"}, "bucket"),
-        ({"bucket_ids": ["x"], "bucket_slugs": ["x"], "bucket": "x"}, "bucket_slugs"),
-    ],
-)
-def test_two_ways_at_once_are_refused(fields: dict[str, Any], path: str) -> None:
-    with pytest.raises(ServiceError) as refused:
-        named(fields)
-    assert refused.value.details["errors"][0]["path"] == path
+def test_no_name_and_two_ways_at_once_are_refused() -> None:
+    nothing: list[dict[str, Any]] = [{}, {"bucket_ids": []}, {"bucket": ""}, {"create_missing_buckets": True}]
+    for fields in nothing:
+        assert refusal(named, fields).code is ErrorCode.BUCKET_REQUIRED, fields
+    ids, slugs, either = {"bucket_ids": ["x"]}, {"bucket_slugs": ["x"]}, {"bucket": "x"}
+    for twice, path in [
+        (ids | slugs, "bucket_slugs"),
+        (slugs | either, "bucket"),
+        (ids | slugs | either, "bucket_slugs"),
+    ]:
+        assert field_of(refusal(named, twice))[1] == path, twice
 
 
 def test_a_name_means_an_id_a_slug_or_either() -> None:
@@ -83,12 +73,12 @@ def test_an_item_may_have_its_own_beside_the_root() -> None:
     assert [item is not None for item in both.items] == [True, False]
 
 
-@pytest.mark.parametrize("items", [[{}], [OWN, {}], [{}, OWN, {}]])
-def test_items_without_any_bucket_are_all_named(items: list[dict[str, Any]]) -> None:
-    with pytest.raises(ServiceError) as refused:
-        in_manifest(manifest(*items))
-    assert refused.value.code is ErrorCode.BUCKET_REQUIRED
-    assert refused.value.details["items"] == [f"manifest.items.{n}" for n, item in enumerate(items) if not item]
+def test_items_without_any_bucket_are_all_named() -> None:
+    without: list[list[dict[str, Any]]] = [[{}], [OWN, {}], [{}, OWN, {}]]
+    for items in without:
+        refused = refusal(in_manifest, manifest(*items))
+        missing = [f"manifest.items.{n}" for n, item in enumerate(items) if not item]
+        assert (refused.code, refused.details["items"]) == (ErrorCode.BUCKET_REQUIRED, missing)
 
 
 def test_the_roots_leave_to_make_buckets_holds_for_every_item() -> None:

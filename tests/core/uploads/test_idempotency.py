@@ -1,8 +1,7 @@
-"""Idempotency: what a key may look like, what a stored key means, and what tells two requests apart."""
+"""Idempotency: what a key may look like, what a stored key means, and which requests differ."""
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,34 +16,23 @@ JSON = st.recursive(
     max_leaves=8,
 )
 
+A, B, IMPORT = (
+    Claim(route=FILES, fingerprint="a"),
+    Claim(route=FILES, fingerprint="b"),
+    Claim(route=IMPORTS, fingerprint=None),
+)
 #: Each stored claim (None: no row) with each new one: the whole table.
-STORED: dict[str, Claim | None] = {
-    "nothing": None,
-    "file a": Claim(route=FILES, fingerprint="a"),
-    "file b": Claim(route=FILES, fingerprint="b"),
-    "import": Claim(route=IMPORTS, fingerprint=None),
-}
-VERDICTS: dict[tuple[str, str], ReplayVerdict] = {
-    ("nothing", "file a"): NEW,
-    ("nothing", "file b"): NEW,
-    ("nothing", "import"): NEW,
-    ("file a", "file a"): REPLAY,
-    ("file a", "file b"): CONFLICT,
-    ("file a", "import"): CONFLICT,
-    ("file b", "file a"): CONFLICT,
-    ("file b", "file b"): REPLAY,
-    ("file b", "import"): CONFLICT,
-    ("import", "file a"): CONFLICT,
-    ("import", "file b"): CONFLICT,
-    ("import", "import"): REPLAY,
-}
+VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
+    *((None, A, NEW), (None, B, NEW), (None, IMPORT, NEW)),
+    *((A, A, REPLAY), (A, B, CONFLICT), (A, IMPORT, CONFLICT)),
+    *((B, A, CONFLICT), (B, B, REPLAY), (B, IMPORT, CONFLICT)),
+    *((IMPORT, A, CONFLICT), (IMPORT, B, CONFLICT), (IMPORT, IMPORT, REPLAY)),
+]
 
 
-@pytest.mark.parametrize(("stored", "new"), VERDICTS)
-def test_every_pair_of_claims_has_its_verdict(stored: str, new: str) -> None:
-    claim = STORED[new]
-    assert claim is not None
-    assert judge(STORED[stored], claim) is VERDICTS[stored, new]
+def test_every_pair_of_claims_has_its_verdict() -> None:
+    for stored, new, verdict in VERDICTS:
+        assert judge(stored, new) is verdict, (stored, new)
 
 
 def test_the_key_alone_decides_where_bodies_are_not_compared() -> None:
@@ -53,22 +41,15 @@ def test_the_key_alone_decides_where_bodies_are_not_compared() -> None:
 
 def test_visible_ascii_up_to_the_limit_is_a_key() -> None:
     for key in ["a", "!", "~", "x" * 255, "8e03978e-40d5-43e8-bc93-6894a57f9324", "!~[]{}\"'\\"]:
-        assert is_key(key, 255)
-
-
-def test_anything_else_is_not() -> None:
+        assert is_key(key, 255), key
     for key in ["", " ", "a b", "x" * 256, "\t", "a\n", "\x7f", "\x00", "é", "\u0661", "a\u200b", "\ud800"]:
-        assert not is_key(key, 255)
-
-
-@given(JSON)
-def test_the_same_meaning_has_the_same_fingerprint(value: Any) -> None:
-    assert fingerprint(value) == fingerprint(_reversed(value))
+        assert not is_key(key, 255), ascii(key)
 
 
 @given(JSON, JSON)
-def test_another_meaning_has_another_fingerprint(one: Any, other: Any) -> None:
-    assert (fingerprint(one) == fingerprint(other)) == (repr(_sorted(one)) == repr(_sorted(other)))
+def test_the_same_meaning_alone_has_the_same_fingerprint(one: Any, other: Any) -> None:
+    assert fingerprint(one) == fingerprint(_ordered(one, reverse=True))
+    assert (fingerprint(one) == fingerprint(other)) == (repr(_ordered(one)) == repr(_ordered(other)))
 
 
 def test_parts_do_not_run_into_each_other() -> None:
@@ -77,14 +58,8 @@ def test_parts_do_not_run_into_each_other() -> None:
     assert fingerprint(None) != fingerprint() != fingerprint("")
 
 
-def _reversed(value: Any) -> Any:
-    """The same JSON with the keys of every object in the other order."""
+def _ordered(value: Any, *, reverse: bool = False) -> Any:
+    """The same JSON with the keys of every object in order."""
     if isinstance(value, dict):
-        return {key: _reversed(value[key]) for key in reversed(list(value))}
-    return [_reversed(item) for item in value] if isinstance(value, list) else value
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {key: _ordered(value[key], reverse=reverse) for key in sorted(value, reverse=reverse)}
+    return [_ordered(item, reverse=reverse) for item in value] if isinstance(value, list) else value

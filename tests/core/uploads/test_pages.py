@@ -1,9 +1,7 @@
 """Web page or file: every kind of content under every kind of declared type."""
 
-import pytest
-
 from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title, refuse_file, refuse_web_page
-from svc_daemon.errors import ServiceError
+from tests.core.refusals import refusal
 
 HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
 FRAGMENT = b"<div><p>Hello</p></div>"
@@ -12,7 +10,7 @@ PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
 JSON = b'{"answer": 42}'
 
 
-def test_content_and_declared_type_tell_a_page() -> None:
+def test_content_and_declared_type_make_a_page() -> None:
     for head, declared, name, is_page in [
         (HTML, "text/html", "", True),
         (HTML, "text/html; charset=utf-8", "index.html", True),
@@ -38,36 +36,29 @@ def test_content_and_declared_type_tell_a_page() -> None:
         (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "", False),
         (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", "", False),
     ]:
-        assert is_web_page(head, declared, name) is is_page
+        assert is_web_page(head, declared, name) is is_page, (head, declared, name)
 
 
 def test_a_page_at_the_file_door_is_sent_to_pages() -> None:
-    with pytest.raises(ServiceError) as refused:
-        refuse_web_page(HTML, "text/html", "", "handbook")
-    assert refused.value.code == "url_is_web_page"
-    assert refused.value.rule.status == 422
-    assert refused.value.details == {"suggested_endpoint": "/v1/buckets/handbook/pages"}
+    refused = refusal(refuse_web_page, HTML, "text/html", "", "handbook")
+    assert (refused.code, refused.rule.status) == ("url_is_web_page", 422)
+    assert refused.details == {"suggested_endpoint": "/v1/buckets/handbook/pages"}
 
 
 def test_a_document_at_the_page_door_is_sent_to_imports() -> None:
-    with pytest.raises(ServiceError) as refused:
-        refuse_file(PDF, "application/pdf", "a.pdf", "handbook")
-    assert refused.value.code == "url_is_file"
-    assert refused.value.rule.status == 422
-    assert refused.value.details == {"suggested_endpoint": "/v1/buckets/handbook/files/import"}
+    refused = refusal(refuse_file, PDF, "application/pdf", "a.pdf", "handbook")
+    assert (refused.code, refused.rule.status) == ("url_is_file", 422)
+    assert refused.details == {"suggested_endpoint": "/v1/buckets/handbook/files/import"}
 
 
-def test_each_door_takes_its_own() -> None:
-    refuse_web_page(PDF, "application/pdf", "a.pdf", "handbook")
-    refuse_file(HTML, "text/html", "", "handbook")
+def test_each_door_takes_its_own_and_no_bytes_at_all() -> None:
+    for data in (PDF, b""):
+        refuse_web_page(data, "application/pdf" if data else "text/html", "a.pdf", "handbook")
+    for data in (HTML, b""):
+        refuse_file(data, "text/html" if data else "application/pdf", "", "handbook")
 
 
-def test_no_bytes_are_neither_page_nor_file() -> None:
-    refuse_web_page(b"", "text/html", "", "handbook")
-    refuse_file(b"", "application/pdf", "a.pdf", "handbook")
-
-
-def test_a_page_is_called_what_its_title_says() -> None:
+def test_a_page_is_called_by_its_title() -> None:
     for head, title in [
         (b"<title>Quays</title>", "Quays"),
         (b"<TITLE lang='en'>\n Quays &amp;\n stones </TITLE>", "Quays & stones"),
@@ -80,16 +71,11 @@ def test_a_page_is_called_what_its_title_says() -> None:
         (b"<title>" + b"x" * 50 + b"</title>", "x" * 20),
         (b"<title>&#8203;</title>", None),
     ]:
-        assert page_title(head, max_characters=20) == title
+        assert page_title(head, max_characters=20) == title, head
 
 
-def test_a_page_is_kept_under_a_name_that_says_so() -> None:
-    for name, kept in [
-        ("index.php", "index.php.html"),
-        ("a.html", "a.html"),
-        ("A.HTM", "A.HTM"),
-        ("a.xhtml", "a.xhtml"),
-        ("example.com", "example.com.html"),
-        ("x" * 255, "x" * 240 + ".html"),
-    ]:
-        assert page_file_name(name) == kept
+def test_a_page_is_kept_under_the_name_of_a_page() -> None:
+    for name in ["a.html", "A.HTM", "a.xhtml"]:
+        assert page_file_name(name) == name
+    for name, kept in [("index.php", "index.php"), ("example.com", "example.com"), ("x" * 255, "x" * 240)]:
+        assert page_file_name(name) == f"{kept}.html"
