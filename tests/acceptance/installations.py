@@ -53,6 +53,11 @@ class Finished:
         """The one JSON value on standard output."""
         return json.loads(self.stdout)
 
+    @property
+    def failure(self) -> tuple[int, str]:
+        """The exit code and the error code of a command that failed with `--json`."""
+        return self.exit, str(self.json["error"]["code"])
+
 
 class Installation:
     """Starts, kills and stops one daemon; runs `svc` and HTTP requests against it."""

@@ -45,15 +45,28 @@ def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
 
 
 @pytest.fixture
-def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation], None]:
+def at(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> Callable[[Installation], RunSvc]:
     """Point `svc` at an installation whose daemon runs."""
 
-    def point(installation: Installation) -> None:
+    def point(installation: Installation) -> RunSvc:
         for name, value in installation.environ.items():
             if name.startswith("SVC_"):
                 monkeypatch.setenv(name, value)
+        return svc
 
     return point
+
+
+@pytest.fixture
+def here(at: Callable[[Installation], RunSvc], shared_installation: Installation) -> RunSvc:
+    """Run `svc` at the installation that the tests of a file share."""
+    return at(shared_installation)
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest) -> str:
+    """The name of a bucket of this test's own."""
+    return str(request.node.name).removeprefix("test_").replace("_", "-")[:60].rstrip("-")
 
 
 def run_svc(
@@ -71,3 +84,11 @@ def odd() -> Iterator[OddServer]:
     """A server for odd cases, on a free port."""
     with serving() as served:
         yield served
+
+
+@pytest.fixture
+def at_odd(svc: RunSvc, odd: OddServer, monkeypatch: pytest.MonkeyPatch) -> RunSvc:
+    """Run `svc … --json` with a key at the odd server, which passes for a daemon."""
+    odd.answer_health()
+    monkeypatch.setenv("SVC_API_KEY", "sk-mine")
+    return lambda *words, **options: svc(*words, "--base-url", odd.url, "--json", **options)

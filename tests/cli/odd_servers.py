@@ -34,17 +34,17 @@ class OddServer:
 
     def answer_health(self, installation_id: str = "ins_odd", version: str = "0.1.0", api: str = "1-1") -> None:
         """Pass for a daemon, as far as anybody can who has no secret."""
-        told = {"status": "ok", "installation_id": installation_id, "version": version, "api": api}
-        self.answers["GET /healthz"] = (200, told, {})
+        facts = {"status": "ok", "installation_id": installation_id, "version": version, "api": api}
+        self.answers["GET /healthz"] = (200, facts, {})
 
     def prove_health(self, secret: bytes, installation_id: str) -> None:
         """Answer as the daemon that has the secret."""
         self.answer_health(installation_id)
-        status, told, headers = self.answers["GET /healthz"]
+        status, facts, headers = self.answers["GET /healthz"]
 
         def answer(query: str) -> tuple[int, Any, dict[str, str]]:
             (nonce,) = parse_qs(query)["nonce"]
-            return status, {**told, "proof": prove(secret, installation_id, self.port, nonce)}, headers
+            return status, {**facts, "proof": prove(secret, installation_id, self.port, nonce)}, headers
 
         self.answers["GET /healthz"] = answer
 

@@ -1,7 +1,8 @@
-"""The promises to scripts: one JSON value whatever happens, and the exit codes, without a daemon."""
+"""The promises to scripts: one JSON value whatever happens, the exit codes, and streams that take nothing."""
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,75 +10,63 @@ from pathlib import Path
 
 import pytest
 
+from svc_cli.errors import ApiError, SvcError, UsageError
+from svc_cli.exits import Exit, exit_for_answer
 from svc_daemon.wire.versions import VERSION
-from tests.acceptance.installations import Finished, environment, wait_until
+from tests.acceptance.forks import Fork
+from tests.acceptance.installations import Installation, environment, wait_until
 from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 
-FAILURES = [
-    (("no-such-command",), 2, "svc_usage"),
-    (("uplaod", "x"), 2, "svc_usage"),
-    (("bucket",), 2, "svc_usage"),
-    (("bucket", "no-such-verb"), 2, "svc_usage"),
-    (("upload",), 2, "svc_usage"),
-    (("upload", "x.md", "--wait", "never"), 2, "svc_usage"),
-    (("upload", "x.md"), 2, "svc_usage"),
-    (("upload", "missing.md", "-b", "b"), 5, "svc_path_not_found"),
-    (("upload", "x.md", "-b", "b", "--mode", "fast"), 2, "svc_usage"),
-    (("import", "http://host/x"), 2, "svc_usage"),
-    (("import", "http://host/x", "-b", "b"), 12, "svc_daemon_unreachable"),
-    (("batch", "show"), 2, "svc_usage"),
-    (("batch", "show", "bat_x"), 12, "svc_daemon_unreachable"),
-    (("webhook", "resend"), 2, "svc_usage"),
-    (("webhook", "deliveries"), 12, "svc_daemon_unreachable"),
-    (("source", "refresh", "src_x"), 12, "svc_daemon_unreachable"),
-    (("search", " "), 2, "svc_usage"),
-    (("search", "words"), 12, "svc_daemon_unreachable"),
-    (("bucket", "ls"), 12, "svc_daemon_unreachable"),
-    (("status",), 12, "svc_daemon_unreachable"),
-    (("daemon", "status"), 12, "svc_daemon_unreachable"),
-    (("config", "get", "no.such"), 2, "svc_usage"),
-    (("config", "set", "upload.jobs", "four"), 2, "svc_usage"),
-    (("config", "set", "bucket", "\udcff"), 2, "svc_usage"),
-    (("--base-url", "nonsense", "bucket", "ls"), 2, "svc_usage"),
-    (("bucket", "ls", "--base-url", "http://127.0.0.1:1"), 12, "svc_daemon_unreachable"),
-]
+#: Commands that fail without a daemon, by their exit code and error code.
+FAILURES = {
+    (2, "svc_usage"): (
+        *("no-such-command", "uplaod x", "bucket", "bucket no-such-verb", "bucket ls extra", "wait", "batch show"),
+        *("upload", "upload x.md", "upload x.md --wait never", "upload x.md -j many", "upload x.md --no-such-flag"),
+        *("upload x.md -b b --mode fast", "import http://host/x", "webhook resend", "--base-url nonsense bucket ls"),
+        *("search", "search --", "search ' '", "search x --mode psychic", "search x -k 0", "search x -k 51"),
+        *("config get no.such", "config set upload.jobs four", "config set bucket \udcff"),
+    ),
+    (5, "svc_path_not_found"): ("upload missing.md -b b",),
+    (12, "svc_daemon_unreachable"): (
+        *("import http://host/x -b b", "batch show bat_x", "webhook deliveries", "source refresh src_x", "status"),
+        *("search words", "bucket ls", "daemon status", "bucket ls --base-url http://127.0.0.1:1"),
+    ),
+}
 
 
-@pytest.mark.parametrize(("words", "exit", "code"), FAILURES)
-def test_every_failure_is_one_json_value_with_its_exit_code(
-    svc: RunSvc, words: tuple[str, ...], exit: int, code: str
-) -> None:
-    finished = svc(*words, "--json")
-    assert finished.exit == exit
-    assert (finished.json["error"]["code"], finished.json["exit_code"]) == (code, exit)
-    assert set(finished.json["error"]) == {"code", "message", "retryable", "details", "hint"}
-    assert "Traceback" not in finished.stderr
+def test_every_failure_is_one_json_value_or_an_error_line_with_its_exit_code(svc: RunSvc) -> None:
+    for (exit_code, code), commands in FAILURES.items():
+        for command in commands:
+            finished, shown = svc("--json", *shlex.split(command)), svc(*shlex.split(command))
+            assert (*finished.failure, finished.json["exit_code"]) == (exit_code, code, exit_code), command
+            assert set(finished.json["error"]) == {"code", "message", "retryable", "details", "hint"}, command
+            assert (shown.exit, shown.stdout, shown.stderr[:7]) == (exit_code, "", "error: "), command
+            assert "Traceback" not in finished.stderr + shown.stderr, command
 
 
-@pytest.mark.parametrize(("words", "exit", "code"), FAILURES)
-def test_for_people_a_failure_is_an_error_line_and_an_empty_stdout(
-    svc: RunSvc, words: tuple[str, ...], exit: int, code: str
-) -> None:
-    finished = svc(*words)
-    assert finished.exit == exit
-    assert finished.stdout == ""
-    assert finished.stderr.startswith("error: ")
+def test_a_usage_error_is_in_plain_words(svc: RunSvc) -> None:
+    for command, message in (
+        ("uplaod", "Did you mean 'upload'?"),
+        ("source ls -b b --status redy", "'redy' is not one of 'ready', 'all', "),
+        ("upload x --wait redy", "'redy' is not one of 'ready', 'accepted'."),
+        ("upload x -j many", "must be a whole number."),
+        ("search x -k 0", "must be greater than or equal to 1."),
+        ("search x -k 51", "must be less than or equal to 50."),
+    ):
+        shown = svc(*command.split()).stderr
+        assert message in shown, command
+        assert not any(odd in shown for odd in ("Value error", "Input should", "unable to parse")), command
 
 
 def test_svc_alone_shows_its_commands(svc: RunSvc) -> None:
     finished = svc()
-    assert (finished.exit, finished.stderr) == (0, "")
-    assert "upload" in finished.stdout
+    assert (finished.exit, finished.stderr, "upload" in finished.stdout) == (0, "", True)
 
 
 def test_ndjson_fails_with_one_line_too(svc: RunSvc) -> None:
     finished = svc("upload", "missing.md", "-b", "b", "--ndjson")
     assert [json.loads(line)["exit_code"] for line in finished.stdout.splitlines()] == [5]
-
-
-def test_a_misspelled_command_gets_a_suggestion(svc: RunSvc) -> None:
-    assert "Did you mean 'upload'?" in svc("uplaod").stderr
 
 
 def test_a_bug_is_one_line_and_a_traceback_only_on_demand(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +75,7 @@ def test_a_bug_is_one_line_and_a_traceback_only_on_demand(svc: RunSvc, monkeypat
 
     monkeypatch.setattr("svc_cli.app.build", broken)
     finished = svc("bucket", "ls", "--json")
-    assert (finished.exit, finished.json["error"]["code"]) == (1, "svc_bug")
-    assert "Traceback" not in finished.stderr
+    assert (finished.failure, "Traceback" in finished.stderr) == ((1, "svc_bug"), False)
     assert "Traceback" in svc("bucket", "ls", "--debug").stderr
 
 
@@ -95,111 +83,144 @@ def test_a_folder_that_refuses_a_file_is_named(svc: RunSvc, monkeypatch: pytest.
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("SVC_CONFIG_DIR", str(tmp_path / "file" / "config"))
     finished = svc("config", "set", "bucket", "b", "--json")
-    assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_file_refused")
+    assert finished.failure == (2, "svc_file_refused")
     assert str(tmp_path / "file") in finished.json["error"]["message"]
 
 
-@pytest.mark.parametrize("words", [("--version",), ("-V",), ("--version", "--json")])
-def test_the_version_is_told(svc: RunSvc, words: tuple[str, ...]) -> None:
-    finished = svc(*words)
-    assert finished.exit == 0
-    assert VERSION in finished.stdout
+def test_the_version_is_shown(svc: RunSvc) -> None:
+    for words in ("--version", "-V", "--version --json"):
+        finished = svc(*words.split())
+        assert (finished.exit, VERSION in finished.stdout) == (0, True), words
 
 
-def test_a_prompt_where_nobody_sits_is_a_usage_error_that_names_the_flag(svc: RunSvc, odd: OddServer) -> None:
-    odd.answer_health()
-    finished = svc("auth", "login", "--base-url", odd.url)
-    assert finished.exit == 2
-    assert "--key-file" in finished.stderr
+def test_a_prompt_without_a_terminal_is_a_usage_error_that_names_the_flag(at_odd: RunSvc) -> None:
+    finished = at_odd("auth", "login")
+    assert (finished.exit, "--key-file" in finished.stderr) == (2, True)
 
 
 def test_a_wrong_project_file_stops_every_command_and_is_named(svc: RunSvc) -> None:
     Path("svc.toml").write_text('buckett = "x"')
     finished = svc("bucket", "ls", "--json")
-    assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_usage")
-    assert "buckett" in finished.json["error"]["message"]
+    assert (finished.failure, "buckett" in finished.json["error"]["message"]) == ((2, "svc_usage"), True)
 
 
 def test_config_is_written_read_and_explained(svc: RunSvc) -> None:
     assert svc("config", "set", "bucket", "handbook", "--dry-run").exit == 0
     assert svc("config", "get", "bucket").stdout == ""
-    assert svc("config", "set", "bucket", "handbook").exit == 0
-    assert svc("config", "set", "upload.jobs", "8").exit == 0
+    assert [svc("config", "set", *each).exit for each in (("bucket", "handbook"), ("upload.jobs", "8"))] == [0, 0]
     assert svc("config", "get", "bucket").stdout == "handbook\n"
-    listed = {each["name"]: each for each in svc("config", "list", "--json").json["settings"]}
-    assert listed["upload.jobs"]["value"] == 8
-    assert listed["upload.jobs"]["source"].endswith("config.toml")
+    (jobs,) = [each for each in svc("config", "list", "--json").json["settings"] if each["name"] == "upload.jobs"]
+    assert (jobs["value"], Path(jobs["source"]).name) == (8, "config.toml")
     assert svc("config", "set", "bucket", "--unset").exit == 0
     assert svc("config", "get", "bucket", "--json").json["source"] == "default"
 
 
 def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
-    for words, heavy in ((["--help"], ("httpx", "pydantic", "rich")), (["--version"], ("typer", "json", "httpx"))):
+    for words, heavy in ((["--help"], {"httpx", "pydantic", "rich"}), (["--version"], {"typer", "json", "httpx"})):
         script = (
-            "import sys\nfrom svc_cli.main import main\n"
-            f"sys.argv = ['svc', *{words}]\n"
+            f"import sys\nfrom svc_cli.main import main\nsys.argv = ['svc', *{words}]\n"
             "try:\n    main()\nexcept SystemExit:\n    pass\n"
             "sys.stderr.write(' '.join(sorted(sys.modules)))\n"
         )
-        ended = _python(tmp_path, "-c", script)
-        assert ended.exit == 0
-        assert set(heavy) & set(ended.stderr.split()) == set()
-
-
-def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "svc_cli", "completion", "bash"],
-        env=environment(tmp_path, {}),
-        stdout=writer,
-        stderr=subprocess.PIPE,
-    )
-    os.close(writer)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (141, b"")
-
-
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_a_stream_that_was_never_open_is_no_bug(tmp_path: Path, closed: str) -> None:
-    ended = subprocess.run(
-        ["sh", "-c", f"exec {sys.executable} -m svc_cli config path {closed}"],
-        env=environment(tmp_path, {}),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.returncode, ended.stderr) == (0, b"")
+        command, environ = [sys.executable, "-c", script], environment(tmp_path, {})
+        ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+        assert heavy & set(ended.stderr.split()) == set()
 
 
 def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:
     odd.answer_health()
-    odd.answers["GET /v1/buckets"] = (
-        503,
-        {"error": {"code": "x", "message": "m", "retryable": True}},
-        {"Retry-After": "20"},
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "svc_cli", "bucket", "ls", "--json"],
-        env=environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    error = {"code": "x", "message": "m", "retryable": True}
+    odd.answers["GET /v1/buckets"] = (503, {"error": error}, {"Retry-After": "20"})
+    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
+    words = ("svc_cli", "bucket", "ls", "--json")
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    process = Fork(words, env=environ, cwd=tmp_path, stdin=nothing, stdout=pipe, stderr=pipe)
     wait_until(lambda: any(path == "/v1/buckets" for _, path, _ in odd.requests), "the first request")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert json.loads(out)["error"]["code"] == "svc_interrupted"
+    assert (process.returncode, json.loads(out)["error"]["code"]) == (130, "svc_interrupted")
     assert b"Traceback" not in err
 
 
-def _python(tmp_path: Path, *arguments: str) -> Finished:
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        env=environment(tmp_path, {}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return Finished(ended.returncode, ended.stdout, ended.stderr)
+def _run(installation: Installation, words: str, out: int, err: int = subprocess.PIPE) -> tuple[int, str]:
+    """The exit code, and what was written to standard error if nothing else was given for it."""
+    command = [sys.executable, "-m", "svc_cli", *words.split()]
+    ended = subprocess.run(command, env=installation.environ, stdout=out, stderr=err, timeout=60, check=False)
+    return ended.returncode, (ended.stderr or b"").decode()
+
+
+def test_output_to_a_full_disk_is_one_error_line(shared_installation: Installation) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for words in ("--version", "--version --json", "--help", "config list", *("bucket ls", "bucket ls --ndjson")):
+            code, err = _run(shared_installation, words, full.fileno())
+            assert (code, [line.partition(":")[0] for line in err.splitlines()]) == (2, ["error", "hint"]), words
+            assert "No space left on device" in err, words
+
+
+def test_output_to_a_closed_pipe_is_quiet(shared_installation: Installation) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for words in ("--version", "--help", "config list", "completion bash"):
+        assert _run(shared_installation, words, writer) == (141, ""), words
+    os.close(writer)
+
+
+def test_messages_that_cannot_be_written_fail_nothing(shared_installation: Installation) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for words, code in (("config list", 0), ("no-such-command", 2)):
+            assert _run(shared_installation, words, subprocess.DEVNULL, full.fileno())[0] == code
+
+
+def test_a_stream_that_was_never_open_is_no_bug(shared_installation: Installation) -> None:
+    shared_installation.svc("bucket", "create", "kept")
+    for closed, words, code in (
+        *((">&-", "config path", 0), ("2>&-", "config path", 0), (">&- 2>&-", "config path", 0)),
+        *(("<&-", "bucket rm kept", 2), ("<&-", "upload - --title a.md -b kept", 3), ("<&-", "auth login", 2)),
+    ):
+        command, environ = f"exec {sys.executable} -m svc_cli {words} {closed}", shared_installation.environ
+        ended = subprocess.run(["sh", "-c", command], env=environ, capture_output=True, timeout=60, check=False)
+        assert (ended.returncode, b"--debug" in ended.stderr) == (code, False), (words, closed)
+        assert code or ended.stderr == b"", (words, closed)
+
+
+#: Statuses and codes of answers that are not retryable, and then of those that are, by their exit code.
+ANSWERS = {
+    Exit.FAILED: "400 empty_file, 413 file_too_large, 422 url_is_file, 402 agent_limit_reached, 405 method_not_allowed",
+    Exit.DENIED: "401 invalid_project_key, 403 forbidden_project_key",
+    Exit.MISSING: "404 bucket_not_found, 404 source_not_found",
+    Exit.CONFLICT: "409 idempotency_key_conflict, 409 delete_blocked, 400 force_required, 409 bucket_slug_exists,"
+    " 409 website_url_exists",
+    Exit.TEMPORARY: "429 rag_quota_exceeded, 500 internal_error",
+}
+RETRYABLE = (
+    "409 bucket_store_indexing_pending, 429 upload_rate_limited, 503 storage_full, 504 search_timeout,"
+    " 408 request_timeout"
+)
+
+
+def test_each_answer_has_the_exit_code_of_the_table() -> None:
+    for expected, answers, retryable in [
+        *((*each, False) for each in ANSWERS.items()),
+        (Exit.TEMPORARY, RETRYABLE, True),
+    ]:
+        for status, code in map(str.split, answers.split(",")):
+            error = ApiError(int(status), {"code": code, "message": "m", "retryable": retryable}, "req_1")
+            found = (exit_for_answer(int(status), code, retryable), error.exit, error.envelope()["exit_code"])
+            assert found == (expected, expected, int(expected)), code
+
+
+def test_an_envelope_has_the_fields_of_the_contract() -> None:
+    error = {"code": "svc_usage", "message": "wrong", "retryable": False, "details": {"flag": "-b"}, "hint": "do this"}
+    envelope = UsageError("wrong", hint="do this", details={"flag": "-b"}).envelope()
+    assert (set(envelope), envelope["error"]) == ({"error", "request_id", "exit_code"}, error)
+
+
+def test_codes_of_the_client_start_with_svc() -> None:
+    kinds: list[type[SvcError]] = [SvcError, *SvcError.__subclasses__()]
+    assert [kind.code for kind in kinds if kind is not ApiError and not kind.code.startswith("svc_")] == []
+    assert ApiError(502, {}).code == "svc_bad_answer"
+
+
+def test_a_refusal_names_the_flag_and_not_the_parameter() -> None:
+    refused = ApiError(409, {"code": "delete_blocked", "message": "It is in use. force=true deletes it all the same."})
+    assert refused.message == "It is in use. --force deletes it all the same."

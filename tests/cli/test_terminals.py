@@ -1,116 +1,158 @@
-"""What a person sees on a real terminal, and what a pipe gets instead."""
+"""What a person sees and is asked on a real terminal of a certain width, and what a pipe gets instead."""
 
-import os
-import pty
+import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation, wait_until
-from tests.cli.terminals import on_terminal, read_shown
+from tests.cli.terminals import on_terminal
 from tests.conftest import MakeInstallation
+from tests.samples import make_pdf
+
+BROKEN = "%PDF-1.7\nnothing"
+
+
+def _upload(installation: Installation, name: str, bucket: str, words: str = "Words about quays.") -> str:
+    (installation.root / name).write_text(words)
+    (item,) = installation.svc("upload", name, "-b", bucket, "--json").json["items"]
+    return str(item["source_id"])
 
 
 def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation: Installation) -> None:
     (shared_installation.root / "a.md").write_text("Words about ferries.")
     code, shown = on_terminal(shared_installation, "upload", "a.md", "-b", "seen")
     assert code == 0
-    assert "indexing" in shown
-    assert "\x1b[32mready\x1b[0m" in shown
-    assert "svc search" in shown
+    for words in ("indexing", "\x1b[32mready\x1b[0m", "svc search"):
+        assert words in shown
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h")
 
 
-def test_no_color_leaves_words_alone(shared_installation: Installation) -> None:
-    _, shown = on_terminal(shared_installation, "bucket", "ls", NO_COLOR="1")
-    assert "\x1b[" not in shown
-
-
-def test_a_dumb_terminal_gets_no_escape_codes(shared_installation: Installation) -> None:
+def test_only_a_terminal_that_wants_them_gets_escape_codes(shared_installation: Installation) -> None:
     (shared_installation.root / "b.md").write_text("Words about harbours.")
-    _, shown = on_terminal(shared_installation, "upload", "b.md", "-b", "seen", TERM="dumb")
-    assert "\x1b" not in shown
+    assert "\x1b[" not in on_terminal(shared_installation, "bucket", "ls", NO_COLOR="1")[1]
+    assert "\x1b" not in on_terminal(shared_installation, "upload", "b.md", "-b", "seen", TERM="dumb")[1]
+    shared_installation.environ.pop("NO_COLOR", None)
+    for words in ("bucket ls", "search ferries", "status"):
+        finished = shared_installation.svc(*words.split())
+        assert (finished.exit, "\x1b" in finished.stdout + finished.stderr) == (0, False), words
 
 
 def test_status_watch_ends_when_everything_has_settled(shared_installation: Installation) -> None:
     (shared_installation.root / "c.md").write_text("Words about quays.")
     shared_installation.svc("upload", "c.md", "-b", "watched", "--wait", "accepted")
     code, shown = on_terminal(shared_installation, "status", "-b", "watched", "--watch")
-    assert code == 0
-    assert "watched" in shown
-
-
-def _log_in(installation: Installation, typed: bytes) -> tuple[int, bytes]:
-    """Exit code and all that was shown, with this answer to the question for the key."""
-    primary, secondary = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "svc_cli", "auth", "login"],
-        env=installation.environ,
-        stdin=secondary,
-        stdout=secondary,
-        stderr=secondary,
-        start_new_session=True,
-    )
-    os.close(secondary)
-    shown = b""
-    while b"API key" not in shown:
-        shown += read_shown(primary)
-    os.write(primary, typed)
-    while chunk := read_shown(primary):
-        shown += chunk
-    os.close(primary)
-    return process.wait(60), shown
+    assert (code, "watched" in shown) == (0, True)
 
 
 def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: Installation) -> None:
-    key = shared_installation.key.encode()
-    code, shown = _log_in(shared_installation, key + b"\n")
-    assert (code, key in shown) == (0, False)
+    login = ("auth", "login")
+    code, shown = on_terminal(shared_installation, *login, after="API key", typed=f"{shared_installation.key}\n")
+    assert (code, shared_installation.key in shown) == (0, False)
     assert shared_installation.svc("auth", "logout").exit == 0
-
-
-def test_ctrl_d_at_the_question_for_the_key_stores_nothing(shared_installation: Installation) -> None:
-    code, shown = _log_in(shared_installation, b"\x04")
-    assert (code, b"Nothing was stored." in shown, b"--debug" in shown) == (3, True, False)
+    code, shown = on_terminal(shared_installation, *login, after="API key", typed="\x04")
+    assert (code, "Nothing was stored." in shown, "--debug" in shown) == (3, True, False)
 
 
 def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installation: MakeInstallation) -> None:
-    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="2")
+    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="4")
     installation.start()
-    folder = installation.root / "docs"
-    folder.mkdir()
     for number in range(12):
-        (folder / f"{number:02}.md").write_text(f"Words of file {number}.")
-    first = installation.spawn_svc("upload", "docs", "-b", "slow", "--mode", "one", "--json")
+        path = installation.root / "docs" / f"{number:02}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"Words of file {number}.")
+    words = ("upload", "docs", "-b", "slow", "--mode", "one", "--json")
+    first = installation.spawn_svc(*words)
     with installation.client() as client:
-        wait_until(lambda: _count(installation) >= 3, "the first three files")
+        listed = "/v1/buckets/slow/sources?status=all"
+        wait_until(lambda: len(client.get(listed).json().get("sources", [])) >= 3, "the first three files")
         first.send_signal(signal.SIGINT)
         out, err = first.communicate(timeout=60)
-        assert first.returncode == 130
-        assert "run the same command again" in err
-        assert "svc_interrupted" in out
-        arrived = {source["title"] for source in list_sources(client, "slow")}
+        assert (first.returncode, "svc_interrupted" in out, "run the same command again" in err) == (130, True, True)
+        arrived = list_sources(client, "slow")
         assert len(arrived) < 12
-        second = installation.svc("upload", "docs", "-b", "slow", "--mode", "one", "--json")
+        second = installation.svc(*words)
         assert second.exit == 0
         assert second.json["counts"]["unchanged"] >= len(arrived)
         titles = [source["title"] for source in list_sources(client, "slow")]
         assert (len(titles), len(set(titles))) == (12, 12)
 
 
-def _count(installation: Installation) -> int:
-    with installation.client() as client:
-        answer = client.get("/v1/buckets/slow/sources", params={"status": "all"})
-    return len(answer.json().get("sources", []))
+def test_only_yes_deletes_a_source(shared_installation: Installation) -> None:
+    source_id = _upload(shared_installation, "kept.md", "kept")
+    for answer in ("n\n", "\n", "maybe\n"):
+        code, shown = on_terminal(shared_installation, "source", "rm", "kept.md", "-b", "kept", typed=answer)
+        assert (code, "Nothing was changed" in shown) == (3, True), answer
+        assert f"delete kept.md ({source_id}) from every bucket? [y/N]" in shown
+    code, shown = on_terminal(shared_installation, "source", "rm", source_id, "--no-input", typed="y\n")
+    assert (code, "--force" in shown) == (2, True)
+    assert shared_installation.svc("source", "show", source_id).exit == 0
+    assert on_terminal(shared_installation, "source", "rm", source_id, typed="y\n")[0] == 0
+    assert shared_installation.svc("source", "show", source_id).exit == 5
 
 
-@pytest.mark.parametrize("words", [("bucket", "ls"), ("search", "ferries"), ("status",)])
-def test_a_pipe_gets_no_escape_codes(shared_installation: Installation, words: tuple[str, ...], tmp_path: Path) -> None:
-    shared_installation.environ.pop("NO_COLOR", None)
-    finished = shared_installation.svc(*words, cwd=tmp_path)
-    assert finished.exit == 0
-    assert "\x1b" not in finished.stdout + finished.stderr
+def test_several_buckets_are_deleted_after_one_question(shared_installation: Installation) -> None:
+    for bucket in ("one", "two"):
+        _upload(shared_installation, f"{bucket}.md", bucket)
+    assert shared_installation.svc("bucket", "rm", "one", "nowhere", "--force").exit == 5
+    code, shown = on_terminal(shared_installation, "bucket", "rm", "one", "two", "--wait", typed="yes\n")
+    assert (code, shown.count("[y/N]"), "one (1 sources), two (1 sources)" in shown) == (0, 1, True)
+    assert {shared_installation.svc("bucket", "show", bucket).exit for bucket in ("one", "two")} == {5}
+
+
+def test_yes_does_not_delete_what_something_depends_on(shared_installation: Installation) -> None:
+    free, blocked = (_upload(shared_installation, f"{name}.md", "several", name) for name in ("free", "blocked"))
+    made = shared_installation.svc(
+        "agent", "create", "sales", "--source", "blocked.md", "--surface", "widget", "--json"
+    )
+    assert made.json["policy"]["source_ids"] == [blocked]
+    code, shown = on_terminal(shared_installation, "source", "rm", free, blocked, typed="y\n", columns=200)
+    assert (code, f"Deleted before: {free}." in shown) == (6, True)
+    assert [shared_installation.svc("source", "show", each).exit for each in (free, blocked)] == [5, 0]
+    for words in (("source", "rm", blocked), ("agent", "rm", "sales")):
+        code, shown = on_terminal(shared_installation, *words, typed="y\n")
+        assert (code, "`--force` deletes it all the same" in shown) == (6, True), words
+        assert shared_installation.svc(*words, "--force").exit == 0
+
+
+def test_a_terminal_shows_text_and_refuses_other_bytes(shared_installation: Installation) -> None:
+    _upload(shared_installation, "plain.txt", "shown", "One\x1b[2Jtwo.\nThree.\n")
+    (shared_installation.root / "plan.pdf").write_bytes(make_pdf(["The umber plan."]))
+    assert shared_installation.svc("upload", "plan.pdf", "-b", "shown").exit == 0
+    code, shown = on_terminal(shared_installation, "source", "get", "plain.txt", "-b", "shown", NO_COLOR="1")
+    assert (code, shown) == (0, "One\\x1b[2Jtwo.\nThree.\n")
+    code, shown = on_terminal(shared_installation, "source", "get", "plan.pdf", "-b", "shown")
+    assert (code, "%PDF" in shown, "-o FILE" in shown) == (2, False, True)
+
+
+def test_the_log_is_readable_on_a_terminal_and_json_elsewhere(shared_installation: Installation) -> None:
+    code, shown = on_terminal(shared_installation, "daemon", "logs", "-n", "3", NO_COLOR="1")
+    assert code == 0
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  \w+ +  ?\S", line) for line in shown.splitlines()), shown
+    piped = shared_installation.svc("daemon", "logs", "-n", "3")
+    assert all(line.startswith('{"ts":') for line in piped.stdout.splitlines())
+
+
+def test_tables_fit_the_terminal(shared_installation: Installation) -> None:
+    long = Path("guides", "very", "deep", "folder", "exit-codes-of-the-command-line.md")
+    (shared_installation.root / long).parent.mkdir(parents=True, exist_ok=True)
+    _upload(shared_installation, str(long), "wide")
+    _upload(shared_installation, "wide-broken.pdf", "wide", BROKEN)
+    rows = [(words, columns) for words in ("status", "status -b wide", "bucket ls") for columns in (60, 120)]
+    for words, columns in [*rows, ("source ls -b wide", 120), ("source ls -b wide", 60)]:
+        code, shown = on_terminal(shared_installation, *words.split(), columns=columns, NO_COLOR="1")
+        assert (code, max(map(len, shown.splitlines())) <= columns) == (0, True), (words, shown)
+    shortened = re.findall(r"^src_\w+", shown, re.MULTILINE)
+    assert len(set(shortened)) == 2
+    assert all(shared_installation.svc("source", "show", start, "-b", "wide").exit == 0 for start in shortened)
+
+
+def test_what_failed_comes_first_and_red(shared_installation: Installation) -> None:
+    shared_installation.svc("bucket", "create", "a-first")
+    _upload(shared_installation, "z.pdf", "z-failed", BROKEN)
+    store = shared_installation.svc("bucket", "show", "z-failed", "--json").json["bucketStore"]
+    assert store["failed_member_count"] == 1
+    for words in (("status",), ("bucket", "ls")):
+        shown = on_terminal(shared_installation, *words)[1]
+        failed, other = [line for line in shown.splitlines() if "a-first" in line or "z-failed" in line]
+        assert ("z-failed" in failed, failed[:6], other.startswith("\x1b")) == (True, "\x1b[31m1", False)
