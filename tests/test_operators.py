@@ -1,12 +1,10 @@
 """`svc-daemon team` and `svc-daemon key`: on the data directory itself, and through the daemon that holds it."""
 
 import stat
-import subprocess
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from svc_daemon.core.access.api_keys import PRESETS
@@ -16,35 +14,33 @@ from svc_daemon.operators import Errand, Unreachable, run_errand
 from tests.acceptance.installations import Finished, Installation, wait_until
 from tests.cli.odd_servers import serving
 from tests.conftest import MakeInstallation
-from tests.test_command import command_line
 
-Json = dict[str, Any]
 USAGE, REFUSED, MISSING, UNREACHABLE = 2, 3, 5, 12
+LISTING = Errand(method="GET", path="/admin/teams", body=None, verb=lambda connection, _: list_teams(connection))
+MAKE_ADMIN_KEY = ("key", "create", "--team", "default", "--preset", "admin", "--save")
 
 
 def run(installation: Installation, *arguments: str) -> Finished:
     """Run `svc-daemon` on the installation's folders."""
     installation.root.mkdir(parents=True, exist_ok=True)
-    ended = subprocess.run(
-        command_line(*arguments), env=installation.environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = installation.operate(*arguments)
     assert "Traceback" not in ended.stderr
-    return Finished(ended.returncode, ended.stdout, ended.stderr)
+    return ended
 
 
-def made(installation: Installation, *arguments: str) -> Json:
+def made(installation: Installation, *arguments: str) -> dict[str, Any]:
     finished = run(installation, *arguments, "--json")
     assert finished.exit == 0, finished.stderr
     return dict(finished.json)
 
 
+def team_names(installation: Installation) -> list[str]:
+    return [team["name"] for team in made(installation, "team", "ls")["teams"]]
+
+
 def team_of(installation: Installation, key: str) -> str:
-    headers = {"Authorization": f"Bearer {key}"}
-    answer = httpx.get(f"{installation.base_url}/v1/buckets", headers=headers, trust_env=False, verify=False)
-    return str(answer.json().get("team_id") or answer.json()["error"]["code"])
-
-
-LISTING = Errand(method="GET", path="/admin/teams", body=None, verb=lambda connection, _: list_teams(connection))
+    with installation.client(Authorization=f"Bearer {key}") as client:
+        return str(client.get("/v1/buckets").raise_for_status().json()["team_id"])
 
 
 @pytest.fixture
@@ -63,54 +59,29 @@ def either(request: pytest.FixtureRequest, resting: Installation) -> Installatio
     return resting
 
 
-def test_teams_and_keys_are_made_with_and_without_a_daemon(either: Installation) -> None:
+def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Installation) -> None:
     was_running = either.pid is not None
     blue = made(either, "team", "create", "blue")
     more = made(either, "key", "create", "--team", "blue", "--preset", "read", "--expires", "30d", "--name", "desk")
-    assert more["team"] == blue["team"]
-    assert (more["key"]["name"], more["key"]["capabilities"]) == ("desk", list(PRESETS["read"]))
-    assert more["key"]["expires_at"]
-    assert [team["name"] for team in made(either, "team", "ls")["teams"]] == ["default", "blue"]
-    assert (either.pid is not None) == was_running
-    if not was_running:
-        either.start()
-    assert team_of(either, blue["key"]["key"]) == team_of(either, more["key"]["key"]) == blue["team"]["id"]
-    assert team_of(either, either.key) != blue["team"]["id"]
-
-
-def test_search_is_turned_off_and_on_with_and_without_a_daemon(either: Installation) -> None:
+    key = more["key"]
+    assert (more["team"], key["name"], key["capabilities"]) == (blue["team"], "desk", list(PRESETS["read"]))
+    assert key["expires_at"]
+    assert team_names(either) == ["default", "blue"]
     off = made(either, "search", "off", "--retry-after", "90")
     assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
     assert run(either, "search", "status").stdout == "search is off; clients are told to wait 90 s\n"
     assert run(either, "search", "on").stdout == "search is on\n"
-
-
-def test_for_people_the_key_stands_alone_on_stdout(either: Installation) -> None:
-    finished = run(either, "team", "create", "blue")
-    assert finished.exit == 0
-    assert finished.stdout.startswith("sk-")
-    assert finished.stdout.count("\n") == 1
-    assert "blue" in finished.stderr
+    # For people the key stands alone on standard output.
+    finished = run(either, "team", "create", "green")
+    assert (finished.exit, finished.stdout[:3], finished.stdout.count("\n")) == (0, "sk-", 1)
+    assert "green" in finished.stderr
     assert "not shown again" in finished.stderr
-    assert run(either, "team", "ls").stdout.split()[1::2] == ["default", "blue"]
-
-
-@pytest.mark.parametrize(
-    ("words", "exit", "code"),
-    [
-        (("team", "create", "default"), REFUSED, "invalid_request"),
-        (("key", "create", "--team", "green", "--preset", "read"), MISSING, "not_found"),
-    ],
-)
-def test_a_refusal_is_the_same_with_and_without_a_daemon(
-    shared_installation: Installation, resting: Installation, words: tuple[str, ...], exit: int, code: str
-) -> None:
-    told = [run(each, *words, "--json") for each in (shared_installation, resting)]
-    assert [(each.exit, each.json["error"]["code"]) for each in told] == [(exit, code)] * 2
-    assert told[0].json == told[1].json
-    assert told[0].json["error"]["retryable"] is False
-    assert bool(told[0].json["error"]["details"]) == (code == "invalid_request")
-    assert all(each.stderr.startswith("error: ") and each.stderr.count("\n") == 1 for each in told)
+    assert run(either, "team", "ls").stdout.split()[1::2] == ["default", "blue", "green"]
+    assert (either.pid is not None) == was_running
+    if not was_running:
+        either.start()
+    assert team_of(either, blue["key"]["key"]) == team_of(either, key["key"]) == blue["team"]["id"]
+    assert team_of(either, either.key) != blue["team"]["id"]
 
 
 def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
@@ -118,74 +89,82 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
         either.files.admin_key.write_text("")
     else:
         either.files.admin_key.unlink()
-    told = either.svc("bucket", "ls", "--json").json["error"]
-    way_back = ("key", "create", "--team", "default", "--preset", "admin", "--save")
-    assert f"svc-daemon {' '.join(way_back)}" in told["hint"]
-    saved = run(either, *way_back)
+    error = either.svc("bucket", "ls", "--json").json["error"]
+    assert f"svc-daemon {' '.join(MAKE_ADMIN_KEY)}" in error["hint"]
+    saved = run(either, *MAKE_ADMIN_KEY)
     assert (saved.exit, "sk-" in saved.stdout + saved.stderr) == (0, False)
     assert stat.S_IMODE(either.files.admin_key.stat().st_mode) == 0o600
     assert either.svc("bucket", "ls").exit == 0
 
 
+def test_a_refusal_is_the_same_with_and_without_a_daemon(
+    shared_installation: Installation, resting: Installation
+) -> None:
+    for words, exit_code, code, has_details in (
+        ("team create default", REFUSED, "invalid_request", True),
+        ("key create --team green --preset read", MISSING, "not_found", False),
+    ):
+        online, offline = (run(each, *words.split(), "--json") for each in (shared_installation, resting))
+        error = online.json["error"]
+        assert online.json == offline.json, words
+        assert (error["code"], error["retryable"], bool(error["details"])) == (code, False, has_details)
+        for each in (online, offline):
+            assert (each.exit, each.stderr[:7], each.stderr.count("\n")) == (exit_code, "error: ", 1), words
+
+
 def test_a_key_that_cannot_be_saved_is_one_json_value_that_names_it(resting: Installation) -> None:
     resting.files.admin_key.unlink()
     resting.files.admin_key.mkdir()
-    ended = run(resting, "key", "create", "--team", "default", "--preset", "admin", "--save", "--json")
+    ended = run(resting, *MAKE_ADMIN_KEY, "--json")
     assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_file_refused")
     assert f"{resting.files.admin_key} can't be written" in ended.json["error"]["message"]
     assert "key_" in ended.json["error"]["message"]
 
 
-@pytest.mark.parametrize("expires", ["5", "soon", "2030-01-31", "999999999d"])
-def test_an_expiry_that_is_none_is_told_with_what_is_one(shared_installation: Installation, expires: str) -> None:
-    words = ("key", "create", "--team", "default", "--preset", "read", "--expires", expires)
-    ended = run(shared_installation, *words, "--json")
-    assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_usage")
-    assert "30d" in ended.json["error"]["message"]
+def test_an_expiry_that_is_none_is_refused_with_an_example(shared_installation: Installation) -> None:
+    words = ("key", "create", "--team", "default", "--preset", "read", "--json", "--expires")
+    for expires in ("5", "soon", "2030-01-31", "999999999d"):
+        ended = run(shared_installation, *words, expires)
+        assert (ended.exit, ended.json["error"]["code"]) == (USAGE, "svc_usage"), expires
+        assert "30d" in ended.json["error"]["message"]
 
 
-def test_what_is_saved_is_not_told(resting: Installation) -> None:
-    told = made(resting, "key", "create", "--team", "default", "--preset", "admin", "--save")
-    assert (told["key"]["key"], told["saved_in"]) == (None, str(resting.files.admin_key))
-    assert resting.key.startswith(told["key"]["hint"].removesuffix("…"))
+def test_a_key_that_is_saved_is_not_shown(resting: Installation) -> None:
+    saved = made(resting, *MAKE_ADMIN_KEY)
+    assert (saved["key"]["key"], saved["saved_in"]) == (None, str(resting.files.admin_key))
+    assert resting.key.startswith(saved["key"]["hint"].removesuffix("…"))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("team", "ls"),
-        ("team", "rebuild", "default"),
-        ("search", "off"),
-        ("key", "create", "--team", "default", "--preset", "read"),
-    ],
-)
-def test_a_verb_makes_no_installation_where_none_is(
-    make_installation: MakeInstallation, words: tuple[str, ...]
-) -> None:
+def test_a_verb_makes_no_installation_where_none_is(make_installation: MakeInstallation) -> None:
     mistyped = make_installation()
+    root = mistyped.files.root
     for folder_is_there in (False, True):
         if folder_is_there:
-            mistyped.files.root.mkdir()
-            mistyped.files.root.chmod(0o750)
-        ended = run(mistyped, *words, "--json")
-        assert (ended.exit, ended.json["error"]["code"]) == (MISSING, "svc_data_dir_not_found")
-        assert str(mistyped.files.root) in ended.stderr
-        assert "SVC_DATA_DIR" in ended.stderr
-        assert mistyped.files.root.exists() == folder_is_there
-    assert list(mistyped.files.root.iterdir()) == []
-    assert stat.S_IMODE(mistyped.files.root.stat().st_mode) == 0o750
+            root.mkdir()
+            root.chmod(0o750)
+        for words in (
+            *("team ls", "team rebuild default", "search off"),
+            "key create --team default --preset read",
+        ):
+            ended = run(mistyped, *words.split(), "--json")
+            assert (ended.exit, ended.json["error"]["code"]) == (MISSING, "svc_data_dir_not_found"), words
+            assert str(root) in ended.stderr
+            assert "SVC_DATA_DIR" in ended.stderr
+            assert root.exists() == folder_is_there, words
+    assert list(root.iterdir()) == []
+    assert stat.S_IMODE(root.stat().st_mode) == 0o750
 
 
-def test_the_first_team_may_make_the_installation_and_says_so(make_installation: MakeInstallation) -> None:
+def test_the_first_team_may_make_the_installation_and_reports_it(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     first = run(fresh, "team", "create", "blue", "--json")
     assert (first.exit, first.json["team"]["name"]) == (0, "blue")
     assert first.stderr.count(f"no installation in {fresh.files.root}") == 1
     assert run(fresh, "team", "create", "green", "--json").stderr == ""
-    assert [team["name"] for team in made(fresh, "team", "ls")["teams"]] == ["default", "blue", "green"]
+    assert team_names(fresh) == ["default", "blue", "green"]
 
 
-def test_a_damaged_token_is_told_with_the_way_out(installation: Installation) -> None:
+def test_a_damaged_token_is_reported_with_the_way_out(installation: Installation) -> None:
     for damage in (b"", b"two words", b"0" * 64, b"\xff"):
         installation.files.operator_token.write_bytes(damage)
         with pytest.raises(Unreachable, match="Restart"):
@@ -198,14 +177,14 @@ def test_a_damaged_token_is_told_with_the_way_out(installation: Installation) ->
     assert run_errand(installation.files, LISTING)["teams"]
 
 
-def test_the_token_goes_to_nobody_but_the_daemon(make_installation: MakeInstallation) -> None:
+def test_the_token_goes_to_the_daemon_alone(make_installation: MakeInstallation) -> None:
     """A killed daemon has left its address behind, somebody else listens there, and another command holds the lock."""
     killed = make_installation()
     killed.start()
-    told = killed.announced
+    announced = killed.announced
     killed.kill()
-    with serving(urlsplit(told["base_url"]).port or 0) as impostor, lock_directory(killed.files):
-        impostor.answer_health(told["installation_id"])
+    with serving(urlsplit(announced["base_url"]).port or 0) as impostor, lock_directory(killed.files):
+        impostor.answer_health(announced["installation_id"])
         with pytest.raises(Unreachable, match="no daemon of it answers"):
             run_errand(killed.files, LISTING, patience_s=0.2)
     assert impostor.requests
@@ -213,23 +192,21 @@ def test_the_token_goes_to_nobody_but_the_daemon(make_installation: MakeInstalla
     assert run_errand(killed.files, LISTING)["teams"]
 
 
-def test_a_damaged_secret_stops_the_daemon_with_one_line(make_installation: MakeInstallation) -> None:
-    fresh = make_installation()
-    fresh.start()
-    fresh.stop()
-    fresh.files.secret.write_text("")
-    finished = run(fresh, "serve", "--listen", "127.0.0.1:0")
+def test_a_damaged_secret_stops_the_daemon_with_one_line(installation: Installation) -> None:
+    installation.stop()
+    installation.files.secret.write_text("")
+    finished = run(installation, "serve", "--listen", "127.0.0.1:0")
     assert finished.exit == 1
-    assert str(fresh.files.secret) in finished.stderr.splitlines()[-1]
-    fresh.files.secret.unlink()
-    fresh.start()
-    assert fresh.svc("bucket", "ls").exit == 0
+    assert str(installation.files.secret) in finished.stderr.splitlines()[-1]
+    installation.files.secret.unlink()
+    installation.start()
+    assert installation.svc("bucket", "ls").exit == 0
 
 
 def test_a_command_waits_for_a_daemon_that_is_just_starting(make_installation: MakeInstallation) -> None:
     fresh = make_installation()
     process = fresh.spawn_daemon()
     wait_until(fresh.files.log.exists, "the daemon's lock, which it has before it writes its log")
-    assert [team["name"] for team in made(fresh, "team", "ls")["teams"]] == ["default"]
+    assert team_names(fresh) == ["default"]
     process.terminate()
     process.wait(20)
