@@ -30,7 +30,19 @@ def ask(
     return daemon.ask("POST", door, json=body, repeat_key=repeat_key, **options)
 
 
-def told_link(answer: httpx.Response) -> str:
+def create(daemon: Daemon, door: str, body: dict[str, Any], repeat_key: str | None = None) -> dict[str, Any]:
+    """The body of a create that works."""
+    return body_of(ask(daemon, door, body, repeat_key), 201)
+
+
+def replayed(daemon: Daemon, door: str, body: dict[str, Any], repeat_key: str | None = None) -> dict[str, Any]:
+    """The body of a create that was made before."""
+    answer = ask(daemon, door, body, repeat_key)
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    return body_of(answer)
+
+
+def successor_of(answer: httpx.Response) -> str:
     """Where the answer sends its client; every answer of a legacy door does."""
     assert answer.headers["Deprecation"] == "true"
     address, rel = answer.headers["Link"].split("; ")
@@ -40,8 +52,8 @@ def told_link(answer: httpx.Response) -> str:
 
 def failed_buckets(answer: httpx.Response) -> list[tuple[str, str, str]]:
     """Path, name and reason of every bucket that could not be assigned."""
-    told = details_of(answer, "bucket_assignment_failed")["buckets"]
-    return [(each["path"], each["bucket"], each["reason"]) for each in told]
+    failed = details_of(answer, "bucket_assignment_failed")["buckets"]
+    return [(each["path"], each["bucket"], each["reason"]) for each in failed]
 
 
 def kept(daemon: Daemon) -> tuple[int, ...]:

@@ -273,7 +273,7 @@ class Daemon:
         """One request, under the admin key unless another is given; an empty key sends none."""
         return self.loop.run(self._ask(method, path, key, **options))
 
-    def show(self, path: str, *, key: str | None = None, **query: str) -> dict[str, Any]:
+    def show(self, path: str, *, key: str | None = None, **query: str | list[str]) -> dict[str, Any]:
         """The body of a GET that succeeds."""
         return body_of(self.ask("GET", path, key=key, params=query or None))
 

@@ -30,7 +30,7 @@ def make(daemon: Daemon, key: str | None = None, **fields: Any) -> dict[str, Any
 
 
 def listed(daemon: Daemon, key: str | None = None, **query: str) -> list[dict[str, Any]]:
-    told = body_of(daemon.ask("GET", PATH, key=key, params=query))
+    told = daemon.show(PATH, key=key, **query)
     assert KeyList.model_validate(told, extra="forbid")
     return list(told["keys"])
 
@@ -127,13 +127,13 @@ def test_a_key_for_one_bucket_reaches_nothing_else(working: Daemon) -> None:
     working.make_bucket("other")
     mine, theirs = working.add_ready(), working.add_ready(bucket="other")
     key = make(working, preset="admin", buckets=["inbox"])["key"]
-    buckets = body_of(working.ask("GET", "/v1/buckets", key=key))["buckets"]
+    buckets = working.show("/v1/buckets", key=key)["buckets"]
     assert [bucket["slug"] for bucket in buckets] == ["inbox"]
     assert working.source(mine, key=key)["ready"] is True
     details_of(working.ask("GET", f"/v1/sources/{theirs}", key=key), "source_not_found")
     details_of(working.upload(bucket="other", key=key), "bucket_not_found")
     details_of(working.ask("PUT", "/v1/buckets/new", key=key), "forbidden_project_key")
-    hits = body_of(working.ask("GET", "/v1/search?q=quay", key=key))["data"]
+    hits = working.show("/v1/search?q=quay", key=key)["data"]
     assert {hit["source_id"] for hit in hits} == {mine}
     details_of(working.ask("GET", "/v1/search?q=quay&buckets=other", key=key), "bucket_not_found")
 
@@ -144,7 +144,7 @@ def test_a_key_for_one_model_may_search_with_it_in_both_spellings(working: Daemo
     key = make(working, models=[spelling])["key"]
     for agent in ("svc-agent", "svc-rag-agent", "svc-agent:default", None):
         asked = {"query": "quay"} | ({"agent": agent} if agent else {})
-        assert body_of(working.ask("POST", "/v1/search", key=key, json=asked))["data"]
+        assert working.post("/v1/search", key=key, json=asked)["data"]
     asked = {"query": "quay", "agent": f"{spelling}:other"}
     details_of(working.ask("POST", "/v1/search", key=key, json=asked), "model_not_allowed")
 
@@ -238,9 +238,9 @@ def test_the_list_comes_in_pages(daemon: Daemon) -> None:
     for name in ("a", "b"):
         make(daemon, name=name)
     assert [key["name"] for key in listed(daemon)] == ["admin", "a", "b"]
-    first = body_of(daemon.ask("GET", PATH, params={"limit": "2"}))
+    first = daemon.show(PATH, limit="2")
     assert ([key["name"] for key in first["keys"]], first["has_more"]) == (["admin", "a"], True)
-    rest = body_of(daemon.ask("GET", PATH, params={"limit": "2", "after": first["last_id"]}))
+    rest = daemon.show(PATH, limit="2", after=first["last_id"])
     assert ([key["name"] for key in rest["keys"]], rest["has_more"]) == (["b"], False)
 
 

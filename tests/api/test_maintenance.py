@@ -47,14 +47,14 @@ def test_the_task_is_shown_to_every_key_of_the_team(working: Daemon, task_id: st
     path = f"/v1/knowledge/tasks/{task_id}"
     limited = working.add_key(buckets=(working.make_bucket("mine"),))
     for key in (None, limited):
-        task = body_of(working.ask("GET", path, key=key))
+        task = working.show(path, key=key)
         assert TaskAnswer.model_validate(task, extra="forbid")
         assert (task["type"], task["status"], task["source_id"]) == ("store_rebuild", "running", None)
         assert task["progress"] == {"stage": "index", "chunks_done": 0, "chunks_total": 1}
 
 
 def test_buckets_are_in_maintenance_and_keep_their_counts(working: Daemon, ready: str, task_id: str) -> None:
-    bucket = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    bucket = working.show("/v1/buckets/inbox")
     assert (bucket["bucketStore"]["status"], bucket["bucketStore"]["indexed_member_count"]) == ("maintenance", 1)
     assert bucket["knowledgeIds"] == working.members() == [ready]
 
@@ -62,7 +62,7 @@ def test_buckets_are_in_maintenance_and_keep_their_counts(working: Daemon, ready
 def test_a_source_keeps_its_state_and_names_what_withholds_its_readiness(
     working: Daemon, ready: str, task_id: str
 ) -> None:
-    listed = body_of(working.ask("GET", "/v1/buckets/inbox/sources"))["sources"]
+    listed = working.show("/v1/buckets/inbox/sources")["sources"]
     for source in (working.source(ready), *listed):
         state = {name: source[name] for name in ("status", "bucket_sync_status", "ready", "ready_withheld_by")}
         assert state == {"status": "active", "bucket_sync_status": "active", "ready": False, "ready_withheld_by": CODE}
@@ -74,21 +74,21 @@ def test_a_failed_source_waits_for_nothing(working: Daemon, task_id: str) -> Non
 
 
 def test_the_index_itself_says_pending_and_text_waits(working: Daemon, ready: str, task_id: str) -> None:
-    verified = body_of(working.ask("GET", f"/v1/sources/{ready}", params={"verify": "provider"}))
+    verified = working.show(f"/v1/sources/{ready}", verify="provider")
     assert SourceVerified.model_validate(verified | {"request_id": ""}).provider.state == "STATE_PENDING"  # type: ignore[union-attr]
     assert details_of(working.ask("GET", f"/v1/sources/{ready}/text"), CODE)["task_id"] == task_id
     body_of(working.ask("PATCH", f"/v1/sources/{ready}", json={"title": "Moorings"}))
 
 
 def test_after_the_end_all_is_as_before_and_the_revision_has_moved(working: Daemon, ready: str) -> None:
-    before = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    before = working.show("/v1/buckets/inbox")
     wait_rebuilt(working, begin(working))
-    after = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    after = working.show("/v1/buckets/inbox")
     assert after["revision"] == before["revision"] + 2
     assert after["bucketStore"] == before["bucketStore"]
-    source = body_of(working.ask("GET", f"/v1/sources/{ready}", params={"verify": "provider"}))
+    source = working.show(f"/v1/sources/{ready}", verify="provider")
     assert (source["ready"], source["ready_withheld_by"], source["provider"]["state"]) == (True, None, "STATE_ACTIVE")
-    assert body_of(working.ask("GET", f"/v1/sources/{ready}/text"))["text"]
+    assert working.show(f"/v1/sources/{ready}/text")["text"]
     assert working.found("quay", buckets=["inbox"]) == [ready]
 
 
@@ -119,13 +119,13 @@ def test_a_search_that_a_whole_rebuild_overtakes_asks_again(working: Daemon, rea
 def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -> None:
     manifest = {"version": 1, "items": [{"client_file_id": "a"}]}
     files = [{"client_file_id": "a", "filename": "a.md", "size_bytes": 5}]
-    made = body_of(working.ask("POST", "/v1/buckets/inbox/batches", json={"manifest": manifest, "files": files}), 201)
+    made = working.post("/v1/buckets/inbox/batches", 201, json={"manifest": manifest, "files": files})
     body_of(working.ask("PUT", made["items"][0]["upload_url"], content=b"quays"))
-    body_of(working.ask("POST", f"/v1/buckets/inbox/batches/{made['batch_id']}/finalize"))
+    working.post(f"/v1/buckets/inbox/batches/{made['batch_id']}/finalize")
 
     def show() -> dict[str, object]:
         path = f"/v1/knowledge/batches/{made['batch_id']}"
-        return body_of(working.ask("GET", path, params={"bucket": "inbox", "include_items": "true"}))
+        return working.show(path, bucket="inbox", include_items="true")
 
     wait_until(lambda: show()["ready"], "the batch is ready", PATIENCE_S)
     with working.provider.held("put_document") as hold:
@@ -134,7 +134,7 @@ def test_a_batch_keeps_its_status_and_withholds_its_readiness(working: Daemon) -
         told = BatchStatus.model_validate(show())
         assert (told.status, told.terminal, told.ready, told.ready_withheld_by) == ("completed", True, False, CODE)
         assert [item.ready for item in told.items or ()] == [False]
-        again = body_of(working.ask("POST", f"/v1/buckets/inbox/batches/{made['batch_id']}/finalize"))["replayed"]
+        again = working.post(f"/v1/buckets/inbox/batches/{made['batch_id']}/finalize")["replayed"]
         assert [(item["ready"], item["ready_withheld_by"]) for item in again] == [(False, CODE)]
     wait_until(lambda: show()["ready"], "the batch is ready again", PATIENCE_S)
     assert show()["ready_withheld_by"] is None

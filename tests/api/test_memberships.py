@@ -14,7 +14,7 @@ def attach(daemon: Daemon, bucket: str, source_id: str) -> Any:
 
 
 def revision(daemon: Daemon, bucket: str = "inbox") -> int:
-    return int(body_of(daemon.ask("GET", f"/v1/buckets/{bucket}"))["revision"])
+    return int(daemon.show(f"/v1/buckets/{bucket}")["revision"])
 
 
 def test_ready_means_every_membership(working: Daemon) -> None:
@@ -25,7 +25,7 @@ def test_ready_means_every_membership(working: Daemon) -> None:
     assert (attached["status"], attached["ready"], attached["bucket_sync_status"]) == ("active", False, "queued")
     assert attached["bucket_ids"] == [working.make_bucket(), second]
     assert (working.members("inbox"), working.members("second")) == ([source_id], [])
-    (member,) = body_of(working.ask("GET", "/v1/buckets/inbox/sources"))["sources"]
+    (member,) = working.show("/v1/buckets/inbox/sources")["sources"]
     assert (member["ready"], member["bucket_sync_status"], member["bucketSyncStatus"]) == (True, "active", "active")
     assert working.found("quay", buckets=["inbox"]) == [source_id]
     details_of(working.search("quay", buckets=["second"]), "bucket_store_indexing_pending")
@@ -47,7 +47,7 @@ def test_a_failed_source_can_be_attached_and_is_tried_in_both_buckets(working: D
     source_id = working.add_source()
     working.wait_status(source_id, "failed")
     body_of(attach(working, "second", source_id))
-    body_of(working.ask("POST", f"/v1/sources/{source_id}/retry"))
+    working.post(f"/v1/sources/{source_id}/retry")
     working.wait_ready(source_id)
     assert working.members("inbox") == working.members("second") == [source_id]
 
@@ -106,7 +106,7 @@ def test_a_listing_shows_active_members_unless_asked_for_others(working: Daemon)
     ready = working.add_ready()
     working.stop()
     queued = working.add_source()
-    told = body_of(working.ask("GET", "/v1/buckets/inbox/sources"))
+    told = working.show("/v1/buckets/inbox/sources")
     assert BucketSources.model_validate(told, extra="forbid")
     assert [source["id"] for source in told["sources"]] == [ready]
     assert (told["bucket_id"], told["revision"]) == (working.make_bucket(), revision(working))
@@ -158,7 +158,7 @@ def test_a_page_of_members_leads_to_the_next(daemon: Daemon) -> None:
     more, after = True, ""
     while more:
         query = {"status": "all", "limit": "2", "after": after}
-        page = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources", params=query))
+        page = daemon.show("/v1/buckets/inbox/sources", **query)
         seen += [source["id"] for source in page["sources"]]
         more, after = page["has_more"], page["last_id"]
     assert seen == made

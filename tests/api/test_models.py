@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.answers import body_of, details_of
+from tests.api.answers import details_of
 from tests.api.daemons import Daemon
 
 
@@ -13,12 +13,12 @@ from tests.api.daemons import Daemon
 def manned(shared: Daemon) -> Daemon:
     """A daemon with two named agents."""
     for agent_id in ("sales", "legal"):
-        body_of(shared.ask("POST", "/v1/agents", json={"agent_id": agent_id}), 201)
+        shared.post("/v1/agents", 201, json={"agent_id": agent_id})
     return shared
 
 
 def listed(daemon: Daemon, path: str = "/v1/models", key: str | None = None) -> list[dict[str, Any]]:
-    page = body_of(daemon.ask("GET", path, key=key))
+    page = daemon.show(path, key=key)
     assert (page["object"], set(page)) == ("list", {"object", "data", "request_id"})
     return list(page["data"])
 
@@ -30,13 +30,13 @@ def test_every_agent_is_a_model_in_the_advertised_spelling(manned: Daemon, path:
     for model in models:
         assert set(model) == {"id", "object", "created", "owned_by"}
         assert (model["object"], model["owned_by"]) == ("model", manned.team_id)
-    agent = body_of(manned.ask("GET", "/v1/agents/sales"))
+    agent = manned.show("/v1/agents/sales")
     assert models[2]["created"] == int(datetime.fromisoformat(agent["created_at"]).timestamp())
 
 
 @pytest.mark.parametrize("model", ["svc-agent", "svc-rag-agent", "svc-agent:sales", "svc-rag-agent:sales"])
 def test_a_model_is_found_under_the_id_that_was_asked_for(manned: Daemon, model: str) -> None:
-    assert body_of(manned.ask("GET", f"/v1/models/{model}"))["id"] == model
+    assert manned.show(f"/v1/models/{model}")["id"] == model
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/rag-agent/models"])

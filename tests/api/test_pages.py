@@ -27,7 +27,7 @@ def test_a_page_is_found_by_its_article(working: Daemon, site: Site) -> None:
     (hit,) = body_of(working.search("vermilion"))["data"]
     assert (hit["location"]["headings"], hit["source_url"]) == (["Quays", "Repairs"], site.url("/page"))
     assert [working.found(word) for word in ("imprint", "basket", "reserved")] == [[], [], []]
-    bucket = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    bucket = working.show("/v1/buckets/inbox")
     assert (bucket["counts"]["website"], bucket["counts"]["file"], bucket["counts"]["retrievable"]) == (1, 0, 1)
     assert working.members(type="page") == [source["id"]]
 
@@ -94,6 +94,6 @@ def test_what_the_policy_refuses_is_refused_for_pages_too(daemon: Daemon) -> Non
 def test_a_page_can_be_in_another_bucket_too(working: Daemon, site: Site) -> None:
     source = body_of(take(working, site.url("/page")), 201)["id"]
     working.make_bucket("second")
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source}))
+    working.post("/v1/buckets/second/sources", json={"source_id": source})
     working.wait_ready(source)
     assert working.found("ochre", buckets=["second"]) == [source]

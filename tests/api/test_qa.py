@@ -30,7 +30,7 @@ def test_a_question_becomes_ready_and_counts_as_one(working: Daemon) -> None:
     assert source["alternate_questions"] == ASKED["alternate_questions"]
     assert (source["tags"], source["metadata"], source["source_url"]) == (["money"], {"year": 2026}, None)
     working.wait_ready(source["id"])
-    bucket = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    bucket = working.show("/v1/buckets/inbox")
     assert (bucket["counts"]["qa"], bucket["counts"]["total"], bucket["counts"]["retrievable"]) == (1, 1, 0)
     assert bucket["knowledgeIds"] == working.members(type="qa") == [source["id"]]
 
@@ -48,7 +48,7 @@ def test_no_search_of_a_bucket_finds_it_and_one_outside_of_buckets_does(working:
 def test_nor_after_it_left_one_of_two_buckets(working: Daemon) -> None:
     source_id = body_of(ask(working), 201)["id"]
     working.make_bucket("second")
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    working.post("/v1/buckets/second/sources", json={"source_id": source_id})
     working.wait_ready(source_id)
     body_of(working.ask("DELETE", f"/v1/buckets/second/sources/{source_id}"))
     ready = working.add_ready(b"The celadon quay.\n", filename="other.txt")

@@ -27,7 +27,7 @@ def refresh(daemon: Daemon, source_id: str, **fields: Any) -> httpx.Response:
 
 def add(daemon: Daemon, url: str, door: str = "files/import") -> str:
     """The id of a source from the URL that is ready."""
-    source_id = str(body_of(daemon.ask("POST", f"/v1/buckets/inbox/{door}", json={"url": url}), 201)["id"])
+    source_id = str(daemon.post(f"/v1/buckets/inbox/{door}", 201, json={"url": url})["id"])
     daemon.wait_ready(source_id)
     return source_id
 
@@ -152,9 +152,7 @@ def test_a_log_in_form_does_not_take_the_place_of_a_file(working: Daemon, site: 
 
 
 def test_what_is_still_being_indexed_is_not_refreshed(daemon: Daemon, site: Site) -> None:
-    source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json={"url": site.url("/notes.md")}), 201)[
-        "id"
-    ]
+    source_id = daemon.post("/v1/buckets/inbox/files/import", 201, json={"url": site.url("/notes.md")})["id"]
     asked = len(site.server.requests)
     assert "retry_after_seconds" in details_of(refresh(daemon, source_id), "request_in_progress")
     assert len(site.server.requests) == asked
@@ -175,7 +173,7 @@ def test_of_two_refreshes_at_once_one_is_taken(working: Daemon, site: Site) -> N
 
 def test_a_failed_source_can_be_cured_by_a_refresh(working: Daemon, site: Site) -> None:
     url = site.url("/blank.txt")
-    source_id = body_of(working.ask("POST", "/v1/buckets/inbox/files/import", json={"url": url}), 201)["id"]
+    source_id = working.post("/v1/buckets/inbox/files/import", 201, json={"url": url})["id"]
     working.wait_status(source_id, "failed")
     site.put("/blank.txt", NEWER, "text/plain")
     body_of(refresh(working, source_id), 202)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.api.answers import body_of, refused_field
+from tests.api.answers import refused_field
 from tests.api.daemons import NOTES, Daemon
 from tests.samples import make_pdf
 
@@ -14,12 +14,12 @@ def blob_of(daemon: Daemon, source_id: str) -> Path:
 
 
 def reread(daemon: Daemon, source_id: str) -> dict[str, Any]:
-    return body_of(daemon.ask("GET", f"/v1/sources/{source_id}/text", params={"verify": "content"}))
+    return daemon.show(f"/v1/sources/{source_id}/text", verify="content")
 
 
 def test_what_is_read_again_is_what_the_index_holds(working: Daemon) -> None:
     source_id = working.add_ready(make_pdf(["One page.", "Another page."]), filename="two.pdf")
-    again, indexed = reread(working, source_id), body_of(working.ask("GET", f"/v1/sources/{source_id}/text"))
+    again, indexed = reread(working, source_id), working.show(f"/v1/sources/{source_id}/text")
     assert (again["text"], again["chunks"]) == (indexed["text"], indexed["chunks"])
     sha256 = working.source(source_id)["sha256"]
     assert again["content"] == {"sha256": sha256, "unchanged": True, "error": None}

@@ -9,7 +9,7 @@ import pytest
 
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, FOREIGN, PLAIN, SOURCES, TAGS
-from tests.api.answers import body_of, details_of
+from tests.api.answers import details_of
 from tests.api.daemons import Daemon, Loop
 from tests.api.tool_callers import Caller
 
@@ -36,7 +36,7 @@ class Shelves:
         self.source = self._add("left", "The umber quay is on the left side.")
         self.other = self._add("right", "The umber quay is on the right side.")
         agent = {"agent_id": "left", "policy": {"bucket_ids": ["left"]}}
-        body_of(daemon.ask("POST", "/v1/agents", json=agent), 201)
+        daemon.post("/v1/agents", 201, json=agent)
 
     def _add(self, bucket: str, text: str) -> str:
         metadata = f'{{"side": "{bucket}"}}'
@@ -156,7 +156,7 @@ def test_a_plain_name_is_taken(shelves: Shelves) -> None:
         assert shelves.daemon.found("umber quay", **{named: value}) == [shelves.source]
         if isinstance(value, str):
             query = {"q": "umber quay", named: value}
-            page = body_of(shelves.daemon.ask("GET", "/v1/search", params=query))
+            page = shelves.daemon.show("/v1/search", **query)
             assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
         assert Caller(shelves.daemon).tell("svc-search", query="umber quay", **{named: value})["results"]
 
@@ -203,7 +203,7 @@ def test_what_openai_takes_is_still_ignored(shelves: Shelves) -> None:
     ]
     ignored = {"store": True, "metadata": {"bucket": "left"}, "tools": tools, "tool_choice": "auto", "user": "u"}
     for path, body in DOORS[1:]:
-        body_of(shelves.daemon.ask("POST", path, json=body | ignored))
+        shelves.daemon.post(path, json=body | ignored)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -226,10 +226,10 @@ def test_an_agent_and_a_key_take_a_scope_or_refuse_it(shelves: Shelves, name: st
 
 def test_a_policy_takes_plain_names(shelves: Shelves) -> None:
     body = {"agent_id": "plain", "policy": {"bucket": "left"}}
-    policy = body_of(shelves.daemon.ask("POST", "/v1/agents", json=body), 201)["policy"]
+    policy = shelves.daemon.post("/v1/agents", 201, json=body)["policy"]
     assert (policy["scope"], policy["bucket_ids"]) == ("buckets", [shelves.left])
 
 
 def test_a_key_is_kept_to_the_bucket_that_a_plain_name_names(shelves: Shelves) -> None:
     body = {"name": "x", "preset": "read", "bucket_ids": "left"}
-    assert body_of(shelves.daemon.ask("POST", "/v1/keys", json=body), 201)["buckets"] == [shelves.left]
+    assert shelves.daemon.post("/v1/keys", 201, json=body)["buckets"] == [shelves.left]

@@ -110,7 +110,7 @@ def test_an_explanation_says_which_part_found_what(filled: Daemon, model: WordEm
 
 def test_the_query_string_explains_too(filled: Daemon, model: WordEmbedder) -> None:
     asked = {"q": "umber mullet", "explain": "true"}
-    page = body_of(filled.ask("GET", "/v1/search", params=asked))
+    page = filled.show("/v1/search", **asked)
     assert page["data"] == page_of(filled, "umber mullet", explain=True)["data"]
     assert page["data"][0]["explain"] is not None
     plain = body_of(filled.ask("GET", "/v1/search", params={**asked, "explain": "false"}))

@@ -44,7 +44,7 @@ def test_a_result_tells_what_was_found_and_where(filled: Daemon) -> None:
     place = result["location"]
     assert (place["page"], place["headings"]) == (None, ["Harbour"])
     assert place["line_start"] <= 3 <= place["line_end"]
-    text = body_of(filled.ask("GET", f"/v1/sources/{result['source_id']}/text"))["text"]
+    text = filled.show(f"/v1/sources/{result['source_id']}/text")["text"]
     assert text[place["char_start"] : place["char_end"]] == result["text"]
 
 
@@ -193,7 +193,7 @@ def test_the_query_string_asks_the_same(filled: Daemon) -> None:
 
 def test_the_query_string_names_sources(filled: Daemon) -> None:
     (market,) = filled.found("mullet")
-    page = body_of(filled.ask("GET", "/v1/search", params={"q": "grey", "source_ids": ["src_missing", market]}))
+    page = filled.show("/v1/search", q="grey", source_ids=["src_missing", market])
     assert [result["source_id"] for result in page["data"]] == [market]
 
 

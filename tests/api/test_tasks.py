@@ -39,8 +39,8 @@ def test_a_task_of_another_team_or_out_of_reach_is_as_if_missing(shared: Daemon)
     limited = shared.add_key(buckets=(shared.make_bucket("mine"),))
     for key in (shared.add_team(), limited):
         details_of(shared.ask("GET", path, key=key), "task_not_found")
-    body_of(shared.ask("POST", "/v1/buckets/mine/sources", json={"source_id": source_id}))
-    body_of(shared.ask("GET", path, key=limited))
+    shared.post("/v1/buckets/mine/sources", json={"source_id": source_id})
+    shared.show(path, key=limited)
     body_of(shared.ask("DELETE", f"/v1/sources/{source_id}"))
-    assert body_of(shared.ask("GET", path))["status"] == "canceled"
+    assert shared.show(path)["status"] == "canceled"
     details_of(shared.ask("GET", path, key=limited), "task_not_found")

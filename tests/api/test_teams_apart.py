@@ -70,9 +70,9 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
         "session_id": open_session(daemon)["session_id"],
         "batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"],
         "delivery_id": _add_delivery(daemon, source["id"]),
-        "agent_id": body_of(daemon.ask("POST", "/v1/agents", json={"agent_id": "ours-alone"}), 201)["id"],
+        "agent_id": daemon.post("/v1/agents", 201, json={"agent_id": "ours-alone"})["id"],
         "model": "svc-agent:ours-alone",
-        "key_id": body_of(daemon.ask("GET", "/v1/keys"))["keys"][0]["id"],
+        "key_id": daemon.show("/v1/keys")["keys"][0]["id"],
     }
     yield Neighbours(daemon, ids, daemon.add_team())
     daemon.close()

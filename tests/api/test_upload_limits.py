@@ -74,7 +74,7 @@ def test_a_dry_run_stores_counts_and_claims_nothing(make_daemon: MakeDaemon, whe
     dry |= {"params": {"dry_run": "true"}} if where == "query" else {}
     dry["json"] |= {"dry_run": True} if where == "body" else {}
     for _ in range(3):
-        told = body_of(daemon.ask("POST", "/v1/buckets/inbox/uploads", **dry))
+        told = daemon.post("/v1/buckets/inbox/uploads", **dry)
         assert (told["dry_run"], told["valid"], told["errors"]) == (True, True, [])
         assert told["would_create"]["filename"] == "notes.md"
         assert "upload_url" not in told
@@ -85,7 +85,7 @@ def test_a_dry_run_stores_counts_and_claims_nothing(make_daemon: MakeDaemon, whe
 
 
 def expires_in_s(daemon: Daemon, session: dict[str, Any]) -> float:
-    told = body_of(daemon.ask("GET", session_path(session)))
+    told = daemon.show(session_path(session))
     now = daemon.context.clock.now()
     return (from_text(told["expires_at"]) - now).total_seconds()
 

@@ -1,4 +1,4 @@
-"""Upload sessions over HTTP: create, show, cancel, finalize, expiry, replays, quota."""
+"""Upload sessions over HTTP: create, show, cancel, finalize, expiry, replays."""
 
 import json
 import logging
@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.process import gates
 from tests.api.answers import body_of, details_of, refused_field
-from tests.api.daemons import NOTES, UNLIMITED, Daemon
+from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
@@ -28,46 +28,57 @@ from tests.api.sessions import (
 )
 
 SIZE = len(NOTES)
+CREATE = "/v1/buckets/inbox/uploads"
 
 
 def parts(daemon: Daemon) -> set[str]:
     return {path.name for path in daemon.files.parts.iterdir()}
 
 
+def open_uploaded(daemon: Daemon, data: bytes = NOTES, **fields: Any) -> dict[str, Any]:
+    """A session whose bytes have arrived."""
+    session = open_session(daemon, data, **fields)
+    body_of(put(daemon, session, data))
+    return session
+
+
+def archive(daemon: Daemon, status: str = "archived") -> None:
+    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": status}))
+
+
 def test_a_session_is_answered_as_the_specification_has_it(shared: Daemon) -> None:
     answer = ask_session(shared, content_type="text/markdown", title="Notes", tags=["a"], metadata={"n": 1})
-    told = body_of(answer, 201)
-    assert told["session_id"].startswith("upl_")
-    assert (told["upload_strategy"], told["status"]) == ("storage_resumable", "pending")
-    assert told["upload_url"].startswith("http://127.0.0.1/v1/storage/")
-    assert answer.headers["Location"] == told["upload_url"]
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert told["expires_at"].endswith("Z")
+    session = body_of(answer, 201)
+    assert (session["upload_strategy"], session["status"]) == ("storage_resumable", "pending")
+    assert (session["session_id"][:4], session["expires_at"][-1]) == ("upl_", "Z")
+    assert session["upload_url"].startswith("http://127.0.0.1/v1/storage/")
+    assert (answer.headers["Location"], answer.headers["Cache-Control"]) == (session["upload_url"], "no-store")
 
 
 def test_a_session_becomes_a_source_that_is_ready(working: Daemon) -> None:
-    session = open_session(
-        working, title="Quay", tags=["stone", "grey"], metadata={"shelf": 3}, sha256=sha256_of(NOTES)
-    )
+    fields: dict[str, Any] = {
+        "title": "Quay",
+        "tags": ["stone", "grey"],
+        "metadata": {"shelf": 3},
+        "sha256": sha256_of(NOTES),
+    }
+    session = open_session(working, **fields)
     body_of(put(working, session, NOTES, Content_Type="text/markdown"))
     source = body_of(finalize(working, session, json={}), 201)
-    assert (source["object"], source["status"], source["ready"]) == ("knowledge_file", "queued", False)
-    assert (source["title"], source["filename"], source["content_type"]) == ("Quay", "notes.md", "text/markdown")
-    assert (source["tags"], source["metadata"]) == (["stone", "grey"], {"shelf": 3})
-    assert (source["size_bytes"], source["sha256"]) == (SIZE, sha256_of(NOTES))
+    state = {"object": "knowledge_file", "status": "queued", "ready": False, "size_bytes": SIZE}
+    expected = fields | state | {"filename": "notes.md", "content_type": "text/markdown"}
+    assert {name: source[name] for name in expected} == expected
     assert source["task"]["type"] == "provider_file_search_indexing"
     working.wait_ready(source["id"])
     assert working.found("umber quay") == [source["id"]]
-    assert stored_bytes(working, source["id"]) == NOTES
-    assert parts(working) == set()
-    shown = body_of(working.ask("GET", session_path(session)))
+    assert (stored_bytes(working, source["id"]), parts(working)) == (NOTES, set())
+    shown = working.show(session_path(session))
     assert (shown["status"], shown["source_id"], shown["received_bytes"]) == ("finalized", source["id"], SIZE)
 
 
 def test_a_missing_type_follows_from_extension_and_content(shared: Daemon) -> None:
     for filename, data, expected in (("a.csv", b"a,b\n1,2\n", "text/csv"), ("a.bin", b"%PDF-1.4\n", "application/pdf")):
-        session = open_session(shared, data, filename=filename)
-        body_of(put(shared, session, data))
+        session = open_uploaded(shared, data, filename=filename)
         assert body_of(finalize(shared, session), 201)["content_type"] == expected
 
 
@@ -81,25 +92,24 @@ def test_finalize_before_the_bytes_can_be_tried_again(daemon: Daemon) -> None:
     assert daemon.count("sources") == 1
 
 
-def test_finalize_twice_gives_the_same_source(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
+def test_finalize_again_gives_the_same_source_and_nothing_cancels_it(daemon: Daemon) -> None:
+    session = open_uploaded(daemon)
     first = finalize(daemon, session)
-    again = finalize(daemon, session, json={})
-    assert body_of(first, 201)["id"] == body_of(again)["id"]
+    source_id = body_of(first, 201)["id"]
     assert "Idempotent-Replayed" not in first.headers
-    assert again.headers["Idempotent-Replayed"] == "true"
+    again = finalize(daemon, session, json={})
+    assert (body_of(again)["id"], again.headers["Idempotent-Replayed"]) == (source_id, "true")
+    assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "finalized"
     daemon.advance(90_000)
-    assert body_of(finalize(daemon, session))["id"] == first.json()["id"]
-    assert daemon.count("sources") == 1
+    assert body_of(finalize(daemon, session))["id"] == source_id
+    assert (daemon.count("sources"), stored_bytes(daemon, source_id)) == (1, NOTES)
 
 
 @pytest.mark.parametrize("wait_s", [0.0, PATIENCE_S])
 def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, wait_s: float) -> None:
-    """Whoever can't wait for the others is told to ask again, and then hears of the same source."""
+    """A caller that can't wait for the others is asked to come again, and then gets the same source."""
     monkeypatch.setattr(gates, "TAKEOVER_S", wait_s)
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
+    session = open_uploaded(daemon)
     ask = daemon.asking("POST", f"{session_path(session)}/finalize")
     answers = daemon.ask_together(*[ask] * 20)
     late = [answer for answer in answers if answer.status_code == 409]
@@ -122,17 +132,8 @@ def test_a_canceled_session_is_dead(daemon: Daemon) -> None:
     assert parts(daemon) == set()
 
 
-def test_a_finalized_session_cannot_be_canceled(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
-    source = body_of(finalize(daemon, session), 201)
-    assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "finalized"
-    assert stored_bytes(daemon, source["id"]) == NOTES
-
-
-def test_an_expired_session_says_so_and_its_bytes_go(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
+def test_an_expired_session_is_shown_as_such_and_its_bytes_go(daemon: Daemon) -> None:
+    session = open_uploaded(daemon)
     daemon.advance(3700)
     details_of(finalize(daemon, session), "session_expired")
     assert state_of(daemon, session)[0] == "expired"
@@ -142,94 +143,73 @@ def test_an_expired_session_says_so_and_its_bytes_go(daemon: Daemon) -> None:
 
 
 def test_other_paths_do_not_lead_to_a_session(shared: Daemon) -> None:
-    session = open_session(shared)
-    body_of(put(shared, session, NOTES))
-    shared.make_bucket("other")
+    session = open_uploaded(shared)
     stranger = shared.add_team()
     shared.make_bucket("inbox", key=stranger)
     kept_out = shared.add_key(buckets=(shared.make_bucket("other"),))
     for method, ending in (("GET", ""), ("DELETE", ""), ("POST", "/finalize")):
         path = session_path(session) + ending
+        missing = path.replace(session["session_id"], "upl_missing")
         details_of(shared.ask(method, session_path(session, "other") + ending), "session_not_found")
         details_of(shared.ask(method, session_path(session, "nowhere") + ending), "bucket_not_found")
         details_of(shared.ask(method, path, key=stranger), "session_not_found")
         details_of(shared.ask(method, path, key=kept_out), "bucket_not_found")
-        missing = path.replace(session["session_id"], "upl_missing")
         details_of(shared.ask(method, missing), "session_not_found")
     assert state_of(shared, session)[0] == "uploaded"
 
 
 def test_a_session_in_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
-    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
+    session = open_uploaded(daemon)
+    archive(daemon)
     details_of(ask_session(daemon), "bucket_not_found")
     details_of(finalize(daemon, session), "bucket_not_found")
     assert state_of(daemon, session)[0] == "uploaded"
-    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "active"}))
+    archive(daemon, "active")
     body_of(finalize(daemon, session), 201)
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
+def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"size_bytes": 0}, "empty_file"),
         ({"size_bytes": 26_214_401}, "file_too_large"),
         ({"metadata": {"x": "y" * 8192}}, "metadata_too_large"),
         ({"tags": [str(number) for number in range(21)]}, "too_many_tags"),
         ({"replaces": "src_missing"}, "source_not_found"),
-    ],
-)
-def test_what_can_never_be_stored_is_refused_at_create(daemon: Daemon, fields: dict[str, Any], code: str) -> None:
-    details = details_of(ask_session(daemon, repeat_key="k", **fields), code)
-    assert code != "file_too_large" or details["max_bytes"] == 26_214_400
+    ]
+    for fields, code in cases:
+        details = details_of(ask_session(daemon, repeat_key="k", **fields), code)
+        assert code != "file_too_large" or details["max_bytes"] == 26_214_400
+    assert (daemon.count("uploads"), daemon.count("idempotency")) == (0, 0)
     body_of(ask_session(daemon, repeat_key="k"), 201)
-    assert daemon.count("uploads") == 1
+
+
+#: A value of each that can't be had, by the field that the refusal names.
+NOT_VALID: dict[str, list[Any]] = {
+    "filename": [None, "", "a/../b", "a\u202eb", "docs/"],
+    "size_bytes": [None, -1, "12", 1.5, True],
+    "title": [" "],
+    "tags": ["a,b", [""], ["x" * 65]],
+    "metadata": [[]],
+    "sha256": ["abc"],
+    "mapping": ["a\nb", "x" * 1025],
+    "webhook": [{"url": "http://x.example"}],
+    "team_id": ["team_x"],
+    "dry_run": ["yes"],
+}
 
 
 def test_fields_that_are_not_valid_are_named(shared: Daemon) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"filename": None}, "filename"),
-        ({"size_bytes": None}, "size_bytes"),
-        ({"size_bytes": -1}, "size_bytes"),
-        ({"size_bytes": "12"}, "size_bytes"),
-        ({"size_bytes": 1.5}, "size_bytes"),
-        ({"size_bytes": True}, "size_bytes"),
-        ({"filename": "a/../b"}, "filename"),
-        ({"filename": ""}, "filename"),
-        ({"filename": "a\u202eb"}, "filename"),
-        ({"filename": "docs/"}, "filename"),
-        ({"title": " "}, "title"),
-        ({"tags": "a,b"}, "tags"),
-        ({"tags": [""]}, "tags"),
-        ({"tags": ["x" * 65]}, "tags"),
-        ({"metadata": []}, "metadata"),
-        ({"sha256": "abc"}, "sha256"),
-        ({"mapping": "a\nb"}, "mapping"),
-        ({"mapping": "x" * 1025}, "mapping"),
-        ({"webhook": {"url": "http://x.example"}}, "webhook"),
-        ({"team_id": "team_x"}, "team_id"),
-        ({"dry_run": "yes"}, "dry_run"),
-    ]
-    for fields, path in cases:
-        assert refused_field(ask_session(shared, **fields)) == path
+    for name, values in NOT_VALID.items():
+        for value in values:
+            assert refused_field(ask_session(shared, **{name: value})) == name, value
 
 
-def test_a_source_is_replaced_through_a_session(working: Daemon) -> None:
+def test_a_source_is_replaced_through_a_session_and_its_replay_is_answered_afterwards(working: Daemon) -> None:
     old = working.add_ready()
-    data = b"The new quay is of brick.\n"
-    session = open_session(working, data, replaces=old)
-    body_of(put(working, session, data))
+    session = open_uploaded(working, replaces=old, repeat_key="k")
     new = body_of(finalize(working, session), 201)["id"]
     working.wait_ready(new)
     assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found") == {"replaced_by": new}
-
-
-def test_a_replay_is_answered_after_the_replacement_was_made(working: Daemon) -> None:
-    old = working.add_ready()
-    session = open_session(working, replaces=old, repeat_key="k")
-    body_of(put(working, session, NOTES))
-    working.wait_ready(body_of(finalize(working, session), 201)["id"])
     again = body_of(ask_session(working, replaces=old, repeat_key="k"))
     assert (again["session_id"], again["status"]) == (session["session_id"], "finalized")
     details_of(ask_session(working, replaces=old, repeat_key="other"), "source_not_found")
@@ -239,8 +219,7 @@ def test_a_replay_is_answered_after_the_replacement_was_made(working: Daemon) ->
 
 def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
     old = daemon.add_source()
-    session = open_session(daemon, replaces=old)
-    body_of(put(daemon, session, NOTES))
+    session = open_uploaded(daemon, replaces=old)
     body_of(daemon.ask("DELETE", f"/v1/sources/{old}"))
     for _ in range(2):
         details_of(finalize(daemon, session), "source_not_found")
@@ -248,34 +227,26 @@ def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
     assert [path.name for path in daemon.files.blobs.iterdir()] == [old]  # the sweeper will take it
 
 
-def test_a_replay_gives_the_same_session(daemon: Daemon) -> None:
+def test_a_replay_gives_the_same_session_and_a_new_life_once_it_has_expired(daemon: Daemon) -> None:
     first = open_session(daemon, repeat_key="k")
     put_part(daemon, first, NOTES, 0, 9)
     answer = ask_session(daemon, repeat_key="k")
     again = body_of(answer)
-    assert answer.headers["Idempotent-Replayed"] == "true"
-    assert answer.headers["Location"] == again["upload_url"]
-    assert {name: again[name] for name in ("session_id", "upload_url")} == {
-        name: first[name] for name in ("session_id", "upload_url")
-    }
-    assert again["status"] == "uploading"
+    assert (answer.headers["Idempotent-Replayed"], answer.headers["Location"]) == ("true", first["upload_url"])
+    names = ("session_id", "upload_url", "status")
+    assert [again[name] for name in names] == [first["session_id"], first["upload_url"], "uploading"]
+    daemon.advance(3700)
+    revived = body_of(ask_session(daemon, repeat_key="k"))
+    assert revived["session_id"] == first["session_id"]
+    assert revived["upload_url"] != first["upload_url"]
+    assert revived["expires_at"] > first["expires_at"]
+    details_of(put(daemon, first, NOTES), "session_not_found")
+    body_of(put(daemon, revived, NOTES))
+    body_of(finalize(daemon, revived), 201)
     assert daemon.count("uploads") == 1
 
 
-def test_a_replay_of_an_expired_session_gives_it_a_new_life(daemon: Daemon) -> None:
-    first = open_session(daemon, repeat_key="k")
-    put_part(daemon, first, NOTES, 0, 9)
-    daemon.advance(3700)
-    again = body_of(ask_session(daemon, repeat_key="k"))
-    assert again["session_id"] == first["session_id"]
-    assert again["upload_url"] != first["upload_url"]
-    assert again["expires_at"] > first["expires_at"]
-    details_of(put(daemon, first, NOTES), "session_not_found")
-    body_of(put(daemon, again, NOTES))
-    body_of(finalize(daemon, again), 201)
-
-
-def test_a_replay_after_the_bytes_were_swept_begins_anew(daemon: Daemon) -> None:
+def test_a_replay_after_the_bytes_were_swept_begins_again(daemon: Daemon) -> None:
     open_session(daemon, repeat_key="k")
     daemon.advance(3700)
     wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 1, "the session is swept")
@@ -291,37 +262,27 @@ def test_a_key_with_another_body_is_a_conflict(shared: Daemon) -> None:
     details_of(shared.upload(repeat_key="conflict"), "idempotency_key_conflict")
     for bad in ("", "a b", "x" * 256):
         details_of(ask_session(shared, repeat_key=bad), "invalid_idempotency_key")
-    other = shared.add_key()
-    assert open_session(shared, repeat_key="conflict", key=other, title="another")
-
-
-def test_two_keys_are_no_key(daemon: Daemon) -> None:
-    daemon.make_bucket()
-    headers = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
-    answer = daemon.ask("POST", "/v1/buckets/inbox/uploads", headers=headers, json=session_body())
-    details_of(answer, "invalid_idempotency_key")
+    two = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    details_of(shared.ask("POST", CREATE, headers=two, json=session_body()), "invalid_idempotency_key")
+    assert open_session(shared, repeat_key="conflict", key=shared.add_key(), title="another")
 
 
 def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:
-    body = {"filename": "a.md", "size_bytes": SIZE}
-    ask = daemon.asking("POST", "/v1/buckets/inbox/uploads", json=body, headers={"Idempotency-Key": "k"})
-    answers = daemon.ask_together(*[ask] * 20)
-    assert {answer.status_code for answer in answers} <= {200, 201, 409}
-    assert sum(answer.status_code == 201 for answer in answers) == 1
-    assert daemon.count("uploads") == 1
+    answers = daemon.ask_together(*[daemon.asking("POST", CREATE, json=session_body(), repeat_key="k")] * 20)
+    statuses = [answer.status_code for answer in answers]
+    assert (set(statuses) <= {200, 201, 409}, statuses.count(201), daemon.count("uploads")) == (True, 1, 1)
 
 
 def test_a_restart_knows_every_byte(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon("one", UNLIMITED)
+    daemon = make_daemon()
     daemon.make_bucket()
     session = open_session(daemon)
     put_part(daemon, session, NOTES, 0, 9)
     daemon.close()
-    daemon = make_daemon("one", UNLIMITED)
+    daemon = make_daemon()
     assert part_told(put(daemon, session, b"", "bytes */*")) == "bytes=0-9"
     body_of(put_part(daemon, session, NOTES, 10, SIZE - 1))
-    source = body_of(finalize(daemon, session), 201)
-    assert stored_bytes(daemon, source["id"]) == NOTES
+    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
 def test_no_token_is_written_down(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:

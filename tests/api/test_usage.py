@@ -12,7 +12,7 @@ from tests.api.fixtures import MakeDaemon
 
 
 def used(daemon: Daemon, key: str | None = None) -> int:
-    return int(body_of(daemon.ask("GET", "/v1/limits", key=key))["limits"]["answers_per_month"]["used"])
+    return int(daemon.show("/v1/limits", key=key)["limits"]["answers_per_month"]["used"])
 
 
 def stored(daemon: Daemon) -> dict[str, int]:
