@@ -1,9 +1,13 @@
 """Reading some bytes in the test's own process, and what to look at in the document."""
 
+import pytest
+
 from svc_daemon.core.text.chunking import Document
 from svc_daemon.core.text.media_types import detect
+from svc_daemon.extract.failures import ExtractionFailed
 from svc_daemon.extract.formats import Given, find_reader
 from svc_daemon.extract.limits import CageLimits
+from svc_daemon.wire.codes import SourceErrorCode
 
 Shape = list[tuple[str, str, tuple[str, ...]]]
 
@@ -12,7 +16,19 @@ def read(data: bytes, filename: str, **limits: int) -> Document:
     """The document of some bytes, read in this process, its offsets checked."""
     content_type = detect(data, filename)
     given = Given(data=data, filename=filename, content_type=content_type, limits=CageLimits(**limits))
-    document = find_reader(content_type)(given)
+    return exact(find_reader(content_type)(given))
+
+
+def refused(data: bytes, filename: str, code: SourceErrorCode, **limits: int) -> str:
+    """The reason for which some bytes are refused for good, by this code."""
+    with pytest.raises(ExtractionFailed) as failed:
+        read(data, filename, **limits)
+    assert (failed.value.code, failed.value.retryable) == (code, False), filename
+    return str(failed.value)
+
+
+def exact(document: Document) -> Document:
+    """The same document, whose blocks must be where they claim to be."""
     for block in document.blocks:
         assert block.text == document.text[block.char_start : block.char_end]
     return document

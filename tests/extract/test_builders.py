@@ -1,39 +1,25 @@
 """Documents are put together with exact offsets, and hold nothing that can't be stored."""
 
-import pytest
-
-from svc_daemon.core.text.chunking import Document
 from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
+from tests.extract.readings import exact
 
 
-def assert_exact(document: Document) -> None:
-    for block in document.blocks:
-        assert block.text == document.text[block.char_start : block.char_end]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_text_is_made_fit_without_losing_lines() -> None:
+    for text, expected in (
         ("a\r\nb\rc\nd", "a\nb\nc\nd"),
         ("nul\x00bell\x07", "nul bell "),
         ("lone \ud800 half", "lone   half"),
         ("tab\tstays 🎉", "tab\tstays 🎉"),
         ("form\x0cfeed", "form feed"),
-    ],
-)
-def test_text_is_made_fit_without_losing_lines(text: str, expected: str) -> None:
-    assert fit(text) == expected
+    ):
+        assert fit(text) == expected
 
 
 def test_blocks_of_lines_have_the_lines_of_the_file() -> None:
     document = LineDocument("one\r\ntwo\r\n\r\n\r\nthree\r\n")
     document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
-    finished = document.finish()
-    assert_exact(finished)
-    assert [(block.text, block.line_start, block.line_end) for block in finished.blocks] == [
-        ("one\ntwo", 1, 2),
-        ("three", 5, 5),
-    ]
+    blocks = [(block.text, block.line_start, block.line_end) for block in exact(document.finish()).blocks]
+    assert blocks == [("one\ntwo", 1, 2), ("three", 5, 5)]
 
 
 def test_headings_make_a_path_and_a_higher_one_ends_the_lower() -> None:
@@ -41,14 +27,8 @@ def test_headings_make_a_path_and_a_higher_one_ends_the_lower() -> None:
     for level, title in ((1, "A"), (3, "B"), (2, "C"), (1, "D")):
         flow.add_heading(level, title)
         flow.add("paragraph", f"under {title}")
-    finished = flow.finish()
-    assert_exact(finished)
-    assert [block.headings for block in finished.blocks if block.kind == "paragraph"] == [
-        ("A",),
-        ("A", "B"),
-        ("A", "C"),
-        ("D",),
-    ]
+    paths = [block.headings for block in exact(flow.finish()).blocks if block.kind == "paragraph"]
+    assert paths == [("A",), ("A", "B"), ("A", "C"), ("D",)]
 
 
 def test_a_heading_too_long_for_a_path_is_a_paragraph() -> None:
@@ -65,17 +45,13 @@ def test_rows_and_items_follow_each_other_and_blank_ones_are_left_out() -> None:
     flow.add_row(["a", "b\nc"])
     flow.add_row(["", "d"])
     flow.add("paragraph", "after")
-    finished = flow.finish()
-    assert_exact(finished)
-    assert finished.text == "a | b c\nd\n\nafter"
+    assert exact(flow.finish()).text == "a | b c\nd\n\nafter"
 
 
 def test_pages_are_named_in_ranges() -> None:
     many = ", ".join(map(str, range(1, 100, 2)))
     for numbers, named in (
-        ((4,), "Page 4"),
-        ((1, 2), "Pages 1-2"),
-        ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9"),
+        *(((4,), "Page 4"), ((1, 2), "Pages 1-2"), ((1, 2, 3, 5, 8, 9), "Pages 1-3, 5, 8-9")),
         (tuple(range(1, 1000, 2)), f"Pages {many} and more"),
     ):
         assert pages_named(numbers) == named

@@ -3,7 +3,7 @@
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from socket import socket
@@ -110,17 +110,11 @@ class _QuietServer(ThreadingTCPServer):
             self.finish(request)
 
 
-def _serve(server: Server, script: Script, connection: socket, tls: ssl.SSLContext | None) -> None:
-    connection.settimeout(10)
-    if tls is None:
-        _answer(server, script, connection)
-        return
-    with tls.wrap_socket(connection, server_side=True) as wrapped:
-        _answer(server, script, wrapped)
-
-
-def _answer(server: Server, script: Script, connection: socket) -> None:
-    with connection.makefile("rb") as stream:
+def _serve(server: Server, script: Script, plain: socket, tls: ssl.SSLContext | None) -> None:
+    plain.settimeout(10)
+    with ExitStack() as stack:
+        connection = stack.enter_context(tls.wrap_socket(plain, server_side=True)) if tls else plain
+        stream = stack.enter_context(connection.makefile("rb"))
         words = stream.readline().split()
         if len(words) != 3 or words[2] != b"HTTP/1.1":
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -128,9 +122,9 @@ def _answer(server: Server, script: Script, connection: socket) -> None:
         headers = dict(_header(raw) for raw in iter(stream.readline, b"\r\n"))
         body = stream.read(int(headers.get("content-length", 0)))
         if len(body) < int(headers.get("content-length", 0)):
-            return  # cut off: nobody was asked anything
-    server.requests.append(Seen(words[0].decode(), words[1].decode(), headers, body))
-    script(Exchange(server.requests[-1], connection))
+            return  # cut off: the script was asked nothing
+        server.requests.append(Seen(words[0].decode(), words[1].decode(), headers, body))
+        script(Exchange(server.requests[-1], connection))
 
 
 def _header(line: bytes) -> tuple[str, str]:

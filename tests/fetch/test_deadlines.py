@@ -12,8 +12,7 @@ from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.fetch.resolvers import Resolver
-from tests.fetch.servers import Exchange, Kept, Names, Script, Server, serving
+from tests.fetch.servers import Exchange, Kept, Names, Server, serving
 
 LIMITS = FetchLimits(fetch_s=0.3, post_s=0.3, connect_s=0.1)
 #: Far more than the deadline and far less than anything that ignores it would take.
@@ -28,48 +27,45 @@ def timed_out() -> Iterator[None]:
     assert (failed.value.code, failed.value.details) == ("url_fetch_failed", {"reason": "timeout"})
 
 
-def fetch(server: Server, sink: Kept, resolver: Resolver | None = None, host: str = "127.0.0.1") -> None:
-    fetcher = Fetcher(server.policy, LIMITS, resolver)
-    asyncio.run(asyncio.wait_for(fetcher.fetch(server.url(host=host), sink), SOON_S))
+def fetch(fetcher: Fetcher, url: str, sink: Kept | None = None) -> None:
+    asyncio.run(asyncio.wait_for(fetcher.fetch(url, sink or Kept()), SOON_S))
 
 
-def slow_body(exchange: Exchange) -> None:
-    exchange.head(200, {"content-length": "1000000"})
-    exchange.drip()
+def answer(exchange: Exchange) -> None:
+    exchange.answer(body=b"x")
 
 
-def slow_head(exchange: Exchange) -> None:
-    exchange.send(b"HTTP/1.1 200 OK\r\nX: ")
-    exchange.drip()
-
-
-def slow_status(exchange: Exchange) -> None:
-    """Promises an answer for ever."""
-    exchange.drip(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
-def slow_chunks(exchange: Exchange) -> None:
-    exchange.head(200, {"transfer-encoding": "chunked"})
-    exchange.drip(b"1\r\nx\r\n")
-
-
-def slow_redirects(exchange: Exchange) -> None:
+def slow_redirect(exchange: Exchange) -> None:
     """Each hop is quick enough by itself; all of them are not."""
     threading.Event().wait(0.15)
-    exchange.answer(302, location="/again")
+    exchange.answer(302, location="/redirects")
 
 
-def silence(exchange: Exchange) -> None:
-    exchange.connection.recv(1)
+#: By their paths: what is sent first, and what then comes again and again.
+SLOW = {
+    "/body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
+    "/head": (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+    "/status": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "/chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "/silence": (b"", b""),
+}
 
 
-@pytest.mark.parametrize("script", [slow_body, slow_head, slow_status, slow_chunks, slow_redirects, silence])
-def test_a_slow_server_is_left_in_time(script: Script) -> None:
+def slow(exchange: Exchange) -> None:
+    if exchange.request.path == "/redirects":
+        slow_redirect(exchange)
+        return
+    first, then = SLOW[exchange.request.path]
+    exchange.send(first)
+    exchange.drip(then) if then else exchange.connection.recv(1)
+
+
+@pytest.mark.parametrize("path", [*SLOW, "/redirects"])
+def test_a_slow_server_is_left_in_time(path: str) -> None:
     sink = Kept()
-    with serving(script) as server, timed_out():
-        fetch(server, sink)
-    assert sink.is_discarded
-    assert not sink.data
+    with serving(slow) as server, timed_out():
+        fetch(Fetcher(server.policy, LIMITS), server.url(path), sink)
+    assert (sink.is_discarded, bytes(sink.data)) == (True, b"")
 
 
 def test_a_server_that_never_speaks_tls_is_left_in_time_and_for_good() -> None:
@@ -99,21 +95,16 @@ class Hanging:
         return []
 
 
-def test_a_resolver_that_hangs_is_left_in_time() -> None:
-    with serving(silence) as server, timed_out():
-        fetch(server, Kept(), Hanging(), "files.example")
-
-
-def test_the_systems_resolver_is_left_in_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    answered = threading.Event()
-
-    def hang(*_: object, **__: object) -> list[object]:
-        answered.wait(10)
-        return []
-
-    with serving(silence) as server, timed_out():
-        monkeypatch.setattr(socket, "getaddrinfo", hang)
-        fetch(server, Kept(), host="files.example")
+def test_a_resolver_that_hangs_is_left_in_time_by_a_fetch_and_by_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    url, hanging, answered = "http://files.example/", Fetcher(AddressPolicy(), LIMITS, Hanging()), threading.Event()
+    with timed_out():
+        fetch(hanging, url)
+    with timed_out():
+        asyncio.run(asyncio.wait_for(hanging.check(url), SOON_S))
+    # The system's resolver too.
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(10) and [])
+    with timed_out():
+        fetch(Fetcher(AddressPolicy(), LIMITS), url)
     answered.set()
 
 
@@ -123,30 +114,26 @@ def test_a_sink_that_hangs_counts_too() -> None:
             await asyncio.Event().wait()
 
     sink = HangingSink()
-    with serving(lambda exchange: exchange.answer(body=b"x")) as server, timed_out():
-        fetch(server, sink)
+    with serving(answer) as server, timed_out():
+        fetch(Fetcher(server.policy, LIMITS), server.url(), sink)
     assert sink.is_discarded
 
 
-def test_a_dead_address_leaves_time_for_the_next() -> None:
+def test_an_address_that_takes_no_connection_leaves_time_for_the_next() -> None:
     # A full backlog is a host that does not answer: the connection is neither taken nor refused.
-    with socket.socket() as full, serving(lambda exchange: exchange.answer(body=b"x")) as server:
+    with socket.socket() as full, serving(answer) as server:
         full.bind(("127.0.0.2", server.port))
         full.listen(0)
-        waiting = [_knock(full) for _ in range(4)]
-        sink = Kept()
-        fetcher = Fetcher(server.loopback_policy, LIMITS, Names(files_example=[["127.0.0.2", "127.0.0.1"]]))
-        asyncio.run(fetcher.fetch(server.url(host="files.example"), sink))
+        waiting = [socket.socket() for _ in range(4)]
+        for knocking in waiting:
+            knocking.setblocking(False)
+            knocking.connect_ex(full.getsockname())
+        # Nothing listens at the second address.
+        names = Names(files_example=[["127.0.0.2", "127.0.0.3", "127.0.0.1"]])
+        fetch(Fetcher(server.loopback_policy, LIMITS, names), server.url(host="files.example"), sink := Kept())
         for knocking in waiting:
             knocking.close()
     assert bytes(sink.data) == b"x"
-
-
-def _knock(listener: socket.socket) -> socket.socket:
-    client = socket.socket()
-    client.setblocking(False)
-    client.connect_ex(listener.getsockname())
-    return client
 
 
 def test_a_canceled_fetch_empties_the_sink_and_closes_the_connection() -> None:
@@ -170,10 +157,3 @@ def test_a_canceled_fetch_empties_the_sink_and_closes_the_connection() -> None:
     with serving(script) as server:
         asyncio.run(scenario(server))
     assert sink.is_discarded
-
-
-def test_a_check_has_a_deadline_as_well() -> None:
-    with timed_out():
-        asyncio.run(
-            asyncio.wait_for(Fetcher(AddressPolicy(), LIMITS, Hanging()).check("http://files.example/"), SOON_S)
-        )
