@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.search.agents import RetrievalPolicy, TeamAgent
+from svc_daemon.store.agents import create_agent, put_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
@@ -18,8 +20,18 @@ def make(daemon: Daemon, agent_id: str | None, repeat_key: str | None = None, **
     return daemon.ask("POST", "/v1/agents", key=key, repeat_key=repeat_key, json=body)
 
 
+def made(daemon: Daemon, agent_id: str | None, **options: Any) -> dict[str, Any]:
+    """The answer to a create that works."""
+    return body_of(make(daemon, agent_id, **options), 201)
+
+
 def change(daemon: Daemon, agent_id: str, key: str | None = None, **fields: Any) -> httpx.Response:
     return daemon.ask("PUT", f"/v1/agents/{agent_id}", key=key, json=fields)
+
+
+def changed(daemon: Daemon, agent_id: str, **fields: Any) -> dict[str, Any]:
+    """The answer to an update that works."""
+    return body_of(change(daemon, agent_id, **fields))
 
 
 def show(daemon: Daemon, agent_id: str) -> dict[str, Any]:
@@ -35,3 +47,12 @@ def faults(answer: httpx.Response) -> list[str]:
     errors = details_of(answer, "invalid_agent_profile")["errors"]
     assert all(error["message"] for error in errors)
     return [error["path"] for error in errors]
+
+
+def store_agent(daemon: Daemon, agent_id: str, **policy: Any) -> str:
+    """Write a named agent with this policy into the state, where the API would refuse it too; its model id."""
+    team_id, now, parsed = daemon.team_id, daemon.context.clock.timestamp(), RetrievalPolicy(**policy)
+    agent = TeamAgent(id=agent_id, team_id=team_id, name=agent_id, policy=parsed, created_at=now, updated_at=now)
+    if not daemon.write(lambda connection: create_agent(connection, agent)):
+        daemon.write(lambda connection: put_agent(connection, agent))
+    return f"svc-agent:{agent_id}"

@@ -6,11 +6,11 @@ import pytest
 
 from svc_daemon.extract.cages import Extractor
 from tests.api.daemons import Loop
-from tests.api.fixtures import daemon, extractor, loop, make_daemon, shared, working
+from tests.api.fixtures import daemon, extractor, limited, loop, make_daemon, shared, working
 from tests.api.sites import Site, hosting
 from tests.api.stages import Stage, staging
 
-__all__ = ["daemon", "extractor", "loop", "make_daemon", "shared", "working"]
+__all__ = ["daemon", "extractor", "limited", "loop", "make_daemon", "shared", "working"]
 
 
 @pytest.fixture

@@ -79,20 +79,14 @@ example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()).sending(dry_run=True))
 example("GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()))
 example(
-    "GET",
-    "/v1/knowledge/batches/{batch_id}",
-    lambda stage, call: call.at(**stage.batch()).asking(include_items="true"),
+    "GET", "/v1/knowledge/batches/{batch_id}", lambda stage, call: call.at(**stage.batch()).asking(include_items="true")
 )
 
 
 example("GET", aliases.BUCKETS)
 example("GET", aliases.BUCKETS, lambda _, call: call.asking(limit="1"))
 creating("POST", aliases.SESSION, lambda stage, call: call.but(json=session_body(bucket=stage.bucket())))
-creating(
-    "POST",
-    aliases.BATCH,
-    lambda stage, call: call.but(json=batch_body([("a", NOTES)], bucket=stage.bucket())),
-)
+creating("POST", aliases.BATCH, lambda stage, call: call.but(json=batch_body([("a", NOTES)], bucket=stage.bucket())))
 creating("POST", aliases.PAGE, lambda stage, call: call.sending(url=stage.page_url(), bucket=stage.bucket()))
 
 creating("POST", K, lambda stage, call: call.sending(name=stage.name("key"), preset="read"))
@@ -161,9 +155,7 @@ for path in ("/v1/models", "/v1/rag-agent/models"):
     example("GET", path)
 example("GET", "/v1/models/{model}", lambda stage, call: call.at(model=f"svc-agent:{stage.agent()}"))
 example(
-    "POST",
-    "/v1/search",
-    lambda stage, call: call.sending(query="umber quay", buckets=[stage.ready()[0]], explain=True),
+    "POST", "/v1/search", lambda stage, call: call.sending(query="umber quay", buckets=[stage.ready()[0]], explain=True)
 )
 example("GET", "/v1/search", lambda stage, call: call.asking(q="umber quay", buckets=stage.ready()[0]))
 

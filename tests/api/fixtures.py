@@ -1,6 +1,7 @@
 """Fixtures of daemons inside the test's process, for every folder that takes them into its `conftest`."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from svc_daemon.settings import Limits
 from tests.api.daemons import LOOPBACK, UNLIMITED, Daemon, Loop
 
 MakeDaemon = Callable[..., Daemon]
+#: Opens a fresh daemon with a bucket `inbox` and with these limits; of rate and quota those that are named.
+LimitDaemon = Callable[..., Daemon]
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +50,16 @@ def daemon(make_daemon: MakeDaemon) -> Daemon:
     daemon = make_daemon()
     daemon.make_bucket()
     return daemon
+
+
+@pytest.fixture
+def limited(make_daemon: MakeDaemon) -> LimitDaemon:
+    def make(**limits: int) -> Daemon:
+        daemon = make_daemon(limits=replace(UNLIMITED, **limits))
+        daemon.make_bucket()
+        return daemon
+
+    return make
 
 
 @pytest.fixture

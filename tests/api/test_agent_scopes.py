@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.search.agents import EVERYTHING, RetrievalPolicy, TeamAgent
+from svc_daemon.core.search.agents import RetrievalPolicy
 from svc_daemon.core.uploads.source_fields import FILE_NAME as QUESTION
 from svc_daemon.store.agents import create_agent, find_agent, put_agent
+from tests.api.agents import store_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
 TEXT = b"# Notes\n\nThe umber quay was built of grey stone, says %s.\n"
-EVERYWHERE = {"first.md", "both.md", "second.md"}
+FIRST, SECOND = {"first.md", "both.md"}, {"second.md", "both.md"}
+EVERYWHERE = FIRST | SECOND
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +25,8 @@ def filled(shared: Daemon) -> Daemon:
     shared.start()
     for bucket in ("first", "second", "old"):
         shared.make_bucket(bucket)
-        shared.add_ready(
-            TEXT % bucket.encode(), bucket=bucket, filename=f"{bucket}.md", metadata=f'{{"in": "{bucket}"}}'
-        )
+        metadata = f'{{"in": "{bucket}"}}'
+        shared.add_ready(TEXT % bucket.encode(), bucket=bucket, filename=f"{bucket}.md", metadata=metadata)
     both = shared.add_ready(TEXT % b"both", bucket="first", filename="both.md", tags="shared")
     body_of(shared.ask("POST", "/v1/buckets/second/sources", json={"source_id": both}))
     asked = {"question": "What of the umber quay?", "answer": "Grey stone."}
@@ -42,34 +43,31 @@ def bucket_id(daemon: Daemon, slug: str) -> str:
     return str(body_of(daemon.ask("GET", f"/v1/buckets/{slug}"))["id"])
 
 
-def add_agent(daemon: Daemon, agent_id: str, **policy: Any) -> str:
-    """A named agent with this policy; its model id."""
-    now = daemon.context.clock.timestamp()
-    agent = TeamAgent(
-        id=agent_id,
-        team_id=daemon.team_id,
-        name=agent_id,
-        policy=RetrievalPolicy(**policy),
-        created_at=now,
-        updated_at=now,
-    )
-    if not daemon.write(lambda connection: create_agent(connection, agent)):
-        daemon.write(lambda connection: put_agent(connection, agent))
-    return f"svc-agent:{agent_id}"
+def agent_of(daemon: Daemon, slug: str) -> str:
+    """The model id of an agent that searches this bucket alone."""
+    return store_agent(daemon, f"only-{slug}", bucket_ids=(bucket_id(daemon, slug),))
 
 
 @contextmanager
-def default_policy(daemon: Daemon, policy: RetrievalPolicy) -> Iterator[None]:
-    """The default agent with another policy, for a while."""
+def changed_default(daemon: Daemon, policy: RetrievalPolicy | None = None) -> Iterator[None]:
+    """Put the default agent back at the end of the block; until then it has this policy, if one is given."""
     agent = daemon.read(lambda connection: find_agent(connection, daemon.team_id, "default"))
     assert agent is not None
-    daemon.write(lambda connection: put_agent(connection, replace(agent, policy=policy)))
-    yield
-    daemon.write(lambda connection: put_agent(connection, replace(agent, policy=EVERYTHING)))
+    if policy is not None:
+        daemon.write(lambda connection: put_agent(connection, replace(agent, policy=policy)))
+    try:
+        yield
+    finally:
+        if not daemon.write(lambda connection: create_agent(connection, agent)):
+            daemon.write(lambda connection: put_agent(connection, agent))
+
+
+def search(daemon: Daemon, **body: Any) -> dict[str, Any]:
+    return body_of(daemon.search("grey stone", **body))
 
 
 def names(daemon: Daemon, **body: Any) -> set[str]:
-    return {result["filename"] for result in body_of(daemon.search("grey stone", **body))["data"]}
+    return {result["filename"] for result in search(daemon, **body)["data"]}
 
 
 def ids(daemon: Daemon, *filenames: str) -> tuple[str, ...]:
@@ -81,189 +79,155 @@ def ids(daemon: Daemon, *filenames: str) -> tuple[str, ...]:
 
 def test_an_agent_of_some_buckets_finds_their_members_only(filled: Daemon) -> None:
     first, old = bucket_id(filled, "first"), bucket_id(filled, "old")
-    agent = add_agent(filled, "one", bucket_ids=(first,))
-    page = body_of(filled.search("grey stone", agent=agent))
-    assert {result["filename"] for result in page["data"]} == {"first.md", "both.md"}
+    page = search(filled, agent=agent_of(filled, "first"))
+    assert {result["filename"] for result in page["data"]} == FIRST
     assert {bucket for result in page["data"] for bucket in result["bucket_ids"]} == {first}
-    assert page["agent"] == agent
-    assert names(filled, agent=add_agent(filled, "old", bucket_ids=(old, first))) == {"first.md", "both.md"}
-    assert names(filled, agent=add_agent(filled, "every", bucket_ids=("*",))) == EVERYWHERE
-
-
-def test_both_spellings_and_the_bare_one_go_by_the_policy(filled: Daemon) -> None:
-    add_agent(filled, "one", bucket_ids=(bucket_id(filled, "first"),))
-    for spelling in ("svc-agent", "svc-rag-agent"):
-        page = body_of(filled.search("grey stone", agent=f"{spelling}:one"))
-        assert page["agent"] == f"{spelling}:one"
-        assert {result["filename"] for result in page["data"]} == {"first.md", "both.md"}
+    assert names(filled, agent=store_agent(filled, "old", bucket_ids=(old, first))) == FIRST
+    assert names(filled, agent=store_agent(filled, "every", bucket_ids=("*",))) == EVERYWHERE
+    for spelling in ("svc-agent:only-first", "svc-rag-agent:only-first"):
+        assert search(filled, agent=spelling)["agent"] == spelling
+        assert names(filled, agent=spelling) == FIRST
 
 
 def test_without_agent_and_buckets_the_default_agent_decides(filled: Daemon) -> None:
     assert names(filled) == EVERYWHERE
-    with default_policy(filled, RetrievalPolicy(bucket_ids=(bucket_id(filled, "second"),))):
-        assert names(filled) == names(filled, agent="svc-rag-agent") == {"second.md", "both.md"}
-        assert names(filled, buckets=["first"]) == {"first.md", "both.md"}
+    with changed_default(filled, RetrievalPolicy(bucket_ids=(bucket_id(filled, "second"),))):
+        assert names(filled) == names(filled, agent="svc-rag-agent") == SECOND
+        assert names(filled, buckets=["first"]) == FIRST
         assert names(filled, buckets=["first"], agent="svc-agent") == set()
     assert names(filled) == EVERYWHERE
 
 
 def test_the_scope_of_the_team_finds_questions_and_what_is_in_no_bucket(filled: Daemon) -> None:
-    agent = add_agent(filled, "team", scope="team")
-    page = body_of(filled.search("grey stone", agent=agent))
-    found = {result["filename"]: result["bucket_ids"] for result in page["data"]}
+    agent = store_agent(filled, "team", scope="team")
+    found = {result["filename"]: result["bucket_ids"] for result in search(filled, agent=agent)["data"]}
     assert found.keys() == EVERYWHERE | {QUESTION, "loose.md"}
     assert (found["loose.md"], found[QUESTION]) == ([], [bucket_id(filled, "first")])
+    assert names(filled, agent=agent, buckets=["first"]) == FIRST
+    assert names(filled, agent=agent, tags=["shared"]) == {"both.md"}
 
 
-def test_named_buckets_take_the_scope_of_the_team_back_to_their_members(filled: Daemon) -> None:
-    agent = add_agent(filled, "team", scope="team")
-    assert names(filled, agent=agent, buckets=["first"]) == {"first.md", "both.md"}
-
-
-def test_a_limited_key_finds_the_questions_of_its_buckets_only(filled: Daemon) -> None:
-    agent = add_agent(filled, "team", scope="team")
-    first = filled.add_key(buckets=(bucket_id(filled, "first"),))
-    second = filled.add_key(buckets=(bucket_id(filled, "second"),))
-    assert names(filled, agent=agent, key=first) == {"first.md", "both.md", QUESTION}
-    assert names(filled, agent=agent, key=second) == {"second.md", "both.md"}
-    loose = add_agent(filled, "loose", scope="sources", source_ids=ids(filled, "loose.md"))
-    assert names(filled, agent=loose) == {"loose.md"}
-    assert names(filled, agent=loose, key=first) == set()
+def test_a_key_and_an_agent_are_intersected(filled: Daemon) -> None:
+    first, second = (filled.add_key(buckets=(bucket_id(filled, slug),)) for slug in ("first", "second"))
+    team = store_agent(filled, "team", scope="team")
+    assert names(filled, agent=team, key=first) == FIRST | {QUESTION}
+    assert names(filled, agent=team, key=second) == SECOND
+    loose = store_agent(filled, "loose", scope="sources", source_ids=ids(filled, "loose.md"))
+    assert (names(filled, agent=loose), names(filled, agent=loose, key=first)) == ({"loose.md"}, set())
+    agent = agent_of(filled, "first")
+    assert (names(filled, agent=agent, key=first), names(filled, agent=agent, key=second)) == (FIRST, set())
 
 
 def test_named_sources_are_found_wherever_they_are_active(filled: Daemon) -> None:
     wanted = ids(filled, "second.md", "loose.md", "old.md")
-    agent = add_agent(filled, "picked", scope="sources", source_ids=wanted)
+    agent = store_agent(filled, "picked", scope="sources", source_ids=wanted)
     assert names(filled, agent=agent) == {"second.md", "loose.md"}
     assert names(filled, agent=agent, buckets=["second"]) == {"second.md"}
     assert names(filled, agent=agent, source_ids=[wanted[1], *ids(filled, "first.md")]) == {"loose.md"}
-    assert names(filled, agent=add_agent(filled, "none", scope="sources")) == set()
+    assert names(filled, agent=store_agent(filled, "none", scope="sources")) == set()
 
 
 def test_over_200_sources_of_a_policy_are_too_many(filled: Daemon) -> None:
-    agent = add_agent(filled, "wide", scope="sources", source_ids=tuple(f"src_{number}" for number in range(201)))
+    agent = store_agent(filled, "wide", scope="sources", source_ids=tuple(f"src_{number}" for number in range(201)))
     answer = filled.search("grey", agent=agent)
     assert details_of(answer, "metadata_filter_too_large") == {"max_source_ids": 200}
     assert "bucket" in answer.json()["error"]["message"]
 
 
 def test_filters_of_policy_and_request_both_hold(filled: Daemon) -> None:
-    outside_second: dict[str, Any] = {"type": "ne", "key": "in", "value": "second"}
-    in_first: dict[str, Any] = {"type": "eq", "key": "in", "value": "first"}
-    agent = add_agent(filled, "filtered", bucket_ids=("*",), filters=outside_second)
-    assert names(filled, agent=agent) == {"first.md", "both.md"}
-    assert names(filled, agent=agent, filters=in_first) == {"first.md"}
-    assert names(filled, agent=agent, filters={"type": "eq", "key": "in", "value": "second"}) == set()
-    team = add_agent(filled, "of-team", scope="team", filters={"type": "in", "key": "in", "value": ["none", "old"]})
+    def metadata(kind: str, value: Any) -> dict[str, Any]:
+        return {"type": kind, "key": "in", "value": value}
+
+    agent = store_agent(filled, "filtered", bucket_ids=("*",), filters=metadata("ne", "second"))
+    assert names(filled, agent=agent) == FIRST
+    assert names(filled, agent=agent, filters=metadata("eq", "first")) == {"first.md"}
+    assert names(filled, agent=agent, filters=metadata("eq", "second")) == set()
+    team = store_agent(filled, "of-team", scope="team", filters=metadata("in", ["none", "old"]))
     assert names(filled, agent=team) == {"loose.md"}
-    assert names(filled, agent=add_agent(filled, "team", scope="team"), tags=["shared"]) == {"both.md"}
 
 
-def test_the_policy_says_how_many_unless_the_caller_does(filled: Daemon) -> None:
-    agent = add_agent(filled, "few", bucket_ids=("*",), top_k=1)
-    assert len(body_of(filled.search("grey", agent=agent))["data"]) == 1
-    assert len(body_of(filled.search("grey", agent=agent, max_num_results=10))["data"]) == 3
-    many = add_agent(filled, "many", bucket_ids=("*",), top_k=5000)
-    assert len(body_of(filled.search("grey", agent=many))["data"]) == 3
+def test_the_policy_limits_the_results_unless_the_caller_does(filled: Daemon) -> None:
+    few, many = (store_agent(filled, f"top-{top_k}", bucket_ids=("*",), top_k=top_k) for top_k in (1, 5000))
+    for body, count in (({"agent": few}, 1), ({"agent": few, "max_num_results": 10}, 3), ({"agent": many}, 3)):
+        assert len(search(filled, **body)["data"]) == count, body
 
 
 def test_the_higher_threshold_holds(filled: Daemon) -> None:
-    agent = add_agent(filled, "strict", bucket_ids=("*",), score_threshold=0.6)
-    page = body_of(filled.search("grey second", agent=agent))
-    assert {result["filename"] for result in page["data"]} == {"second.md"}
+    agent = store_agent(filled, "strict", bucket_ids=("*",), score_threshold=0.6)
     assert len(body_of(filled.search("grey second"))["data"]) == 3
-    loose = body_of(filled.search("grey second", agent=agent, score_threshold=0.1))
-    assert {result["filename"] for result in loose["data"]} == {"second.md"}
+    for lower in ({}, {"score_threshold": 0.1}):
+        (result,) = body_of(filled.search("grey second", agent=agent, **lower))["data"]
+        assert result["filename"] == "second.md"
 
 
-def test_a_bucket_that_the_agent_does_not_search_is_left_out_and_told(filled: Daemon) -> None:
-    agent = add_agent(filled, "one", bucket_ids=(bucket_id(filled, "first"),))
-    page = body_of(filled.search("grey stone", agent=agent, buckets=["second", "first"]))
-    assert {result["filename"] for result in page["data"]} == {"first.md", "both.md"}
+def test_a_bucket_that_the_agent_does_not_search_is_left_out_with_a_warning(filled: Daemon) -> None:
+    agent = agent_of(filled, "first")
+    page = search(filled, agent=agent, buckets=["second", "first"])
+    assert {result["filename"] for result in page["data"]} == FIRST
     assert page["warnings"] == ["The agent does not search the bucket 'second'; it was left out."]
-    page = body_of(filled.search("grey stone", agent=agent, buckets=["second"]))
+    page = search(filled, agent=agent, buckets=["second"])
     assert (page["data"], len(page["warnings"])) == ([], 1)
     details_of(filled.search("grey stone", agent=agent, buckets=["missing"]), "bucket_not_found")
 
 
-def test_of_two_buckets_that_are_named_one_that_is_left_out_makes_no_single_one(filled: Daemon) -> None:
+def test_of_two_named_buckets_one_that_is_left_out_makes_no_single_one(filled: Daemon) -> None:
     filled.make_bucket("void")
-    agent = add_agent(filled, "hollow", bucket_ids=(bucket_id(filled, "void"),))
-    details_of(filled.search("grey", agent=agent, buckets=["void"]), "bucket_store_indexing_pending")
-    details_of(filled.search("grey", agent=agent, buckets=["void", "void"]), "bucket_store_indexing_pending")
-    page = body_of(filled.search("grey", agent=agent, buckets=["void", "first"]))
+    agent = agent_of(filled, "void")
+    for buckets in (["void"], ["void", "void"]):
+        details_of(filled.search("grey", agent=agent, buckets=buckets), "bucket_store_indexing_pending")
+    page = search(filled, agent=agent, buckets=["void", "first"])
     assert (page["data"], len(page["warnings"])) == ([], 1)
 
 
-def test_an_agent_that_can_find_nothing_is_told_by_its_name(filled: Daemon) -> None:
-    first, old = bucket_id(filled, "first"), bucket_id(filled, "old")
+def test_an_agent_that_can_find_nothing_is_named_in_a_warning(filled: Daemon) -> None:
+    old = bucket_id(filled, "old")
     for agent_id, policy, why in (
         ("bare", {"bucket_ids": ()}, "its policy names no buckets."),
         ("sourceless", {"scope": "sources"}, "its policy names no sources."),
         ("outdated", {"bucket_ids": (old,)}, "its buckets were deleted or archived, or this key reaches none."),
     ):
-        page = body_of(filled.search("grey stone", agent=add_agent(filled, agent_id, **policy)))
+        page = search(filled, agent=store_agent(filled, agent_id, **policy))
         (warning,) = page["warnings"]
         assert (page["data"], warning.startswith(f"The agent {agent_id!r} finds nothing: {why}")) == ([], True)
         assert f"`svc agent set {agent_id}`" in warning
         assert old not in warning
-    assert body_of(filled.search("zebra", agent=add_agent(filled, "one", bucket_ids=(first,))))["warnings"] == []
-
-
-def test_a_key_and_an_agent_are_intersected(filled: Daemon) -> None:
-    agent = add_agent(filled, "one", bucket_ids=(bucket_id(filled, "first"),))
-    assert names(filled, agent=agent, key=filled.add_key(buckets=(bucket_id(filled, "second"),))) == set()
-    assert names(filled, agent=agent, key=filled.add_key(buckets=(bucket_id(filled, "first"),))) == {
-        "first.md",
-        "both.md",
-    }
+    assert body_of(filled.search("zebra", agent=agent_of(filled, "first")))["warnings"] == []
 
 
 def test_a_key_uses_only_the_models_that_it_may(filled: Daemon) -> None:
-    add_agent(filled, "one", bucket_ids=(bucket_id(filled, "first"),))
-    key = filled.add_key(models=("svc-rag-agent:one",))
-    assert names(filled, key=key, agent="svc-agent:one") == {"first.md", "both.md"}
+    key = filled.add_key(models=(agent_of(filled, "first").replace("svc-agent", "svc-rag-agent"),))
+    assert names(filled, key=key, agent="svc-agent:only-first") == FIRST
     for agent in (None, "svc-agent", "svc-agent:other"):
         details_of(filled.search("grey", key=key, agent=agent), "model_not_allowed")
 
 
-@pytest.mark.parametrize("policy", ["", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}'])
-def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon, policy: str) -> None:
+def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon) -> None:
     breaking = "UPDATE agents SET policy = ? WHERE team_id = ? AND id = 'default'"
-    with default_policy(filled, EVERYTHING):
-        filled.write(lambda connection: connection.execute(breaking, (policy, filled.team_id)))
-        assert names(filled) == names(filled, agent="svc-agent") == names(filled, agent="svc-rag-agent") == set()
-        assert names(filled, agent="svc-agent", buckets=["first"]) == set()
-        for model in ("svc-agent", "svc-rag-agent"):
-            told = body_of(
-                filled.ask("POST", "/v1/responses", json={"model": model, "input": "What of the grey stone?"})
-            )
-            assert (told["model"], told["grounded"], told["sources"]) == (model, False, [])
-    told = body_of(filled.ask("POST", "/v1/responses", json={"model": "svc-agent", "input": "What of the grey stone?"}))
-    assert told["grounded"]
+    for policy in ("", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}'):
+        with changed_default(filled):
+            filled.write(lambda connection: connection.execute(breaking, (policy, filled.team_id)))  # noqa: B023
+            asked: list[dict[str, Any]] = [{"agent": "svc-agent", "buckets": ["first"]}, {"agent": "svc-rag-agent"}]
+            for body in ({}, {"agent": "svc-agent"}, *asked):
+                assert names(filled, **body) == set(), (policy, body)
 
 
 def test_a_default_agent_that_was_taken_away_finds_nothing(filled: Daemon) -> None:
-    agent = filled.read(lambda connection: find_agent(connection, filled.team_id, "default"))
-    assert agent is not None
-    filled.write(lambda connection: connection.execute("DELETE FROM agents WHERE id = 'default'"))
-    assert names(filled) == names(filled, agent="svc-agent") == set()
-    filled.write(lambda connection: create_agent(connection, agent))
+    with changed_default(filled):
+        filled.write(lambda connection: connection.execute("DELETE FROM agents WHERE id = 'default'"))
+        assert names(filled) == names(filled, agent="svc-agent") == set()
 
 
 def test_a_policy_whose_last_bucket_is_gone_finds_nothing(filled: Daemon) -> None:
-    gone = filled.make_bucket("gone")
-    agent = add_agent(filled, "left", bucket_ids=(gone,))
+    filled.make_bucket("gone")
+    agent = agent_of(filled, "gone")
     body_of(filled.ask("DELETE", "/v1/buckets/gone", params={"force": "true"}))
     assert names(filled, agent=agent) == set()
 
 
-def test_no_scope_finds_what_is_in_a_bucket_that_is_being_deleted(make_daemon: Any) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
+def test_no_scope_finds_what_is_in_a_bucket_that_is_being_deleted(daemon: Daemon) -> None:
     daemon.start("indexing", "syncing")
-    agent = add_agent(daemon, "team", scope="team")
-    daemon.add_ready(filename="notes.md")
+    agent = store_agent(daemon, "team", scope="team")
+    daemon.add_ready()
     assert daemon.found("umber", agent=agent)
     body_of(daemon.ask("DELETE", "/v1/buckets/inbox", params={"force": "true"}))
     assert daemon.found("umber", agent=agent) == []

@@ -245,11 +245,7 @@ def test_what_the_caller_sent_comes_back(knowing: Daemon) -> None:
 def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon) -> None:
     usage = ask(knowing, VACATION)["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (8, 10, 18)
-    assert ask(knowing, VACATION, CHAT)["usage"] == {
-        "prompt_tokens": 8,
-        "completion_tokens": 10,
-        "total_tokens": 18,
-    }
+    assert ask(knowing, VACATION, CHAT)["usage"] == {"prompt_tokens": 8, "completion_tokens": 10, "total_tokens": 18}
 
 
 IGNORED: list[dict[str, Any]] = [

@@ -8,16 +8,7 @@ from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.sessions import (
-    ask_batch,
-    batch_body,
-    batch_status,
-    finalize_batch,
-    open_batch,
-    outcomes,
-    path_of,
-    put,
-)
+from tests.api.sessions import ask_batch, batch_body, batch_status, finalize_batch, open_batch, outcomes, path_of, put
 
 A, B, C = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n"), ("c", b"The tall crane.\n")
 THREE = (A, B, C)

@@ -145,8 +145,7 @@ def test_a_body_cut_off_is_an_invalid_request(port: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "path"),
-    [({"team_id": "t"}, "team_id"), ({"a": [{"team_id": None}]}, "a.0.team_id")],
+    ("document", "path"), [({"team_id": "t"}, "team_id"), ({"a": [{"team_id": None}]}, "a.0.team_id")]
 )
 def test_a_team_is_not_accepted(client: httpx.Client, document: dict[str, object], path: str) -> None:
     for text in (json.dumps(document), json.dumps(document).replace("team_id", "team\\u005fid")):
