@@ -281,6 +281,14 @@ class Daemon:
         """The body of a POST that succeeds."""
         return body_of(self.ask("POST", path, **options), status)
 
+    def patch(self, path: str, **body: Any) -> dict[str, Any]:
+        """The body of a PATCH that succeeds."""
+        return body_of(self.ask("PATCH", path, json=body))
+
+    def delete(self, path: str, **query: str) -> dict[str, Any]:
+        """The body of a DELETE that succeeds."""
+        return body_of(self.ask("DELETE", path, params=query))
+
     def ask_together(self, *asks: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> list[httpx.Response]:
         """Requests that run at the same time."""
 
