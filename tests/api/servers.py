@@ -105,6 +105,12 @@ def connected(port: int) -> Iterator[socket.socket]:
         yield client
 
 
+def in_pieces(data: bytes, size_bytes: int = 50_000) -> Iterator[bytes]:
+    """For httpx: a body of unknown length, sent in chunks."""
+    for start in range(0, len(data), size_bytes):
+        yield data[start : start + size_bytes]
+
+
 def read_answer(client: socket.socket) -> RawAnswer:
     """The next answer, which must have a Content-Length."""
     data = b""

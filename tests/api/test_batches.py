@@ -1,11 +1,10 @@
-"""Batches over HTTP: create, parallel uploads, finalize again and again, status."""
+"""Batches over HTTP: create, parallel uploads, finalize again and again, status, limits."""
 
 from typing import Any
 
-import pytest
-
-from tests.api.answers import body_of, details_of, refused_field
+from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon
+from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import (
     ask_batch,
     ask_finalize,
@@ -15,6 +14,7 @@ from tests.api.sessions import (
     finalize_batch,
     open_batch,
     outcomes,
+    path_of,
     put,
     put_part,
     stored_bytes,
@@ -23,7 +23,8 @@ from tests.api.sessions import (
 
 A, B, C = ("a", b"The umber quay.\n"), ("b", b"The grey mole.\n"), ("c", b"The tall crane.\n")
 THREE = (A, B, C)
-BYTES = dict(THREE)
+BYTES = dict(THREE) | {"blank": b" \n"}
+MOST_BYTES = 26_214_400
 
 
 def send(daemon: Daemon, batch: dict[str, Any], *names: str) -> None:
@@ -31,44 +32,67 @@ def send(daemon: Daemon, batch: dict[str, Any], *names: str) -> None:
         body_of(put(daemon, batch["by_id"][name], BYTES[name]))
 
 
+def sent(daemon: Daemon, *files: tuple[str, bytes]) -> tuple[dict[str, Any], dict[str, str]]:
+    """A batch of files that were all sent and finalized, and the id of each one's source."""
+    batch = open_batch(daemon, files)
+    send(daemon, batch, *dict(files))
+    return batch, {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(daemon, batch)["finalized"]}
+
+
+def replacing(source_id: str, *files: tuple[str, bytes], **manifest: Any) -> dict[str, Any]:
+    """A body whose first file replaces this source."""
+    body = batch_body(files, **manifest)
+    body["manifest"]["items"][0]["replaces"] = source_id
+    return body
+
+
+def state(batch: dict[str, Any]) -> tuple[str, bool, bool]:
+    return batch["status"], batch["terminal"], batch["ready"]
+
+
+def counters(**counts: int) -> dict[str, int]:
+    return dict.fromkeys(("queued", "indexing", "active", "failed", "pending"), 0) | counts
+
+
+def codes(items: list[dict[str, Any]]) -> dict[str, str]:
+    return {item["client_file_id"]: item["error"]["code"] for item in items}
+
+
 def test_a_batch_is_answered_as_the_specification_has_it(shared: Daemon) -> None:
     answer = ask_batch(shared, batch_body(THREE))
-    told = body_of(answer, 201)
-    assert told["batch_id"].startswith("bat_")
-    assert (told["status"], told["upload_strategy"], told["rejected"]) == ("open", "storage_resumable", [])
-    assert [item["client_file_id"] for item in told["items"]] == ["a", "b", "c"]
-    assert all(item["upload_url"].startswith("http://127.0.0.1/v1/storage/") for item in told["items"])
-    assert {item["expires_at"] for item in told["items"]} == {told["expires_at"]}
+    batch = body_of(answer, 201)
+    assert batch["batch_id"].startswith("bat_")
+    assert (batch["status"], batch["upload_strategy"], batch["rejected"]) == ("open", "storage_resumable", [])
+    assert [item["client_file_id"] for item in batch["items"]] == ["a", "b", "c"]
+    assert all(item["upload_url"].startswith("http://127.0.0.1/v1/storage/") for item in batch["items"])
+    assert {item["expires_at"] for item in batch["items"]} == {batch["expires_at"]}
     assert answer.headers["Cache-Control"] == "no-store"
 
 
 def test_finalizing_accumulates_until_the_batch_is_ready(working: Daemon) -> None:
     batch = open_batch(working, THREE)
-    told = finalize_batch(working, batch, mode="finalize_uploaded")
-    assert (told["status"], outcomes(told)) == ("partial", dict.fromkeys("abc", "pending"))
-    assert {item["reason"] for item in told["pending"]} == {"blob_not_uploaded"}
+    first = finalize_batch(working, batch, mode="finalize_uploaded")
+    assert (first["status"], outcomes(first)) == ("partial", dict.fromkeys("abc", "pending"))
+    assert {item["reason"] for item in first["pending"]} == {"blob_not_uploaded"}
     send(working, batch, "b")
     put_part(working, batch["by_id"]["c"], BYTES["c"], 0, 4)
-    told = finalize_batch(working, batch)
-    assert (told["status"], outcomes(told)) == ("partial", {"a": "pending", "b": "finalized", "c": "pending"})
-    (made,) = told["finalized"]
+    second = finalize_batch(working, batch)
+    assert (second["status"], outcomes(second)) == ("partial", {"a": "pending", "b": "finalized", "c": "pending"})
+    (made,) = second["finalized"]
     assert set(made) == {"client_file_id", "session_id", "knowledge_id", "task_id"}
     send(working, batch, "a", "c")
-    told = finalize_batch(working, batch)
-    assert outcomes(told) == {"a": "finalized", "b": "replayed", "c": "finalized"}
-    assert told["status"] == "processing"
+    third = finalize_batch(working, batch)
+    assert (third["status"], outcomes(third)) == ("processing", {"a": "finalized", "b": "replayed", "c": "finalized"})
     again = finalize_batch(working, batch)
     assert outcomes(again) == dict.fromkeys("abc", "replayed")
-    assert [item["client_file_id"] for item in again["replayed"]] == ["a", "b", "c"]
-    assert {item["client_file_id"]: item["knowledge_id"] for item in again["replayed"]}["b"] == made["knowledge_id"]
-    working.wait_ready(*(item["knowledge_id"] for item in again["replayed"]))
+    sources = {item["client_file_id"]: item["knowledge_id"] for item in again["replayed"]}
+    assert (list(sources), sources["b"]) == (["a", "b", "c"], made["knowledge_id"])
+    working.wait_ready(*sources.values())
     status = batch_status(working, batch)
-    assert (status["status"], status["terminal"], status["ready"]) == ("completed", True, True)
-    assert status["counters"] == {"queued": 0, "indexing": 0, "active": 3, "failed": 0, "pending": 0, "total": 3}
-    assert {(item["status"], item["ready"]) for item in finalize_batch(working, batch)["replayed"]} == {
-        ("active", True)
-    }
-    assert {stored_bytes(working, item["knowledge_id"]) for item in again["replayed"]} == set(BYTES.values())
+    assert (state(status), status["counters"]) == (("completed", True, True), counters(active=3, total=3))
+    last = finalize_batch(working, batch)["replayed"]
+    assert {(item["status"], item["ready"]) for item in last} == {("active", True)}
+    assert {stored_bytes(working, source_id) for source_id in sources.values()} == set(dict(THREE).values())
     assert list(working.files.parts.iterdir()) == []
 
 
@@ -81,129 +105,103 @@ def test_items_come_with_the_status_when_asked_for(daemon: Daemon) -> None:
     status = batch_status(daemon, batch, include_items="true")
     first, second, _ = status["items"]
     assert (first["client_file_id"], first["status"], first["ready"], first["error"]) == ("a", "queued", False, None)
-    assert first["knowledge_id"].startswith("src_")
     assert first["task_id"] == daemon.source(first["knowledge_id"])["task"]["id"]
     assert first["bucket_ids"] == status["bucket_ids"] == [daemon.make_bucket()]
     assert (second["status"], second["knowledge_id"], second["task_id"]) == ("pending", None, None)
-    assert (status["status"], status["terminal"]) == ("partial", False)
-    assert status["counters"] == {"queued": 1, "indexing": 0, "active": 0, "failed": 0, "pending": 2, "total": 3}
+    assert (state(status), status["counters"]) == (("partial", False, False), counters(queued=1, pending=2, total=3))
     refused = daemon.ask("GET", f"/v1/knowledge/batches/{batch['batch_id']}", params={"include_items": "maybe"})
     assert refused_field(refused) == "include_items"
 
 
-def without(body: dict[str, Any], part: str, index: int) -> dict[str, Any]:
-    listed = body["manifest"]["items"] if part == "items" else body["files"]
-    del listed[index]
-    return body
-
-
 def test_a_request_that_makes_no_sense_is_refused_whole(shared: Daemon) -> None:
+    webhook = {"webhook": {"url": "http://x.example"}}
+    on_item, on_file = batch_body(THREE), batch_body(THREE)
+    on_item["manifest"]["items"][1] |= webhook
+    on_file["files"][1] |= webhook
     cases: list[tuple[dict[str, Any], str]] = [
         (batch_body([]), "files"),
         (batch_body([(str(number), b"x") for number in range(101)]), "files"),
         (batch_body([A, A]), "manifest.items"),
-        (without(batch_body([A, B, A]), "items", 2), "files"),
-        (without(batch_body(THREE), "items", 0), "files"),
-        (without(batch_body(THREE), "files", 2), "files"),
-        (batch_body(THREE, version=2), "manifest.version"),
-        (batch_body(THREE, version="1"), "manifest.version"),
-        (batch_body(THREE, version=True), "manifest.version"),
+        *((batch_body(THREE) | {"files": batch_body(files)["files"]}, "files") for files in ([A, B], [A, B, C, A])),
+        (batch_body([A, B]) | {"files": batch_body([A, B, A])["files"]}, "files"),
+        *((batch_body(THREE, version=version), "manifest.version") for version in (2, "1", True)),
         ({"files": []}, "manifest"),
         ({"manifest": {"version": 1, "items": []}}, "files"),
         (batch_body([("", b"x")]), "manifest.items.0.client_file_id"),
-        (batch_body(THREE) | {"webhook": {"url": "http://x.example"}}, "webhook"),
+        *((body, "webhook") for body in (batch_body(THREE) | webhook, on_item, on_file)),
         (batch_body(THREE) | {"team_id": "x"}, "team_id"),
         (batch_body([("a", b""), ("b", b"")]), "files"),
     ]
+    before = shared.count("batches"), shared.count("uploads")
     for body, path in cases:
-        before = shared.count("batches"), shared.count("uploads")
-        answer = ask_batch(shared, body, repeat_key=f"refused-{path}")
-        errors = details_of(answer, "invalid_request")["errors"]
-        assert path in [error["path"] for error in errors]
-        assert (shared.count("batches"), shared.count("uploads")) == before
-
-
-def test_a_webhook_on_a_file_is_refused(shared: Daemon) -> None:
-    for part in ["items", "files"]:
-        body = batch_body(THREE)
-        (body["files"] if part == "files" else body["manifest"]["items"])[1]["webhook"] = {"url": "http://x.example"}
-        assert refused_field(ask_batch(shared, body)) == "webhook"
+        errors = details_of(ask_batch(shared, body, repeat_key=f"refused-{path}"), "invalid_request")["errors"]
+        assert path in [error["path"] for error in errors], body
+    assert (shared.count("batches"), shared.count("uploads")) == before
 
 
 def test_a_bad_file_is_rejected_and_the_others_are_taken(daemon: Daemon) -> None:
-    body = batch_body([(name, b"x") for name in ("good", "large", "empty", "name", "tags", "meta", "sum", "old")])
-    items = {item["client_file_id"]: item for item in body["manifest"]["items"]}
-    files = {file["client_file_id"]: file for file in body["files"]}
-    files["large"]["size_bytes"] = 26_214_401
-    files["empty"]["size_bytes"] = 0
-    files["name"]["filename"] = "../x"
-    items["tags"]["tags"] = [str(number) for number in range(21)]
-    items["meta"]["metadata"] = {"x": "y" * 8192}
-    items["sum"]["sha256"] = "abc"
-    items["old"]["replaces"] = "src_missing"
-    told = body_of(ask_batch(daemon, body), 201)
-    assert [item["client_file_id"] for item in told["items"]] == ["good"]
-    assert {item["client_file_id"]: item["error"]["code"] for item in told["rejected"]} == {
-        "large": "file_too_large",
-        "empty": "empty_file",
-        "name": "invalid_request",
-        "tags": "too_many_tags",
-        "meta": "metadata_too_large",
-        "sum": "invalid_request",
-        "old": "source_not_found",
+    bad: dict[str, tuple[str, dict[str, Any], str]] = {
+        "large": ("files", {"size_bytes": MOST_BYTES + 1}, "file_too_large"),
+        "empty": ("files", {"size_bytes": 0}, "empty_file"),
+        "name": ("files", {"filename": "../x"}, "invalid_request"),
+        "tags": ("items", {"tags": [str(number) for number in range(21)]}, "too_many_tags"),
+        "meta": ("items", {"metadata": {"x": "y" * 8192}}, "metadata_too_large"),
+        "sum": ("items", {"sha256": "abc"}, "invalid_request"),
+        "old": ("items", {"replaces": "src_missing"}, "source_not_found"),
     }
-    assert told["rejected"][0]["error"]["details"]["max_bytes"] == 26_214_400
-    assert batch_status(daemon, told)["counters"]["total"] == 1
+    body = batch_body([(name, b"x") for name in ("good", *bad)])
+    for where, listed in (("items", body["manifest"]["items"]), ("files", body["files"])):
+        for each in listed[1:]:
+            each.update(bad[each["client_file_id"]][1] if bad[each["client_file_id"]][0] == where else {})
+    batch = body_of(ask_batch(daemon, body), 201)
+    assert [item["client_file_id"] for item in batch["items"]] == ["good"]
+    assert codes(batch["rejected"]) == {name: code for name, (_, _, code) in bad.items()}
+    assert batch["rejected"][0]["error"]["details"]["max_bytes"] == MOST_BYTES
+    assert batch_status(daemon, batch)["counters"]["total"] == 1
 
 
 def test_fields_of_the_manifest_reach_the_source(daemon: Daemon) -> None:
-    body = batch_body([A])
-    body["manifest"]["items"][0] |= {"title": "Quay", "tags": ["stone"], "metadata": {"n": 1}}
+    body, fields = batch_body([A]), {"title": "Quay", "tags": ["stone"], "metadata": {"n": 1}}
+    body["manifest"]["items"][0] |= fields
     batch = body_of(ask_batch(daemon, body), 201)
     body_of(put(daemon, batch["items"][0], A[1]))
     source = daemon.source(finalize_batch(daemon, batch)["finalized"][0]["knowledge_id"])
-    assert (source["title"], source["tags"], source["metadata"]) == ("Quay", ["stone"], {"n": 1})
-    assert (source["filename"], source["content_type"]) == ("a.md", "text/markdown")
+    expected = {**fields, "filename": "a.md", "content_type": "text/markdown"}
+    assert {name: source[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("by_header", [True, False])
-def test_a_replay_gives_the_same_batch(daemon: Daemon, by_header: bool) -> None:
-    body = batch_body(THREE, **({} if by_header else {"batch_idempotency_key": "k"}))
-    repeat_key = "k" if by_header else None
-    first = body_of(ask_batch(daemon, body, repeat_key=repeat_key), 201)
-    answer = ask_batch(daemon, body, repeat_key=repeat_key)
-    again = body_of(answer)
-    assert answer.headers["Idempotent-Replayed"] == "true"
-    del first["request_id"], again["request_id"]
-    assert again == first
-    changed = batch_body([A, B], **body["manifest"] | {"items": batch_body([A, B])["manifest"]["items"]})
-    details_of(ask_batch(daemon, changed, repeat_key=repeat_key), "idempotency_key_conflict")
-    assert (daemon.count("batches"), daemon.count("uploads")) == (1, 3)
+def test_a_replay_gives_the_same_batch(shared: Daemon) -> None:
+    for body, repeat_key in ((batch_body(THREE), "k1"), (batch_body(THREE, batch_idempotency_key="k2"), None)):
+        first, again = (ask_batch(shared, body, repeat_key=repeat_key) for _ in range(2))
+        before = shared.count("batches"), shared.count("uploads")
+        assert without_id(body_of(again)) == without_id(body_of(first, 201))
+        assert again.headers["Idempotent-Replayed"] == "true"
+        changed = batch_body([A, B], **body["manifest"] | {"items": batch_body([A, B])["manifest"]["items"]})
+        details_of(ask_batch(shared, changed, repeat_key=repeat_key), "idempotency_key_conflict")
+        assert (shared.count("batches"), shared.count("uploads")) == before
 
 
 def test_a_replay_is_answered_after_the_replacements_were_made(working: Daemon) -> None:
-    old = working.add_ready()
-    body = batch_body([A], batch_idempotency_key="k")
-    body["manifest"]["items"][0]["replaces"] = old
+    body = replacing(working.add_ready(), A, batch_idempotency_key="k")
     batch = body_of(ask_batch(working, body), 201)
     body_of(put(working, batch["items"][0], BYTES["a"]))
     working.wait_ready(finalize_batch(working, batch)["finalized"][0]["knowledge_id"])
-    again = body_of(ask_batch(working, body))
+    again, dry = body_of(ask_batch(working, body)), body | {"dry_run": True}
     assert (again["batch_id"], again["status"]) == (batch["batch_id"], "completed")
-    assert refused_field(ask_batch(working, body, repeat_key="other")) == "files"
-    assert refused_field(ask_batch(working, body | {"dry_run": True}, repeat_key="other")) == "files"
-    assert body_of(ask_batch(working, body | {"dry_run": True}))["would_create"] is None
+    for other in (body, dry):
+        assert refused_field(ask_batch(working, other, repeat_key="other")) == "files"
+    assert body_of(ask_batch(working, dry))["would_create"] is None
 
 
-def test_the_header_stands_above_the_key_of_the_batch(daemon: Daemon) -> None:
+def test_the_header_goes_before_the_key_of_the_batch(shared: Daemon) -> None:
     body = batch_body(THREE, batch_idempotency_key="k")
-    first = body_of(ask_batch(daemon, body, repeat_key="header"), 201)
-    assert body_of(ask_batch(daemon, body), 201)["batch_id"] != first["batch_id"]
-    assert body_of(ask_batch(daemon, body, repeat_key="header"))["batch_id"] == first["batch_id"]
+    first = body_of(ask_batch(shared, body, repeat_key="header"), 201)
+    assert body_of(ask_batch(shared, body), 201)["batch_id"] != first["batch_id"]
+    assert body_of(ask_batch(shared, body, repeat_key="header"))["batch_id"] == first["batch_id"]
     for bad in ("", "a b", "x" * 256):
         body = batch_body(THREE, batch_idempotency_key=bad)
         for repeat_key in (None, "header"):
-            details_of(ask_batch(daemon, body, repeat_key=repeat_key), "invalid_idempotency_key")
+            details_of(ask_batch(shared, body, repeat_key=repeat_key), "invalid_idempotency_key")
 
 
 def test_a_replay_of_an_expired_batch_gives_it_a_new_life(daemon: Daemon) -> None:
@@ -214,13 +212,12 @@ def test_a_replay_of_an_expired_batch_gives_it_a_new_life(daemon: Daemon) -> Non
     again = body_of(ask_batch(daemon, batch_body(THREE), repeat_key="k"))
     assert again["batch_id"] == first["batch_id"]
     assert again["expires_at"] > first["expires_at"]
-    urls = {item["client_file_id"]: (item["session_id"], item["upload_url"]) for item in again["items"]}
+    items = {item["client_file_id"]: item for item in again["items"]}
     for name in "bc":
-        session_id, url = urls[name]
-        assert session_id == first["by_id"][name]["session_id"]
-        assert url != first["by_id"][name]["upload_url"]
+        assert items[name]["session_id"] == first["by_id"][name]["session_id"]
+        assert items[name]["upload_url"] != first["by_id"][name]["upload_url"]
         details_of(put(daemon, first["by_id"][name], BYTES[name]), "session_not_found")
-        body_of(put(daemon, {"upload_url": url}, BYTES[name]))
+        body_of(put(daemon, items[name], BYTES[name]))
     assert outcomes(finalize_batch(daemon, first)) == {"a": "replayed", "b": "finalized", "c": "finalized"}
 
 
@@ -229,12 +226,10 @@ def test_an_expired_batch_ends(daemon: Daemon) -> None:
     put_part(daemon, batch["by_id"]["a"], BYTES["a"], 0, 4)
     daemon.advance(86_500)
     for _ in range(2):
-        told = finalize_batch(daemon, batch)
-        assert outcomes(told) == dict.fromkeys("abc", "failed")
-        assert {item["error"]["code"] for item in told["failed"]} == {"session_expired"}
-        status = batch_status(daemon, batch, include_items="true")
-        assert (told["status"], status["status"], status["terminal"]) == ("expired", "expired", True)
-        assert {item["error"]["code"] for item in status["items"]} == {"session_expired"}
+        finalized, status = finalize_batch(daemon, batch), batch_status(daemon, batch, include_items="true")
+        assert outcomes(finalized) == dict.fromkeys("abc", "failed")
+        assert codes(finalized["failed"]) == codes(status["items"]) == dict.fromkeys("abc", "session_expired")
+        assert (finalized["status"], state(status)) == ("expired", ("expired", True, False))
         assert status["counters"]["failed"] == 3
         wait_swept(daemon, lambda: daemon.count("uploads WHERE status = 'expired'") == 3, "the sessions are swept")
 
@@ -243,43 +238,31 @@ def test_what_is_missing_can_be_given_up(working: Daemon) -> None:
     batch = open_batch(working, THREE)
     send(working, batch, "a")
     put_part(working, batch["by_id"]["b"], BYTES["b"], 0, 4)
-    told = finalize_batch(working, batch, mode="abandon_pending")
-    assert outcomes(told) == {"a": "finalized", "b": "failed", "c": "failed"}
-    assert {item["error"]["code"] for item in told["failed"]} == {"session_canceled"}
+    finalized = finalize_batch(working, batch, mode="abandon_pending")
+    assert outcomes(finalized) == {"a": "finalized", "b": "failed", "c": "failed"}
+    assert codes(finalized["failed"]) == dict.fromkeys("bc", "session_canceled")
     details_of(put(working, batch["by_id"]["b"], BYTES["b"]), "session_canceled")
-    working.wait_ready(told["finalized"][0]["knowledge_id"])
-    status = batch_status(working, batch)
-    assert (status["status"], status["terminal"], status["ready"]) == ("completed_with_failures", True, False)
+    working.wait_ready(finalized["finalized"][0]["knowledge_id"])
+    assert state(batch_status(working, batch)) == ("completed_with_failures", True, False)
     assert outcomes(finalize_batch(working, batch)) == {"a": "replayed", "b": "failed", "c": "failed"}
     assert list(working.files.parts.iterdir()) == []
-
-
-def test_giving_up_everything_stays_failed_for_good(daemon: Daemon) -> None:
-    batch = open_batch(daemon, THREE)
-    assert finalize_batch(daemon, batch, mode="abandon_pending")["status"] == "failed"
-    daemon.advance(90_000)
-    assert batch_status(daemon, batch)["status"] == "failed"
+    everything = open_batch(working, THREE)
+    assert finalize_batch(working, everything, mode="abandon_pending")["status"] == "failed"
+    working.advance(90_000)
+    assert batch_status(working, everything)["status"] == "failed"
 
 
 def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -> None:
-    cases: list[tuple[bytes, str]] = [
-        (b"[]", "invalid_request"),
-        (b'{"mode": "all"}', "invalid_request"),
-        (b"{", "invalid_json"),
-    ]
-    for content, code in cases:
-        batch = open_batch(shared, THREE)
-        headers = {"Content-Type": "application/json"}
+    batch, headers = open_batch(shared, THREE), {"Content-Type": "application/json"}
+    for content, code in ((b"[]", "invalid_request"), (b'{"mode": "all"}', "invalid_request"), (b"{", "invalid_json")):
         details_of(ask_finalize(shared, batch, content=content, headers=headers), code)
-        assert outcomes(body_of(ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
+    assert outcomes(body_of(ask_finalize(shared, batch))) == dict.fromkeys("abc", "pending")
 
 
-def test_other_paths_do_not_lead_to_a_batch(shared: Daemon) -> None:
-    batch = open_batch(shared, THREE)
-    shared.make_bucket("other")
-    stranger = shared.add_team()
+def test_a_batch_is_reached_through_its_bucket_by_a_key_of_it(shared: Daemon) -> None:
+    batch, other = open_batch(shared, THREE), shared.make_bucket("other")
+    stranger, kept_out, reader = shared.add_team(), shared.add_key(buckets=(other,)), shared.add_key("knowledge:read")
     shared.make_bucket("inbox", key=stranger)
-    kept_out = shared.add_key(buckets=(shared.make_bucket("other"),))
     details_of(ask_finalize(shared, batch, "other"), "batch_not_found")
     details_of(ask_finalize(shared, batch, "nowhere"), "bucket_not_found")
     details_of(ask_finalize(shared, {"batch_id": "bat_missing"}), "batch_not_found")
@@ -288,98 +271,129 @@ def test_other_paths_do_not_lead_to_a_batch(shared: Daemon) -> None:
     path = f"/v1/knowledge/batches/{batch['batch_id']}"
     for key in (stranger, kept_out):
         details_of(shared.ask("GET", path, key=key), "batch_not_found")
-    details_of(ask_finalize(shared, batch, key=shared.add_key("knowledge:read")), "forbidden_project_key")
-    details_of(ask_batch(shared, batch_body(THREE), key=shared.add_key("knowledge:read")), "forbidden_project_key")
+    for refused in (ask_finalize(shared, batch, key=reader), ask_batch(shared, batch_body(THREE), key=reader)):
+        details_of(refused, "forbidden_project_key")
+    key = shared.add_key(buckets=(shared.make_bucket(),))
+    shared.show(path, key=key)
+    body_of(ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
 
 
 def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
     batch = open_batch(daemon, THREE)
     send(daemon, batch, "a")
-    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
+    daemon.patch("/v1/buckets/inbox", status="archived")
     details_of(ask_finalize(daemon, batch), "bucket_not_found")
     assert batch_status(daemon, batch)["status"] == "open"
-    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "active"}))
+    daemon.patch("/v1/buckets/inbox", status="active")
     assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
 
 
 def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
     old = daemon.add_source()
-    body = batch_body([A, B])
-    body["manifest"]["items"][0]["replaces"] = old
-    batch = body_of(ask_batch(daemon, body), 201)
+    batch = body_of(ask_batch(daemon, replacing(old, A, B)), 201)
     for item in batch["items"]:
         body_of(put(daemon, item, BYTES[item["client_file_id"]]))
-    body_of(daemon.ask("DELETE", f"/v1/sources/{old}"))
+    daemon.delete(f"/v1/sources/{old}")
     for expected in ("finalized", "replayed"):
-        told = finalize_batch(daemon, batch)
-        assert outcomes(told) == {"a": "failed", "b": expected}
-        assert told["failed"][0]["error"]["code"] == "source_not_found"
+        finalized = finalize_batch(daemon, batch)
+        assert outcomes(finalized) == {"a": "failed", "b": expected}
+        assert codes(finalized["failed"]) == {"a": "source_not_found"}
     item = batch_status(daemon, batch, include_items="true")["items"][0]
     assert (item["status"], item["error"]["code"]) == ("failed", "source_not_found")
     assert list(daemon.files.parts.iterdir()) == []
 
 
-def test_a_deleted_source_is_told_and_ends_its_file(working: Daemon) -> None:
-    batch = open_batch(working, [A, B])
-    send(working, batch, "a", "b")
-    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
+def test_a_deleted_source_is_shown_and_ends_its_file(working: Daemon) -> None:
+    batch, made = sent(working, A, B)
     working.wait_ready(*made.values())
-    body_of(working.ask("DELETE", f"/v1/sources/{made['a']}"))
+    working.delete(f"/v1/sources/{made['a']}")
     status = batch_status(working, batch, include_items="true")
-    assert (status["status"], status["terminal"]) == ("completed_with_failures", True)
+    assert state(status) == ("completed_with_failures", True, False)
     assert [(item["status"], item["ready"]) for item in status["items"]] == [("deleted", False), ("active", True)]
     assert outcomes(finalize_batch(working, batch)) == {"a": "failed", "b": "replayed"}
-    body_of(working.ask("DELETE", f"/v1/sources/{made['b']}"))
+    working.delete(f"/v1/sources/{made['b']}")
     assert batch_status(working, batch)["status"] == "failed"
 
 
 def test_a_source_that_has_left_its_last_bucket_ends_its_file(working: Daemon) -> None:
     second = working.make_bucket("second")
-    batch = open_batch(working, [A, B])
-    send(working, batch, "a", "b")
-    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
+    batch, made = sent(working, A, B)
     working.wait_ready(*made.values())
-    body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{made['a']}"))
+    working.delete(f"/v1/buckets/inbox/sources/{made['a']}")
     status = batch_status(working, batch, include_items="true")
-    assert (status["status"], status["terminal"], status["ready"]) == ("completed_with_failures", True, False)
+    assert state(status) == ("completed_with_failures", True, False)
     assert [item["status"] for item in status["items"]] == ["detached", "active"]
-    body_of(working.ask("POST", f"/v1/buckets/{second}/sources", json={"source_id": made["a"]}))
+    working.post(f"/v1/buckets/{second}/sources", json={"source_id": made["a"]})
     working.wait_ready(made["a"])
     assert batch_status(working, batch)["status"] == "completed"
 
 
 def test_a_file_that_cannot_be_read_fails_in_the_status(working: Daemon) -> None:
-    batch = open_batch(working, [A, ("blank", b" \n")])
-    send(working, batch, "a")
-    body_of(put(working, batch["by_id"]["blank"], b" \n"))
-    made = {item["client_file_id"]: item["knowledge_id"] for item in finalize_batch(working, batch)["finalized"]}
+    batch, made = sent(working, A, ("blank", b" \n"))
     working.wait_status(made["blank"], "failed")
     working.wait_ready(made["a"])
     status = batch_status(working, batch, include_items="true")
-    assert status["counters"] == {"queued": 0, "indexing": 0, "active": 1, "failed": 1, "pending": 0, "total": 2}
-    assert status["status"] == "completed_with_failures"
+    expected = ("completed_with_failures", counters(active=1, failed=1, total=2))
+    assert (status["status"], status["counters"]) == expected
     assert status["items"][1]["error"]["code"] == "no_extractable_text"
 
 
-def test_a_file_can_be_finalized_or_canceled_by_itself(daemon: Daemon) -> None:
-    batch = open_batch(daemon, THREE)
-    send(daemon, batch, "a", "b")
-    body_of(finalize(daemon, batch["by_id"]["a"]), 201)
-    body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/uploads/{batch['by_id']['b']['session_id']}"))
-    told = finalize_batch(daemon, batch)
-    assert outcomes(told) == {"a": "replayed", "b": "failed", "c": "pending"}
-
-
-def test_a_restricted_key_sees_the_batches_of_its_buckets(daemon: Daemon) -> None:
-    key = daemon.add_key(buckets=(daemon.make_bucket(),))
-    batch = open_batch(daemon, THREE, key=key)
-    body_of(daemon.ask("GET", f"/v1/knowledge/batches/{batch['batch_id']}", key=key))
-    body_of(ask_finalize(daemon, batch, key=key))
+def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:
+    batch = open_batch(shared, THREE)
+    send(shared, batch, "a", "b")
+    body_of(finalize(shared, batch["by_id"]["a"]), 201)
+    shared.delete(f"/v1/buckets/inbox/uploads/{batch['by_id']['b']['session_id']}")
+    assert outcomes(finalize_batch(shared, batch)) == {"a": "replayed", "b": "failed", "c": "pending"}
 
 
 def test_one_file_of_the_most_bytes_is_taken(daemon: Daemon) -> None:
-    data = NOTES * (26_214_400 // len(NOTES)) + b"x" * (26_214_400 % len(NOTES))
+    data = NOTES * (MOST_BYTES // len(NOTES)) + b"x" * (MOST_BYTES % len(NOTES))
     batch = open_batch(daemon, [("a", data)])
-    assert body_of(put(daemon, batch["by_id"]["a"], data))["received_bytes"] == 26_214_400
+    assert body_of(put(daemon, batch["by_id"]["a"], data))["received_bytes"] == MOST_BYTES
     (made,) = finalize_batch(daemon, batch)["finalized"]
     assert stored_bytes(daemon, made["knowledge_id"]) == data
+
+
+def test_a_hundred_files_at_once(working: Daemon) -> None:
+    files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
+    batch = open_batch(working, files)
+    puts = [working.asking("PUT", path_of(batch["by_id"][name]), key="", content=data) for name, data in files]
+    assert {answer.status_code for answer in working.ask_together(*puts)} == {200}
+    ask = working.asking("POST", f"/v1/buckets/inbox/batches/{batch['batch_id']}/finalize")
+    answers = working.ask_together(*[ask] * 4)
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    bodies = [answer.json() for answer in answers if answer.status_code == 200]
+    made = [item["client_file_id"] for body in bodies for item in body["finalized"]]
+    assert sorted(made) == sorted(dict(files))
+    assert all(outcomes(body).keys() == dict(files).keys() for body in bodies)
+    assert (working.count("sources"), len(list(working.files.blobs.iterdir()))) == (100, 100)
+    working.wait(lambda: bool(batch_status(working, batch)["terminal"]), "the batch ends")
+    status = batch_status(working, batch)
+    assert (status["status"], status["counters"]["active"]) == ("completed", 100)
+
+
+def test_a_batch_counts_once_and_its_bytes_together(limited: LimitDaemon) -> None:
+    daemon, files = limited(creates_per_second=1, bytes_per_minute=100), [("a", b"x" * 50), ("b", b"x" * 40)]
+    batch = open_batch(daemon, files, repeat_key="k")
+    body_of(ask_batch(daemon, batch_body(files), repeat_key="k"))
+    details_of(ask_batch(daemon, batch_body([A]), repeat_key="other"), "upload_rate_limited")
+    daemon.advance(1)
+    assert details_of(ask_batch(daemon, batch_body([A]), repeat_key="other"), "quota_exceeded")["used_bytes"] == 90
+    for name, data in files:
+        body_of(put(daemon, batch["by_id"][name], data))
+    assert outcomes(finalize_batch(daemon, batch)) == {"a": "finalized", "b": "finalized"}
+    daemon.advance(60)
+    body_of(ask_batch(daemon, batch_body([A]), repeat_key="other"), 201)
+
+
+def test_a_dry_run_stores_counts_and_claims_nothing(limited: LimitDaemon) -> None:
+    daemon, body = limited(creates_per_second=1, bytes_per_minute=100), batch_body([A, ("empty", b"")])
+    body["manifest"]["batch_idempotency_key"] = "k"
+    for dry, query in ((body | {"dry_run": True}, {}), (body, {"dry_run": "true"})) * 2:
+        answer = body_of(ask_batch(daemon, dry, params=query))
+        assert (answer["dry_run"], answer["would_create"]["files"]) == (True, 1)
+        assert [error["path"] for error in answer["errors"]] == ["empty"]
+    invalid = batch_body([A], batch_idempotency_key="a b") | {"dry_run": True}
+    details_of(ask_batch(daemon, invalid), "invalid_idempotency_key")
+    assert [daemon.count(table) for table in ("batches", "uploads", "idempotency")] == [0, 0, 0]
+    body_of(ask_batch(daemon, body), 201)

@@ -1,6 +1,9 @@
-"""How JSON bodies are read."""
+"""How JSON bodies are read, and how long any body may take."""
 
+import asyncio
+import itertools
 import json
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -11,9 +14,16 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from svc_daemon.api.bodies import MAX_JSON_BYTES, read_json, read_model, read_optional_json, read_optional_model
-from tests.api.servers import ask, connected, hardened, read_answer, serving
+from svc_daemon.api.layers.deadlines import ClientLimits
+from svc_daemon.errors import ServiceError
+from tests.api.servers import ask, connected, hardened, in_pieces, is_closed, read_answer, serving
 
 JSON = {"Content-Type": "application/json"}
+UNSUPPORTED, NOT_JSON, INVALID = (415, "unsupported_media_type"), (400, "invalid_json"), (400, "invalid_request")
+TOO_LARGE, LATE = (413, "request_too_large"), (408, "request_timeout")
+LIMITS = ClientLimits(body_grace_s=0.3, body_bytes_per_s=10_000, body_total_s=1.5)
+#: What a handler has seen of bodies that were given up.
+KEPT: list[bytes] = []
 
 
 class Point(BaseModel):
@@ -37,17 +47,56 @@ async def echo_no_point(request: Request) -> JSONResponse:
     return JSONResponse((await read_optional_model(request, Point)).model_dump())
 
 
-ROUTES = [
-    Route("/json", echo, methods=["POST"]),
-    Route("/optional", echo_optional, methods=["POST"]),
-    Route("/point", echo_point, methods=["POST"]),
-    Route("/no-point", echo_no_point, methods=["POST"]),
-]
+async def count(request: Request) -> JSONResponse:
+    return JSONResponse({"size": len(await request.body())})
+
+
+async def keep(request: Request) -> JSONResponse:
+    data = b""
+    try:
+        async for chunk in request.stream():
+            data += chunk
+    except ServiceError:
+        KEPT.append(data)
+        raise
+    return JSONResponse({})
+
+
+async def think(request: Request) -> JSONResponse:
+    """Takes longer than the grace between two chunks."""
+    size = 0
+    async for chunk in request.stream():
+        await asyncio.sleep(0.2)
+        size += len(chunk)
+    return JSONResponse({"size": size})
+
+
+async def wait_for_the_end(request: Request) -> JSONResponse:
+    """Reads the body, then waits for the client to leave, for longer than a body may take."""
+    await request.body()
+    try:
+        async with asyncio.timeout(0.5):
+            await request.receive()
+    except TimeoutError:
+        return JSONResponse({"waited": True})
+    return JSONResponse({"waited": False})
+
+
+HANDLERS = {"json": echo, "optional": echo_optional, "point": echo_point, "no-point": echo_no_point}
+SLOW = {"count": count, "keep": keep, "think": think, "wait": wait_for_the_end}
 
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with serving(hardened(ROUTES)) as port:
+    with serving(hardened([Route(f"/{name}", each, methods=["POST"]) for name, each in HANDLERS.items()])) as port:
+        yield port
+
+
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[int]:
+    """The port of a server that gives bodies little time."""
+    routes = [Route(f"/{name}", each, methods=["POST"]) for name, each in SLOW.items()]
+    with serving(hardened(routes, limits=LIMITS), LIMITS) as port:
         yield port
 
 
@@ -57,8 +106,13 @@ def client(port: int) -> Iterator[httpx.Client]:
         yield client
 
 
-def told(answer: httpx.Response) -> tuple[int, str]:
+def refusal(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
+
+
+def head(path: str, size_bytes: int, *headers: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
+    return "\r\n".join([*lines, f"Content-Length: {size_bytes}", "", ""]).encode()
 
 
 def document_of(size_bytes: int) -> bytes:
@@ -66,128 +120,122 @@ def document_of(size_bytes: int) -> bytes:
     return b'{"a":"' + b"x" * (size_bytes - 8) + b'"}'
 
 
-def in_pieces(data: bytes, size_bytes: int = 50_000) -> Iterator[bytes]:
-    """For httpx: a body of unknown length, sent in chunks."""
-    for start in range(0, len(data), size_bytes):
-        yield data[start : start + size_bytes]
-
-
-@pytest.mark.parametrize(
-    "kind", ["application/json", "application/json; charset=utf-8", "Application/merge-patch+JSON"]
-)
-def test_json_is_read(client: httpx.Client, kind: str) -> None:
-    answer = client.post("/json", content=b'{"a": [1]}', headers={"Content-Type": kind})
-    assert (answer.status_code, answer.json()) == (200, {"a": [1]})
-
-
-@pytest.mark.parametrize(
-    "kind", ["text/plain", "text/json", "application/x-www-form-urlencoded", "json", "text/a+json"]
-)
-def test_another_type_is_refused(client: httpx.Client, kind: str) -> None:
-    answer = client.post("/json", content=b"{}", headers={"Content-Type": kind})
-    assert told(answer) == (415, "unsupported_media_type")
-
-
-def test_no_type_is_refused(client: httpx.Client) -> None:
-    assert told(client.post("/json", content=b"{}")) == (415, "unsupported_media_type")
-
-
-def test_a_compressed_body_is_refused(client: httpx.Client) -> None:
-    answer = client.post("/json", content=b"{}", headers=JSON | {"Content-Encoding": "gzip"})
-    assert told(answer) == (415, "unsupported_media_type")
-
-
-@pytest.mark.parametrize("body", [b"", b"{", b'{"a": NaN}', b'{"a":1,"a":1}', b'{"a":"\xff"}'])
-def test_what_is_not_json_is_refused(client: httpx.Client, body: bytes) -> None:
-    assert told(client.post("/json", content=body, headers=JSON)) == (400, "invalid_json")
+def test_json_is_read_and_no_other_type_or_coding(client: httpx.Client) -> None:
+    for kind in ("application/json", "application/json; charset=utf-8", "Application/merge-patch+JSON"):
+        assert client.post("/json", content=b'{"a": [1]}', headers={"Content-Type": kind}).json() == {"a": [1]}
+    others = ("text/plain", "text/json", "application/x-www-form-urlencoded", "json", "text/a+json")
+    for headers in ({}, JSON | {"Content-Encoding": "gzip"}, *({"Content-Type": kind} for kind in others)):
+        assert refusal(client.post("/json", content=b"{}", headers=headers)) == UNSUPPORTED, headers
+    for body in (b"", b"{", b'{"a": NaN}', b'{"a":1,"a":1}', b'{"a":"\xff"}'):
+        assert refusal(client.post("/json", content=body, headers=JSON)) == NOT_JSON, body
 
 
 def test_the_largest_body_is_read_and_one_byte_more_is_not(client: httpx.Client) -> None:
-    for content in (document_of(MAX_JSON_BYTES), in_pieces(document_of(MAX_JSON_BYTES))):
+    largest, larger = document_of(MAX_JSON_BYTES), document_of(MAX_JSON_BYTES + 1)
+    for content in (largest, in_pieces(largest)):
         assert client.post("/json", content=content, headers=JSON).status_code == 200
-    for content in (document_of(MAX_JSON_BYTES + 1), in_pieces(document_of(MAX_JSON_BYTES + 1))):
+    for content in (larger, in_pieces(larger), (b"x" * 65536 for _ in range(320))):
         answer = client.post("/json", content=content, headers=JSON)
-        assert told(answer) == (413, "request_too_large")
+        assert refusal(answer) == TOO_LARGE
         assert answer.json()["error"]["details"] == {"max_bytes": MAX_JSON_BYTES}
 
 
-def test_a_client_that_still_sends_sees_the_refusal(client: httpx.Client) -> None:
-    endless = (b"x" * 65536 for _ in range(320))
-    assert told(client.post("/json", content=endless, headers=JSON)) == (413, "request_too_large")
-
-
-def test_a_client_that_waits_for_100_continue_gets_the_refusal_instead(port: int) -> None:
-    head = b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
-    answer = ask(port, head + b"Content-Length: 2000000\r\n\r\n")
-    assert (answer.status, answer.code) == (413, "request_too_large")
-    assert answer.headers["connection"] == "close"
-
-
-def test_a_client_that_waits_for_100_continue_is_told_to_go_on(port: int) -> None:
-    head = b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+def test_a_client_that_waits_for_100_continue_gets_it_or_the_refusal(port: int) -> None:
+    answer = ask(port, head("/json", 2_000_000, "Expect: 100-continue"))
+    assert ((answer.status, answer.code), answer.headers["connection"]) == (TOO_LARGE, "close")
     with connected(port) as client:
-        client.sendall(head + b"Content-Length: 2\r\n\r\n")
+        client.sendall(head("/json", 2, "Expect: 100-continue"))
         assert client.recv(100).startswith(b"HTTP/1.1 100 ")
         client.sendall(b"{}")
         assert read_answer(client).status == 200
 
 
-def test_a_body_may_arrive_byte_by_byte(port: int) -> None:
-    head = b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
-    answer = ask(port, *(bytes([byte]) for byte in head + b'{"a": 12}'))
-    assert answer.document == {"a": 12}
+def test_a_body_may_arrive_byte_by_byte_and_must_be_whole(port: int) -> None:
+    assert ask(port, *(bytes([byte]) for byte in head("/json", 9) + b'{"a": 12}')).document == {"a": 12}
+    answer = ask(port, head("/json", 9) + b'{"a":', shut=True)
+    assert (answer.status, answer.code) == INVALID
 
 
-def test_a_body_cut_off_is_an_invalid_request(port: int) -> None:
-    head = b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
-    answer = ask(port, head + b'{"a":', shut=True)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-
-
-@pytest.mark.parametrize(
-    ("document", "path"), [({"team_id": "t"}, "team_id"), ({"a": [{"team_id": None}]}, "a.0.team_id")]
-)
-def test_a_team_is_not_accepted(client: httpx.Client, document: dict[str, object], path: str) -> None:
-    for text in (json.dumps(document), json.dumps(document).replace("team_id", "team\\u005fid")):
-        answer = client.post("/json", content=text, headers=JSON)
-        assert told(answer) == (400, "invalid_request")
-        assert answer.json()["error"]["details"]["errors"][0]["path"] == path
-
-
-def test_the_callers_own_data_may_name_a_team(client: httpx.Client) -> None:
+def test_a_team_is_accepted_in_the_callers_own_data_alone(client: httpx.Client) -> None:
     assert client.post("/json", json={"metadata": {"team_id": "t"}}).status_code == 200
+    for document, path in (({"team_id": "t"}, "team_id"), ({"a": [{"team_id": None}]}, "a.0.team_id")):
+        text = json.dumps(document)
+        for content in (text, text.replace("team_id", "team\\u005fid")):
+            answer = client.post("/json", content=content, headers=JSON)
+            assert refusal(answer) == INVALID
+            assert answer.json()["error"]["details"]["errors"][0]["path"] == path
 
 
-def test_an_optional_body_may_be_missing(client: httpx.Client) -> None:
-    assert client.post("/optional").json() == {}
-    assert client.post("/optional", headers={"Content-Type": "text/plain"}).json() == {}
-    assert client.post("/optional", content=_nothing()).json() == {}
-
-
-def test_an_optional_body_that_is_there_is_judged(client: httpx.Client) -> None:
+def test_an_optional_body_may_be_missing_and_is_judged_if_it_is_there(client: httpx.Client) -> None:
+    for options in ({}, {"headers": {"Content-Type": "text/plain"}}, {"content": iter(())}):
+        assert client.post("/optional", **options).json() == {}
     assert client.post("/optional", json={"a": 1}).json() == {"a": 1}
-    assert told(client.post("/optional", content=b"{}")) == (415, "unsupported_media_type")
-    assert told(client.post("/optional", content=b"{", headers=JSON)) == (400, "invalid_json")
+    assert refusal(client.post("/optional", content=b"{}")) == UNSUPPORTED
+    assert refusal(client.post("/optional", content=b"{", headers=JSON)) == NOT_JSON
 
 
-def test_a_model_is_read(client: httpx.Client) -> None:
+def test_what_does_not_fit_a_model_is_refused_by_path(client: httpx.Client) -> None:
     assert client.post("/point", json={"x": 1, "unknown": 2}).json() == {"x": 1, "y": 0}
-
-
-@pytest.mark.parametrize("path", ["/point", "/no-point"])
-def test_what_does_not_fit_a_model_is_told_by_path(client: httpx.Client, path: str) -> None:
-    answer = client.post(path, json={"y": "far"})
-    assert told(answer) == (400, "invalid_request")
-    assert [error["path"] for error in answer.json()["error"]["details"]["errors"]] == ["x", "y"]
+    for path in ("/point", "/no-point"):
+        answer = client.post(path, json={"y": "far"})
+        assert refusal(answer) == INVALID
+        assert [error["path"] for error in answer.json()["error"]["details"]["errors"]] == ["x", "y"]
 
 
 def test_a_connection_goes_on_after_a_refusal_whose_body_was_read(port: int) -> None:
-    request = b"POST /json HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}"
     with connected(port) as client:
         for _ in range(3):
-            client.sendall(request)
+            client.sendall(head("/json", 2).replace(b"application/json", b"text/plain") + b"{}")
             assert read_answer(client).status == 415
 
 
-def _nothing() -> Iterator[bytes]:
-    yield from ()
+def in_steps(size_bytes: int, step_bytes: int, pause_s: float) -> Iterator[bytes]:
+    """A slow client's body: the pause is what is tested."""
+    for _ in range(size_bytes // step_bytes):
+        time.sleep(pause_s)
+        yield b"x" * step_bytes
+
+
+def test_a_body_that_stops_is_timed_out(hurried: int) -> None:
+    with connected(hurried) as client:
+        client.sendall(head("/keep", 100) + b"kept")
+        answer = read_answer(client)
+    assert ((answer.status, answer.code), answer.headers["connection"]) == (LATE, "close")
+    assert answer.document["error"]["retryable"] is True
+    # What came in time is the handler's to keep.
+    assert KEPT == [b"kept"]
+
+
+def test_a_body_below_its_pace_is_timed_out(hurried: int) -> None:
+    with connected(hurried) as client:
+        client.sendall(head("/count", 10_000))
+        for step in in_steps(1000, 10, 0.01):
+            client.sendall(step)
+        answer = read_answer(client)
+    assert (answer.status, answer.code) == LATE
+
+
+def test_no_body_may_take_longer_than_the_whole_time(hurried: int) -> None:
+    began = time.monotonic()
+    with connected(hurried) as client:
+        client.sendall(head("/count", 10_000_000))
+        for _ in itertools.takewhile(lambda _: time.monotonic() - began < LIMITS.body_total_s, itertools.count()):
+            client.sendall(b"x" * 2000)
+            time.sleep(0.05)
+        assert read_answer(client).code == "request_timeout"
+
+
+def test_a_good_pace_and_the_handlers_own_time_cost_no_body_its_answer(hurried: int) -> None:
+    with httpx.Client(base_url=f"http://127.0.0.1:{hurried}", trust_env=False) as client:
+        assert client.post("/count", content=in_steps(16_000, 1600, 0.08)).json() == {"size": 16_000}
+        assert client.post("/think", content=b"x" * 300_000).json() == {"size": 300_000}
+    with connected(hurried) as connection:
+        connection.sendall(head("/wait", 1) + b"x")
+        assert read_answer(connection).document == {"waited": True}
+
+
+def test_a_body_that_nobody_reads_ends_with_its_connection(hurried: int) -> None:
+    with connected(hurried) as client:
+        client.sendall(head("/nowhere", 1000) + b"x")
+        assert read_answer(client).headers["connection"] == "close"
+        assert is_closed(client)

@@ -13,14 +13,13 @@ from starlette.routing import Route
 
 from svc_daemon.api.forms import OVERHEAD_BYTES, PIECE_BYTES, receive_form
 from svc_daemon.errors import StorageError
-from tests.api.servers import ask, connected, hardened, serving, wait_until
+from tests.api.servers import ask, connected, hardened, in_pieces, serving, wait_until
 
 MAX_FILE_BYTES = 3_000_000
 BOUNDARY = "----b0undary"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
 FILE = 'Content-Disposition: form-data; name="file"; filename="a.txt"'
 OCTETS = f"{FILE}\r\nContent-Type: application/octet-stream"
-TITLE = 'Content-Disposition: form-data; name="title"'
 
 
 class HashingSink:
@@ -78,17 +77,21 @@ def part(head: str, data: str | bytes = "") -> bytes:
     return f"--{BOUNDARY}\r\n{head}\r\n\r\n".encode() + content + b"\r\n"
 
 
+def field(name: str, data: str | bytes = "v") -> bytes:
+    return part(f'Content-Disposition: form-data; name="{name}"', data)
+
+
+def named(filename: str) -> bytes:
+    """A file of this name."""
+    return part(FILE.replace("a.txt", filename), "x")
+
+
 def form(*parts: bytes) -> bytes:
     return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode()
 
 
-def post(client: httpx.Client, body: bytes, kind: str = TYPE) -> httpx.Response:
-    return client.post("/files", content=body, headers={"Content-Type": kind})
-
-
-def in_pieces(data: bytes, size_bytes: int) -> Iterator[bytes]:
-    for start in range(0, len(data), size_bytes):
-        yield data[start : start + size_bytes]
+def post(client: httpx.Client, content: bytes | Iterator[bytes], kind: str = TYPE) -> httpx.Response:
+    return client.post("/files", content=content, headers={"Content-Type": kind})
 
 
 def assert_refused(answer: httpx.Response, status: int = 400, code: str = "invalid_request") -> None:
@@ -98,57 +101,46 @@ def assert_refused(answer: httpx.Response, status: int = 400, code: str = "inval
 
 def test_a_form_of_a_real_client_is_received(client: httpx.Client, sinks: list[HashingSink]) -> None:
     data = {"title": "Über uns", "tags": "a,b", "metadata": '{"a": 1}'}
-    answer = client.post("/files", data=data, files={"file": ("Über.md", b"hello", "text/markdown")})
-    assert answer.json() == {
-        "name": "Über.md",
-        "type": "text/markdown",
-        "size": 5,
-        "fields": data,
-        "sha256": hashlib.sha256(b"hello").hexdigest(),
-        "appends": [5],
-    }
+    answer = client.post("/files", data=data, files={"file": ("Über.md", b"hello", "text/markdown")}).json()
+    assert (answer["sha256"], answer["appends"]) == (hashlib.sha256(b"hello").hexdigest(), [5])
+    expected = {"name": "Über.md", "type": "text/markdown", "size": 5, "fields": data}
+    assert {name: answer[name] for name in expected} == expected
     assert [sink.discards for sink in sinks] == [0]
 
 
-def test_fields_may_stand_before_and_after_the_file(client: httpx.Client) -> None:
-    for order in [[0, 1], [1, 0]]:
-        parts = [part(TITLE, "t"), part(FILE, "x")]
-        answer = post(client, form(*(parts[index] for index in order))).json()
+def test_fields_come_before_or_after_the_file_and_what_follows_the_form_is_ignored(client: httpx.Client) -> None:
+    title, file = field("title", "t"), part(FILE, "x")
+    for body in (form(title, file), form(file, title), form(title, file) + b"epilogue"):
+        answer = post(client, body).json()
         assert (answer["fields"], answer["size"], answer["type"]) == ({"title": "t"}, 1, None)
+    empty = post(client, form(part(FILE))).json()
+    assert (empty["size"], empty["appends"]) == (0, [])
+    assert post(client, form(named("docs/a.txt"))).json()["name"] == "a.txt"
+    fields = [field(f"f{number}", "x" * 16 * 1024) for number in range(16)]
+    assert len(post(client, form(*fields, file)).json()["fields"]) == 16
 
 
 def test_a_form_may_be_cut_anywhere_on_its_way(client: httpx.Client) -> None:
-    for size_bytes in [1, 7, 64, 1000]:
-        content = b"\r\n--" + BOUNDARY.encode()[:-1] + b"\r\n\r--\r\n" * 20
-        pieces = in_pieces(
-            form(part(TITLE, "t"), part(OCTETS, content), part(TITLE.replace("title", "x"), "")), size_bytes
-        )
-        answer = client.post("/files", content=pieces, headers={"Content-Type": TYPE}).json()
-        assert answer["sha256"] == hashlib.sha256(content).hexdigest()
+    content = b"\r\n--" + BOUNDARY.encode()[:-1] + b"\r\n\r--\r\n" * 20
+    body = form(field("title", "t"), part(OCTETS, content), field("x", ""))
+    for size_bytes in (1, 7, 64, 1000):
+        answer = post(client, in_pieces(body, size_bytes)).json()
+        assert answer["sha256"] == hashlib.sha256(content).hexdigest(), size_bytes
         assert answer["fields"] == {"title": "t", "x": ""}
 
 
 def test_a_large_file_goes_to_the_sink_in_pieces(client: httpx.Client) -> None:
-    data = bytes(range(256)) * 10_000
+    data = bytes(range(256)) * (MAX_FILE_BYTES // 256) + b"x" * (MAX_FILE_BYTES % 256)
     answer = client.post("/files", files={"file": ("a", data)}).json()
-    assert answer["sha256"] == hashlib.sha256(data).hexdigest()
+    assert (answer["size"], answer["sha256"]) == (MAX_FILE_BYTES, hashlib.sha256(data).hexdigest())
     assert all(size >= PIECE_BYTES for size in answer["appends"][:-1])
-
-
-def test_an_empty_file_is_received_as_such(client: httpx.Client) -> None:
-    answer = post(client, form(part(FILE))).json()
-    assert (answer["size"], answer["appends"]) == (0, [])
-
-
-def test_what_follows_the_closing_boundary_is_ignored(client: httpx.Client) -> None:
-    assert post(client, form(part(FILE, "x")) + b"epilogue").json()["size"] == 1
 
 
 WRONG = {
     "no body": b"",
     "text": b"hello",
     "only a closing boundary": form(),
-    "no file": form(part(TITLE, "t")),
+    "no file": form(field("title", "t")),
     "two files": form(part(FILE, "x"), part(FILE, "y")),
     "a file of another name": form(part(FILE.replace('"file"', '"document"'), "x")),
     "a second file of another name": form(part(FILE, "x"), part(FILE.replace('"file"', '"other"'), "x")),
@@ -171,112 +163,75 @@ WRONG = {
     "base64": form(part(f"{FILE}\r\nContent-Transfer-Encoding: base64", "eA==")),
     "a type that is none": form(part(f"{FILE}\r\nContent-Type: text", "x")),
     "a type with an escape": form(part(f"{FILE}\r\nContent-Type: text/\x1b", "x")),
-    "the same field twice": form(part(TITLE, "a"), part(TITLE, "b"), part(FILE, "x")),
-    "17 fields": form(*(part(TITLE.replace("title", f"f{n}"), "v") for n in range(17)), part(FILE, "x")),
-    "a field over 16 KB": form(part(TITLE, "x" * (16 * 1024 + 1)), part(FILE, "x")),
-    "a field that is not UTF-8": form(part(TITLE, b"\xff"), part(FILE, "x")),
-    "a field with NUL": form(part(TITLE, "a\0b"), part(FILE, "x")),
-    "a field name that is not UTF-8": form(part(TITLE, "a"), part(FILE, "x")).replace(b"title", b"\xff"),
-    "a team": form(part(TITLE.replace("title", "team_id"), "t"), part(FILE, "x")),
-    "no file name": form(part(FILE.replace("a.txt", ""), "x")),
-    "a parent folder": form(part(FILE.replace("a.txt", "../../etc/passwd"), "x")),
-    "a parent folder, backslashes": form(part(FILE.replace("a.txt", "..\\\\boot.ini"), "x")),
-    "a control in the file name": form(part(FILE.replace("a.txt", "a\x07.txt"), "x")),
+    "the same field twice": form(field("title", "a"), field("title", "b"), part(FILE, "x")),
+    "17 fields": form(*(field(f"f{n}") for n in range(17)), part(FILE, "x")),
+    "a field over 16 KB": form(field("title", "x" * (16 * 1024 + 1)), part(FILE, "x")),
+    "a field that is not UTF-8": form(field("title", b"\xff"), part(FILE, "x")),
+    "a field with NUL": form(field("title", "a\0b"), part(FILE, "x")),
+    "a field name that is not UTF-8": form(field("title", "a"), part(FILE, "x")).replace(b"title", b"\xff"),
+    "a team": form(field("team_id"), part(FILE, "x")),
+    "no file name": form(named("")),
+    "a parent folder": form(named("../../etc/passwd")),
+    "a parent folder, backslashes": form(named("..\\\\boot.ini")),
+    "a control in the file name": form(named("a\x07.txt")),
     "a file name that is not UTF-8": form(part(FILE, "x")).replace(b"a.txt", b"\xff.txt"),
 }
 
 
 def test_a_wrong_form_is_refused_and_leaves_nothing(client: httpx.Client) -> None:
-    for body in WRONG.values():
+    for what, body in WRONG.items():
         answer = post(client, body)
         assert_refused(answer)
         (error,) = answer.json()["error"]["details"]["errors"]
-        assert set(error) == {"path", "message"}
-
-
-def test_sixteen_fields_of_16_kilobytes_are_received(client: httpx.Client) -> None:
-    fields = [part(TITLE.replace("title", f"f{n}"), "x" * 16 * 1024) for n in range(16)]
-    assert len(post(client, form(*fields, part(FILE, "x"))).json()["fields"]) == 16
-
-
-KINDS = [
-    ("application/json", 415),
-    ("application/x-www-form-urlencoded", 415),
-    ("multipart/mixed; boundary=x", 415),
-    ("", 415),
-    ("multipart/form-data", 400),
-    ("multipart/form-data; boundary=", 400),
-    ("multipart/form-data; boundary=" + "x" * 71, 400),
-]
+        assert set(error) == {"path", "message"}, what
 
 
 def test_another_content_type_is_refused(client: httpx.Client) -> None:
-    for kind, status in KINDS:
-        code = {415: "unsupported_media_type", 400: "invalid_request"}[status]
-        assert_refused(post(client, form(part(FILE, "x")), kind), status, code)
-
-
-def test_a_name_keeps_its_last_component(client: httpx.Client) -> None:
-    assert post(client, form(part(FILE.replace("a.txt", "docs/a.txt"), "x"))).json()["name"] == "a.txt"
-
-
-def test_the_largest_file_is_received(client: httpx.Client) -> None:
-    data = b"x" * MAX_FILE_BYTES
-    assert client.post("/files", files={"file": ("a", data)}).json()["size"] == MAX_FILE_BYTES
-
-
-def test_a_file_of_one_byte_more_is_too_large(client: httpx.Client, sinks: list[HashingSink]) -> None:
-    answer = client.post("/files", files={"file": ("a", b"x" * (MAX_FILE_BYTES + 1))})
-    assert_refused(answer, 413, "file_too_large")
-    assert answer.json()["error"]["details"] == {"max_bytes": MAX_FILE_BYTES}
-    assert len(sinks) == 1
+    for kind in ("application/json", "application/x-www-form-urlencoded", "multipart/mixed; boundary=x", ""):
+        assert_refused(post(client, form(part(FILE, "x")), kind), 415, "unsupported_media_type")
+    for rest in ("", "; boundary=", "; boundary=" + "x" * 71):
+        assert_refused(post(client, form(part(FILE, "x")), "multipart/form-data" + rest))
 
 
 def test_a_declared_length_that_proves_it_is_refused_unread(port: int, sinks: list[HashingSink]) -> None:
     head = f"POST /files HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nExpect: 100-continue\r\n"
     answer = ask(port, f"{head}Content-Length: {MAX_FILE_BYTES + OVERHEAD_BYTES + 1}\r\n\r\n".encode())
-    assert (answer.status, answer.code) == (413, "file_too_large")
-    assert answer.headers["connection"] == "close"
+    assert (answer.status, answer.code, answer.headers["connection"]) == (413, "file_too_large", "close")
     assert sinks == []
 
 
-def test_an_endless_epilogue_is_refused(client: httpx.Client) -> None:
-    body = form(part(FILE, "x")) + b"x" * (MAX_FILE_BYTES + OVERHEAD_BYTES)
-    answer = client.post("/files", content=in_pieces(body, 65536), headers={"Content-Type": TYPE})
-    assert_refused(answer, 413, "request_too_large")
-
-
-def test_a_client_that_still_sends_sees_why_it_is_refused(client: httpx.Client) -> None:
-    for size_bytes in [3_000_001, 3_900_000, 30_000_000]:
+def test_a_client_that_still_sends_sees_why_it_is_refused(client: httpx.Client, sinks: list[HashingSink]) -> None:
+    for size_bytes in (MAX_FILE_BYTES + 1, 3_900_000, 30_000_000):
         body = form(part(FILE, "x" * size_bytes))
         for content in (body, in_pieces(body, 65536)):
-            answer = client.post("/files", content=content, headers={"Content-Type": TYPE})
+            answer = post(client, content)
             assert_refused(answer, 413, "file_too_large")
+            assert answer.json()["error"]["details"] == {"max_bytes": MAX_FILE_BYTES}
+    endless = form(part(FILE, "x")) + b"x" * (MAX_FILE_BYTES + OVERHEAD_BYTES)
+    assert_refused(post(client, in_pieces(endless, 65536)), 413, "request_too_large")
 
 
-@pytest.mark.parametrize("expect", [[], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]])
-def test_curl_sees_why_it_is_refused(port: int, tmp_path: Path, expect: list[str]) -> None:
+def test_curl_sees_why_it_is_refused(port: int, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 20_000_000)
-    command = ["curl", "-sS", *expect, "-F", f"file=@{tmp_path}/large", f"http://127.0.0.1:{port}/files"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    assert done.returncode == 0, done.stderr
-    assert '"file_too_large"' in done.stdout
+    for options in ([], ["-H", "Expect:"], ["-H", "Transfer-Encoding: chunked"]):
+        command = ["curl", "-sS", *options, "-F", f"file=@{tmp_path}/large", f"http://127.0.0.1:{port}/files"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == 0, done.stderr
+        assert '"file_too_large"' in done.stdout
 
 
-@pytest.mark.parametrize("shut", [True, False])
-def test_a_client_that_leaves_midway_leaves_nothing(port: int, sinks: list[HashingSink], shut: bool) -> None:
+def test_a_client_that_leaves_midway_leaves_nothing(port: int, sinks: list[HashingSink]) -> None:
     head = f"POST /files HTTP/1.1\r\nHost: localhost\r\nContent-Type: {TYPE}\r\nContent-Length: 2000000\r\n\r\n"
     begun = head.encode() + part(FILE, "x" * 600_000)
-    if shut:
-        answer = ask(port, begun, shut=True)
-        assert (answer.status, answer.code) == (400, "invalid_request")
-    else:
-        with connected(port) as client:
-            client.sendall(begun)
-            wait_until(lambda: bool(sinks), "the file has begun")
+    answer = ask(port, begun, shut=True)
+    assert (answer.status, answer.code) == (400, "invalid_request")
     wait_until(lambda: [sink.discards for sink in sinks] == [1], "the sink is discarded")
+    with connected(port) as client:
+        client.sendall(begun)
+        wait_until(lambda: len(sinks) == 2, "the second file has begun")
+    wait_until(lambda: [sink.discards for sink in sinks] == [1, 1], "the second sink is discarded")
 
 
-def test_a_sink_that_fails_is_discarded_and_its_error_told(client: httpx.Client, sinks: list[HashingSink]) -> None:
+def test_a_sink_that_fails_is_discarded_and_its_error_returned(client: httpx.Client, sinks: list[HashingSink]) -> None:
     assert_refused(post(client, form(part(FILE, "full"))), 503, "storage_full")
     assert [sink.discards for sink in sinks] == [1]
