@@ -58,12 +58,12 @@ T = TypeVar("T")
 UNLIMITED = Limits(creates_per_second=0, bytes_per_minute=0)
 #: Where the servers of the tests are.
 LOOPBACK = "127.0.0.0/8"
-#: What stands in most uploads of the tests.
+#: What most uploads of the tests hold.
 NOTES = b"# Notes\n\nThe umber quay was built of grey stone.\n"
 
 
 class Worker(Protocol):
-    """Whatever runs until it is cancelled."""
+    """Something that runs until it is cancelled."""
 
     async def run(self) -> None: ...
 
@@ -133,7 +133,7 @@ class Daemon:
         self.installation_id = prepare_installation(self.files, self.context.database, self.context.ids)
         self.operator_token = prepare_operator_token(self.files, os.urandom)
         self.key = self.files.admin_key.read_text().strip()
-        self.team_id = self.read(_first_team)
+        self.team_id = str(self.read(lambda c: c.execute("SELECT id FROM teams ORDER BY id").fetchone()["id"]))
         new_id = partial(self.context.ids.make, ids.REQUEST)
         hardening = Hardening(new_id=new_id, rules=GuardRules(exempt=is_storage_path))
         self.app = create_app(hardening, self.limits, self._lifespan)
@@ -185,8 +185,8 @@ class Daemon:
 
     def wake(self) -> None:
         wakes = self.context.wakes
-        first = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering, wakes.rebuilding)
-        for event in (*first, wakes.rechunking):
+        first = (wakes.indexing, wakes.syncing, wakes.sweeping, wakes.cascading, wakes.delivering)
+        for event in (*first, wakes.rebuilding, wakes.rechunking):
             self.loop.call(event.set)
 
     def start(self, *names: str) -> None:
@@ -222,13 +222,8 @@ class Daemon:
     @contextmanager
     def writing(self, base_url: str, first_word_s: float = PATIENCE_S, silent_s: float = PATIENCE_S) -> Iterator[None]:
         """A model at this address writes the answers while the block runs."""
-        limits = LlmLimits(
-            connect_s=PATIENCE_S,
-            first_word_s=first_word_s,
-            silent_s=silent_s,
-            total_s=PATIENCE_S,
-            answer_characters=10_000,
-        )
+        longest = {"connect_s": PATIENCE_S, "total_s": PATIENCE_S}
+        limits = LlmLimits(first_word_s=first_word_s, silent_s=silent_s, answer_characters=10_000, **longest)
         llm = LlmClient(LlmSettings(base_url=base_url, model="small"), limits, self.context.clock.monotonic)
         self.app.state.context = replace(self.context, llm=llm)
         try:
@@ -247,6 +242,11 @@ class Daemon:
         """Rows of a table of the state."""
         return self.read(lambda connection: int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]))
 
+    def kept(self) -> dict[str, int]:
+        """How much there is of everything that the create of a source may leave."""
+        rows = {name: self.count(name) for name in ("sources", "memberships", "tasks", "idempotency", "deliveries")}
+        return rows | {each.name: len(list(each.iterdir())) for each in (self.files.blobs, self.files.staging)}
+
     def add_team(self) -> str:
         """Another team; its admin key."""
         team_id = self.context.ids.make(ids.TEAM)
@@ -258,15 +258,10 @@ class Daemon:
         text = api_keys.mint(self.context.ids.make(ids.KEY), os.urandom(32))
         parts = api_keys.parse(text)
         assert parts is not None
-        key = KeyRow(
-            id=parts.key_id,
-            team_id=team_id or self.team_id,
-            name="test",
-            secret_hash=parts.secret_hash,
-            capabilities=capabilities or api_keys.CAPABILITIES,
-            created_at=self.context.clock.timestamp(),
-        )
-        self.write(lambda connection: create_key(connection, replace(key, **fields)))
+        fields = {"capabilities": capabilities or api_keys.CAPABILITIES, "name": "test", **fields}
+        fields |= {"team_id": team_id or self.team_id, "created_at": self.context.clock.timestamp()}
+        row = KeyRow(id=parts.key_id, secret_hash=parts.secret_hash, **fields)
+        self.write(lambda connection: create_key(connection, row))
         return text
 
     def ask(self, method: str, path: str, *, key: str | None = None, **options: Any) -> httpx.Response:
@@ -334,9 +329,7 @@ class Daemon:
 
     def add_source(self, data: bytes = NOTES, **options: Any) -> str:
         """The id of a new source."""
-        answer = self.upload(data, **options)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["id"])
+        return str(body_of(self.upload(data, **options), 201)["id"])
 
     def add_ready(self, data: bytes = NOTES, **options: Any) -> str:
         """The id of a new source that is ready; the workers must run."""
@@ -345,15 +338,11 @@ class Daemon:
         return source_id
 
     def source(self, source_id: str, key: str | None = None) -> dict[str, Any]:
-        answer = self.ask("GET", f"/v1/sources/{source_id}", key=key)
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json())
+        return self.show(f"/v1/sources/{source_id}", key=key)
 
     def task(self, source_id: str) -> dict[str, Any]:
         """The latest task of the source."""
-        answer = self.ask("GET", f"/v1/knowledge/tasks/{self.source(source_id)['task']['id']}")
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json())
+        return self.show(f"/v1/knowledge/tasks/{self.source(source_id)['task']['id']}")
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         """Return when the condition holds."""
@@ -374,9 +363,7 @@ class Daemon:
 
     def members(self, bucket: str = "inbox", **query: str) -> list[str]:
         """Ids that the bucket lists."""
-        answer = self.ask("GET", f"/v1/buckets/{bucket}/sources", params=query)
-        assert answer.status_code == 200, answer.text
-        return [source["id"] for source in answer.json()["sources"]]
+        return [source["id"] for source in self.show(f"/v1/buckets/{bucket}/sources", **query)["sources"]]
 
     def search(self, query: str, **body: Any) -> httpx.Response:
         key = body.pop("key", None)
@@ -384,9 +371,7 @@ class Daemon:
 
     def found(self, query: str, **body: Any) -> list[str]:
         """Ids of the sources that the search finds, best first, each once."""
-        answer = self.search(query, **body)
-        assert answer.status_code == 200, answer.text
-        return list(dict.fromkeys(result["source_id"] for result in answer.json()["data"]))
+        return list(dict.fromkeys(result["source_id"] for result in body_of(self.search(query, **body))["data"]))
 
 
 @cache
@@ -396,7 +381,3 @@ def _empty_state() -> bytes:
         path = Path(folder) / "state.db"
         Database(path, prepare=migrate).close()
         return path.read_bytes()
-
-
-def _first_team(connection: Connection) -> str:
-    return str(connection.execute("SELECT id FROM teams ORDER BY id").fetchone()["id"])
