@@ -33,7 +33,7 @@ def test_an_upload_is_answered_with_its_source(daemon: Daemon) -> None:
 
 def test_only_the_file_is_required(shared: Daemon) -> None:
     source = body_of(shared.upload(title="", tags="", metadata="", sha256="", replaces="", mapping=""), 201)
-    expected = {"title": "notes.md", "tags": [], "metadata": {}, "mapping": None, "replaces": None}
+    expected: dict[str, Any] = {"title": "notes.md", "tags": [], "metadata": {}, "mapping": None, "replaces": None}
     assert {name: source[name] for name in expected} == expected
 
 
