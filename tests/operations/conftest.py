@@ -22,3 +22,8 @@ def original(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def whole(original: Whole, tmp_path: Path) -> Whole:
     return original.copy(tmp_path / "data")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

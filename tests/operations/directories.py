@@ -29,9 +29,9 @@ class Whole:
     shared: str
     #: Could not be read.
     failed: str
-    #: Imported with a webhook, ready, told.
+    #: Imported with a webhook, ready, called.
     imported: str
-    #: Imported with a webhook, failed, told.
+    #: Imported with a webhook, failed, called.
     unreadable: str
     question: str
     #: Waits to be indexed.
@@ -60,7 +60,7 @@ class Whole:
     def verify(self, *, read_data: bool = False, repair: bool = False) -> Verdict:
         return verify_directory(self.files.root, read_data=read_data, repair=repair)
 
-    def told(self, *, read_data: bool = False) -> list[str]:
+    def problems(self, *, read_data: bool = False) -> list[str]:
         """The problems, as they are printed."""
         return list(self.verify(read_data=read_data).lines())[:-1]
 
@@ -97,20 +97,9 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
     put_part(daemon, session, b"0123456789", 0, 3)
     team = daemon.team_id
     daemon.close()
-    yield Whole(
-        files=daemon.files,
-        source=source,
-        shared=shared,
-        failed=failed,
-        imported=imported,
-        unreadable=unreadable,
-        question=question["id"],
-        queued=queued,
-        session=session["session_id"],
-        bucket=bucket,
-        other=other,
-        team=team,
-    )
+    ids = {"source": source, "shared": shared, "failed": failed, "imported": imported, "unreadable": unreadable}
+    ids |= {"question": question["id"], "queued": queued, "session": session["session_id"]}
+    yield Whole(files=daemon.files, bucket=bucket, other=other, team=team, **ids)
 
 
 def _import(daemon: Daemon, url: str, webhook: str) -> str:
@@ -119,8 +108,5 @@ def _import(daemon: Daemon, url: str, webhook: str) -> str:
 
 
 def _pending(daemon: Daemon) -> int:
-    return daemon.read(
-        lambda connection: int(
-            connection.execute("SELECT COUNT(*) FROM deliveries WHERE due_at IS NOT NULL").fetchone()[0]
-        )
-    )
+    count = "SELECT COUNT(*) FROM deliveries WHERE due_at IS NOT NULL"
+    return daemon.read(lambda connection: int(connection.execute(count).fetchone()[0]))

@@ -1,5 +1,6 @@
 """The steps of deleting a bucket: out of reach at once, emptied in steps, gone or back."""
 
+import json
 from typing import Any
 
 import pytest
@@ -31,25 +32,34 @@ def task(daemon: Daemon, task_id: str) -> dict[str, Any]:
     return body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))
 
 
+def attach(daemon: Daemon, source_id: str) -> None:
+    """Make it a member of `second` too."""
+    daemon.make_bucket("second")
+    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+
+
+def finish(daemon: Daemon, held: CascadeClaim) -> None:
+    daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+
+
 def remove(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
     daemon.loop.run(cascades.remove_members(daemon.context, held, source_ids))
 
 
 def test_a_step_deletes_what_is_nowhere_else_and_detaches_the_rest(daemon: Daemon) -> None:
     lone, shared = daemon.add_source(), daemon.add_source()
-    daemon.make_bucket("second")
-    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": shared}))
+    attach(daemon, shared)
     task_id = delete(daemon)
     held = claim(daemon)
     assert cascades.next_members(daemon.context, held) == [lone, shared]
     remove(daemon, held, lone, shared)
     assert cascades.next_members(daemon.context, held) == []
-    daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+    finish(daemon, held)
     details_of(daemon.ask("GET", f"/v1/sources/{lone}"), "source_not_found")
     assert daemon.source(shared)["bucket_ids"] == [daemon.make_bucket("second")]
+    counted = {"task_id": task_id, "total": 2, "deleted": 1, "detached": 1, "failed": 0}
     ended = task(daemon, task_id)
-    assert ended["status"] == "succeeded"
-    assert ended["deletion"] == {"task_id": task_id, "total": 2, "deleted": 1, "detached": 1, "failed": 0}
+    assert (ended["status"], ended["deletion"]) == ("succeeded", counted)
     assert (daemon.count("cascades"), daemon.count("tombstones"), daemon.count("detachments")) == (1, 1, 1)
 
 
@@ -63,7 +73,7 @@ def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_i
     assert task(daemon, task_id)["status"] == "queued"
     fresh = claim(daemon)
     remove(daemon, stale, second)
-    daemon.loop.run(cascades.finish_cascade(daemon.context, stale))
+    finish(daemon, stale)
     assert (daemon.count("sources"), task(daemon, task_id)["status"]) == (1, "running")
     assert cascades.next_members(daemon.context, stale) == []
     assert cascades.next_members(daemon.context, fresh) == [second]
@@ -89,21 +99,20 @@ def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_buck
     ended = task(daemon, task_id)
     assert (ended["status"], ended["attempt"]) == ("failed", 3)
     bucket = daemon.ask("GET", "/v1/buckets/inbox").json()
-    assert bucket["status"] == "active"
-    assert bucket["lastDeleteError"] == "1 of 1 sources could not be deleted: the disk is full"
+    reason = "1 of 1 sources could not be deleted: the disk is full"
+    assert (bucket["status"], bucket["lastDeleteError"]) == ("active", reason)
     assert daemon.source(source_id)["bucket_ids"] == [bucket["id"]]
 
 
 def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    daemon.make_bucket("second")
-    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    attach(daemon, source_id)
     tasks = [delete(daemon), delete(daemon, "second")]
     for _ in tasks:
         held = claim(daemon)
         for step in iter(lambda: cascades.next_members(daemon.context, held), []):  # noqa: B023
             remove(daemon, held, *step)
-        daemon.loop.run(cascades.finish_cascade(daemon.context, held))
+        finish(daemon, held)
     assert [task(daemon, task_id)["deletion"]["deleted"] for task_id in tasks] == [1, 1]
     assert (daemon.count("sources"), daemon.count("buckets")) == (0, 0)
 
@@ -112,17 +121,9 @@ def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon
 def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daemon, slug: str) -> None:
     ids = {name: daemon.make_bucket(name) for name in ("inbox", "second")}
     fields = {"filename": "a.txt", "size_bytes": 3}
-    lone, both = (
-        body_of(daemon.ask("POST", f"/v1/buckets/{slug}/uploads", json=fields), 201) for _ in ("lone", "both")
-    )
-    daemon.write(
-        lambda c: (
-            c.execute(
-                "UPDATE uploads SET bucket_ids = ? WHERE id = ?",
-                (f'["{ids["inbox"]}", "{ids["second"]}"]', both["session_id"]),
-            ).rowcount
-        )
-    )
+    lone, both = (body_of(daemon.ask("POST", f"/v1/buckets/{slug}/uploads", json=fields), 201) for _ in range(2))
+    placed = (json.dumps(list(ids.values())), both["session_id"])
+    daemon.write(lambda c: c.execute("UPDATE uploads SET bucket_ids = ? WHERE id = ?", placed).rowcount)
     for session in (lone, both):
         daemon.ask("PUT", session["upload_url"], content=b"ab", headers={"Content-Range": "bytes 0-1/3"})
     delete(daemon, slug)

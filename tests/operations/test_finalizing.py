@@ -5,6 +5,7 @@ import errno
 import os
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from itertools import count
 from sqlite3 import Connection
 from typing import Any
 
@@ -14,11 +15,12 @@ from svc_daemon.database import Database
 from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.process import gates
-from svc_daemon.store.uploads import UploadRow, list_uploads
+from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
+    ask_finalize,
     batch_status,
     finalize,
     finalize_batch,
@@ -49,30 +51,23 @@ def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
     return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
 
 
-def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    session = open_session(daemon)
-    body_of(put(daemon, session, NOTES))
-    with monkeypatch.context() as patched:
-        patched.setattr(Database, "submit", _die)
-        with pytest.raises(CancelledError):
-            daemon.loop.run(_finalize(daemon, session))
-    assert len(names(daemon.files.blobs)) == 1
-    assert daemon.count("sources") == 0
-    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
-    assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
-    source = body_of(finalize(daemon, session), 201)
-    assert stored_bytes(daemon, source["id"]) == NOTES
-
-
 def _die(_database: Database, _work: Callable[[Connection], object]) -> object:
     raise asyncio.CancelledError
 
 
-async def _finalize(daemon: Daemon, session: dict[str, Any]) -> list[Finalized]:
-    row = daemon.read(
-        lambda connection: connection.execute("SELECT * FROM uploads WHERE id = ?", (session["session_id"],)).fetchone()
-    )
-    return await finalize_all(daemon.context, [UploadRow.from_row(row)])
+def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session(daemon)
+    body_of(put(daemon, session, NOTES))
+    row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "submit", _die)
+        with pytest.raises(CancelledError):
+            daemon.loop.run(finalize_all(daemon.context, [row]))
+    assert (len(names(daemon.files.blobs)), daemon.count("sources")) == (1, 0)
+    assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
+    assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
+    source = body_of(finalize(daemon, session), 201)
+    assert stored_bytes(daemon, source["id"]) == NOTES
 
 
 def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
@@ -105,12 +100,11 @@ def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pyt
         single = [finalize_all(daemon.context, [member]) for member in reversed(members)]
         return list(await asyncio.gather(*whole, *single))
 
-    told = daemon.loop.run(work())
-    fresh = [one.source.id for outcomes in told for one in outcomes if one.source and not one.replayed]
-    every = {one.source.id for outcomes in told for one in outcomes if one.source}
+    ended = [one for outcomes in daemon.loop.run(work()) for one in outcomes if one.source]
+    fresh = [one.source.id for one in ended if one.source and not one.replayed]
+    every = {one.source.id for one in ended if one.source}
     assert len(fresh) == len(set(fresh)) == len(every) == len(FILES)
-    assert names(daemon.files.blobs) == every
-    assert names(daemon.files.parts) == set()
+    assert (names(daemon.files.blobs), names(daemon.files.parts)) == (every, set())
 
 
 @pytest.mark.parametrize("name", ["link", "fsync"])
@@ -118,21 +112,18 @@ def test_a_disk_that_refuses_one_file_leaves_no_blob(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     batch = filled(daemon)
-    real = getattr(os, name)
-    calls: list[object] = []
+    real, calls = getattr(os, name), count(1)
 
     def failing(*arguments: object) -> object:
-        calls.append(arguments)
-        if name == "fsync" or len(calls) == 3:
+        if name == "fsync" or next(calls) == 3:
             raise OSError(errno.ENOSPC, "full")
         return real(*arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, name, failing)
-        answer = daemon.ask("POST", f"/v1/buckets/inbox/batches/{batch['batch_id']}/finalize")
-        details_of(answer, "storage_full")
-    assert names(daemon.files.blobs) == set()
-    assert (daemon.count("sources"), len(names(daemon.files.parts))) == (0, len(FILES))
+        details_of(ask_finalize(daemon, batch), "storage_full")
+    assert (names(daemon.files.blobs), daemon.count("sources")) == (set(), 0)
+    assert len(names(daemon.files.parts)) == len(FILES)
     if name == "link":
         assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized"}
 
@@ -155,8 +146,8 @@ def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> 
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
     body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
-    told = daemon.loop.run(finalize_all(daemon.context, members))
-    assert {one.error.code for one in told if one.error} == {"bucket_not_found"}
+    ended = daemon.loop.run(finalize_all(daemon.context, members))
+    assert {one.error.code for one in ended if one.error} == {"bucket_not_found"}
     assert (names(daemon.files.blobs), names(daemon.files.parts)) == (set(), set())
     status = batch_status(daemon, batch)
     assert (status["status"], status["counters"]["failed"]) == ("failed", len(FILES))

@@ -3,50 +3,35 @@
 import asyncio
 import time
 
+import pytest
+
 from svc_daemon.process.gates import UPLOADS_TURN_S, Gates
 from svc_daemon.settings import Limits
 
+pytestmark = pytest.mark.anyio
 
-def test_without_uploads_nobody_waits() -> None:
+
+async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_there_is_none() -> None:
     gates = Gates(Limits(), time.monotonic)
+    seen: list[str] = []
 
-    async def work() -> float:
-        began_s = time.monotonic()
+    async def index() -> None:
         await gates.let_uploads_go_first()
-        return time.monotonic() - began_s
+        seen.append("indexing")
 
-    assert asyncio.run(work()) < UPLOADS_TURN_S
-
-
-def test_the_end_of_the_last_upload_lets_indexing_go_on() -> None:
-    gates = Gates(Limits(), time.monotonic)
-
-    async def work() -> list[str]:
-        seen: list[str] = []
-
-        async def index() -> None:
-            await gates.let_uploads_go_first()
-            seen.append("indexing")
-
+    await asyncio.wait_for(index(), UPLOADS_TURN_S)
+    with gates.uploading():
         with gates.uploading():
-            with gates.uploading():
-                indexing = asyncio.create_task(index())
-                await asyncio.sleep(0)
+            indexing = asyncio.create_task(index())
             await asyncio.sleep(0)
-            seen.append("uploads")
-        await indexing
-        return seen
+        await asyncio.sleep(0)
+        seen.append("uploads")
+    await indexing
+    assert seen == ["indexing", "uploads", "indexing"]
 
-    assert asyncio.run(work()) == ["uploads", "indexing"]
 
-
-def test_uploads_without_end_do_not_stop_indexing() -> None:
+async def test_uploads_without_end_do_not_stop_indexing() -> None:
     gates = Gates(Limits(), time.monotonic)
-
-    async def work() -> None:
-        with gates.uploading():
-            async with asyncio.timeout(UPLOADS_TURN_S * 40):
-                await gates.let_uploads_go_first()
-
-    asyncio.run(work())
+    with gates.uploading():
+        await asyncio.wait_for(gates.let_uploads_go_first(), UPLOADS_TURN_S * 40)
     assert gates.used_bytes("team_any") == 0

@@ -16,9 +16,8 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 
 TEXT = "The umber quay."
-EXTRACTION = Extraction(
-    content_type="text/plain", text=TEXT, chunks=(Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT)),)
-)
+CHUNK = Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT))
+EXTRACTION = Extraction(content_type="text/plain", text=TEXT, chunks=(CHUNK,))
 CRASHED = Failure(SourceErrorCode.EXTRACTION_CRASHED, "The parser died.", retryable=True)
 
 
@@ -26,6 +25,10 @@ def claim(daemon: Daemon) -> IndexingClaim:
     claimed = daemon.loop.run(indexing.claim_indexing(daemon.context, [daemon.team_id]))
     assert claimed is not None
     return claimed
+
+
+def complete(daemon: Daemon, held: IndexingClaim) -> bool:
+    return daemon.loop.run(indexing.complete_indexing(daemon.context, held, EXTRACTION))
 
 
 def release(daemon: Daemon, now_s: float | None = None) -> int:
@@ -44,25 +47,22 @@ def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
 
 def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    assert claim(daemon).source.id == source_id
-    assert daemon.loop.run(indexing.claim_indexing(daemon.context, [daemon.team_id])) is None
+
+    async def race() -> list[IndexingClaim | None]:
+        claims = [indexing.claim_indexing(daemon.context, [daemon.team_id]) for _ in range(20)]
+        return list(await asyncio.gather(*claims))
+
+    (won,) = [claim for claim in daemon.loop.run(race()) if claim is not None]
+    assert won.source.id == source_id
     assert shown(daemon, source_id)["whole_task"]["attempt"] == 1
 
 
-def test_racing_claims_of_one_task_have_one_winner(daemon: Daemon) -> None:
-    daemon.add_source()
-
-    async def race() -> list[IndexingClaim | None]:
-        return list(
-            await asyncio.gather(*[indexing.claim_indexing(daemon.context, [daemon.team_id]) for _ in range(20)])
-        )
-
-    assert len([won for won in daemon.loop.run(race()) if won is not None]) == 1
-
-
-def test_a_lease_holds_until_its_time_and_then_the_task_is_queued_again(daemon: Daemon) -> None:
+def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_is_queued_again(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    claim(daemon)
+    held = claim(daemon)
+    daemon.advance(29)
+    assert release(daemon) == 0
+    daemon.loop.run(tasks.extend_claim(daemon.context, held.task))
     daemon.advance(29)
     assert release(daemon) == 0
     daemon.advance(2)
@@ -70,15 +70,6 @@ def test_a_lease_holds_until_its_time_and_then_the_task_is_queued_again(daemon: 
     after = shown(daemon, source_id)
     assert (after["status"], after["whole_task"]["status"]) == ("queued", "queued")
     assert after["whole_task"]["next_attempt_at"] is not None
-
-
-def test_a_heartbeat_keeps_the_lease(daemon: Daemon) -> None:
-    daemon.add_source()
-    held = claim(daemon)
-    daemon.advance(20)
-    daemon.loop.run(tasks.extend_claim(daemon.context, held.task))
-    daemon.advance(20)
-    assert release(daemon) == 0
 
 
 def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
@@ -108,12 +99,10 @@ def test_three_lost_leases_end_as_failed(daemon: Daemon) -> None:
     assert (after["whole_task"]["status"], after["whole_task"]["attempt"]) == ("failed", 3)
 
 
-def test_the_next_start_releases_every_lease_at_once(make_daemon: MakeDaemon) -> None:
-    killed = make_daemon()
-    killed.make_bucket()
-    source_id = killed.add_source()
-    claim(killed)
-    killed.close()
+def test_the_next_start_releases_every_lease_at_once(daemon: Daemon, make_daemon: MakeDaemon) -> None:
+    source_id = daemon.add_source()
+    claim(daemon)
+    daemon.close()
     started = make_daemon()
     assert release(started, inf) == 1
     started.start()
@@ -130,7 +119,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     claim(daemon)
     before = shown(daemon, source_id)
     run = daemon.loop.run
-    assert run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    assert complete(daemon, stale) is False
     run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
     run(indexing.park_indexing(daemon.context, stale))
     run(indexing.note_progress(daemon.context, stale, "index", 9))
@@ -138,45 +127,46 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     assert shown(daemon, source_id) == before
 
 
-def test_a_claim_that_was_parked_is_stale_for_whoever_held_it(daemon: Daemon) -> None:
+def test_a_claim_that_was_parked_is_stale_for_its_last_holder(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     stale = claim(daemon)
     daemon.loop.run(indexing.park_indexing(daemon.context, stale))
     current = claim(daemon)
     assert current.task.attempt == stale.task.attempt == 1
-    assert daemon.loop.run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    assert complete(daemon, stale) is False
     assert shown(daemon, source_id)["status"] == "indexing"
-    assert daemon.loop.run(indexing.complete_indexing(daemon.context, current, EXTRACTION)) is True
+    assert complete(daemon, current) is True
 
 
 def test_a_claim_of_a_deleted_source_is_stale(daemon: Daemon) -> None:
     source_id = daemon.add_source()
     stale = claim(daemon)
     body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
-    assert daemon.loop.run(indexing.complete_indexing(daemon.context, stale, EXTRACTION)) is False
+    assert complete(daemon, stale) is False
     daemon.loop.run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
-    assert daemon.count("sources") == 0
-    assert release(daemon, inf) == 0
+    assert (daemon.count("sources"), release(daemon, inf)) == (0, 0)
 
 
-def test_whatever_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
+def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
     def listing() -> tuple[int, Any]:
-        told = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources?status=all"))
-        return told["revision"], told["sources"]
+        listed = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources?status=all"))
+        return listed["revision"], listed["sources"]
 
-    def step_moves(step: Any) -> None:
+    def fail() -> None:
+        daemon.loop.run(indexing.fail_indexing(daemon.context, held[-1], CRASHED, jitter=0))
+        daemon.advance(60)
+
+    held: list[IndexingClaim] = []
+    for step in (
+        daemon.add_source,
+        lambda: held.append(claim(daemon)),
+        lambda: daemon.loop.run(indexing.park_indexing(daemon.context, held[-1])),
+        lambda: held.append(claim(daemon)),
+        fail,
+        lambda: held.append(claim(daemon)),
+        lambda: complete(daemon, held[-1]),
+    ):
         before = listing()
         step()
         after = listing()
         assert (after[0] > before[0]) == (after[1] != before[1]) is True
-
-    run, context = daemon.loop.run, daemon.context
-    step_moves(daemon.add_source)
-    held: list[IndexingClaim] = []
-    step_moves(lambda: held.append(claim(daemon)))
-    step_moves(lambda: run(indexing.park_indexing(context, held[-1])))
-    step_moves(lambda: held.append(claim(daemon)))
-    step_moves(lambda: run(indexing.fail_indexing(context, held[-1], CRASHED, jitter=0)))
-    daemon.advance(60)
-    step_moves(lambda: held.append(claim(daemon)))
-    step_moves(lambda: run(indexing.complete_indexing(context, held[-1], EXTRACTION)))

@@ -5,6 +5,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from svc_daemon.store.sources import list_all_ids
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
@@ -12,7 +13,7 @@ from tests.api.holds import PATIENCE_S
 
 
 def rows_and_blobs(daemon: Daemon) -> tuple[set[str], set[str]]:
-    rows = daemon.read(lambda c: {row["id"] for row in c.execute("SELECT id FROM sources").fetchall()})
+    rows = daemon.read(list_all_ids)
     return rows, {path.name for path in daemon.files.blobs.iterdir()}
 
 
@@ -21,12 +22,12 @@ def test_an_upload_that_is_cut_off_while_it_commits_keeps_row_and_blob_together(
     """A stop that runs out of time cancels requests; their commit may be waiting, or under way."""
     goes_on, inside = threading.Event(), threading.Event()
 
-    def slow(_: object) -> None:
+    def slow(*_: object) -> None:
         inside.set()
         assert goes_on.wait(PATIENCE_S)
 
     if begun:
-        daemon.write(lambda c: c.create_function("hold_on", 0, lambda: slow(None)))
+        daemon.write(lambda c: c.create_function("hold_on", 0, slow))
         hold = "CREATE TEMP TRIGGER held AFTER INSERT ON main.sources BEGIN SELECT hold_on(); END"
         daemon.write(lambda c: c.execute(hold))
     else:

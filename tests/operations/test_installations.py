@@ -1,7 +1,6 @@
 """Secrets on the disk."""
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,40 +10,34 @@ from svc_daemon.operations.installations import prepare_operator_token, prepare_
 from svc_daemon.paths import DataFiles
 
 
-def test_a_secret_is_for_this_user_alone(tmp_path: Path) -> None:
+def test_a_secret_is_for_this_user_alone_and_what_a_kill_left_of_one_is_removed(tmp_path: Path) -> None:
+    (tmp_path / ".admin.key.0badcafe").write_text("sk-half")
     write_secret(tmp_path / "admin.key", "sk-one")
     assert (tmp_path / "admin.key").read_text() == "sk-one\n"
     assert (tmp_path / "admin.key").stat().st_mode & 0o777 == 0o600
-
-
-def test_what_a_kill_left_of_a_secret_is_removed(tmp_path: Path) -> None:
-    (tmp_path / ".admin.key.0badcafe").write_text("sk-half")
-    write_secret(tmp_path / "admin.key", "sk-two")
     assert [path.name for path in tmp_path.iterdir()] == ["admin.key"]
 
 
 def test_the_secret_is_made_once(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
     first = prepare_secret(files, os.urandom)
-    assert len(first) == 32
-    assert prepare_secret(files, os.urandom) == first
+    assert (len(first), prepare_secret(files, os.urandom)) == (32, first)
     files.secret.unlink()
     assert prepare_secret(files, os.urandom) != first
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"00ff\n", b"no hex at all", b"\xff\xfe\x00", b"0" * 66])
-def test_a_damaged_secret_is_told_with_the_way_out_and_left_alone(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_secret_is_reported_with_the_way_out_and_left_alone(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
-    files.secret.write_bytes(data)
-    with pytest.raises(StorageError, match=r"damaged.*delete it"):
-        prepare_secret(files, os.urandom)
-    assert files.secret.read_bytes() == data
+    for data in (b"", b"\n", b"00ff\n", b"no hex at all", b"\xff\xfe\x00", b"0" * 66):
+        files.secret.write_bytes(data)
+        with pytest.raises(StorageError, match=r"damaged.*delete it"):
+            prepare_secret(files, os.urandom)
+        assert files.secret.read_bytes() == data
 
 
-def test_the_operators_token_is_made_anew_whatever_was_there(tmp_path: Path) -> None:
+def test_the_operators_token_is_made_at_each_start_whatever_was_there(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
-    make = partial(prepare_operator_token, files, os.urandom)
     files.operator_token.write_bytes(b"\xff")
-    tokens = {make(), make()}
-    assert len(tokens) == 2
-    assert files.operator_token.read_text().strip() in tokens
+    first, second = (prepare_operator_token(files, os.urandom) for _ in range(2))
+    assert first != second
+    assert files.operator_token.read_text().strip() == second

@@ -34,16 +34,27 @@ def sort(daemon: Daemon) -> Counter[str]:
     return +daemon.loop.run(sort_leftovers(daemon.context))
 
 
-def forget(daemon: Daemon, *source_ids: str) -> None:
-    """As an older state knows the sources: not at all."""
-    for source_id in source_ids:
-        daemon.write(lambda connection: connection.execute("DELETE FROM memberships WHERE source_id = ?", [source_id]))  # noqa: B023
-        daemon.write(lambda connection: connection.execute("DELETE FROM sources WHERE id = ?", [source_id]))  # noqa: B023
+def forget(daemon: Daemon, source_id: str) -> None:
+    """As an older state knows the source: not at all."""
+    for statement in ("DELETE FROM memberships WHERE source_id = ?", "DELETE FROM sources WHERE id = ?"):
+        daemon.write(lambda connection, statement=statement: connection.execute(statement, [source_id]))  # type: ignore[misc]
+
+
+def make_stray(daemon: Daemon) -> None:
+    (daemon.files.blobs / STRAY).write_bytes(DATA)
+
+
+def forget_aside(daemon: Daemon) -> int:
+    return daemon.loop.run(forget_asides(daemon.context))
+
+
+def reconcile(daemon: Daemon) -> int:
+    return daemon.loop.run(reconcile_index(daemon.context))
 
 
 def test_bytes_that_no_row_names_are_moved_aside_and_all_else_stays(daemon: Daemon) -> None:
     kept = daemon.add_source()
-    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    make_stray(daemon)
     (daemon.files.parts / PART).write_bytes(DATA)
     (daemon.files.staging / HALF).write_bytes(b"x")
     assert sort(daemon) == {"removed": 1, "set aside": 2}
@@ -85,62 +96,52 @@ def test_nothing_goes_aside_through_a_link_and_no_link_is_moved(
     assert (link.name in names(day), daemon.context.asides.tally.files) == (True, 1)
 
 
-def test_a_clock_that_is_behind_makes_nothing_look_old(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    (daemon.files.blobs / STRAY).write_bytes(DATA)
+def test_a_clock_that_is_behind_makes_nothing_look_old(daemon: Daemon) -> None:
+    make_stray(daemon)
     daemon.advance(-86_400 * 1000)
     assert sort(daemon) == {"set aside": 1}
     daemon.advance(86_400 * 1000)
-    assert daemon.loop.run(forget_asides(daemon.context)) == 0
-    assert aside(daemon) == {STRAY: DATA}
+    assert (forget_aside(daemon), aside(daemon)) == (0, {STRAY: DATA})
 
 
 def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: Daemon) -> None:
     daemon.provider.put_document(f"team_{'0' * 26}", make_document(STRAY, "umber quay"), ["bkt_one"])
-    (daemon.files.blobs / STRAY).write_bytes(DATA)
-    assert sort(daemon) == {"set aside": 1}
-    assert daemon.context.asides.tally.known == 1
+    make_stray(daemon)
+    assert (sort(daemon), daemon.context.asides.tally.known) == ({"set aside": 1}, 1)
 
 
-def test_bytes_of_what_was_deleted_go(daemon: Daemon) -> None:
-    deleted = daemon.add_source()
-    body_of(daemon.ask("DELETE", f"/v1/sources/{deleted}"))
+def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemon: Daemon) -> None:
+    body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
     assert sort(daemon) == {"removed": 1}
-    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}
     daemon.write(lambda connection: create_tombstone(connection, daemon.team_id, STRAY, None, "now"))
     assert sort(daemon) == {"removed": 1}
     assert (names(daemon.files.blobs), aside(daemon)) == (set(), {})
-
-
-def test_a_second_name_of_an_open_sessions_bytes_goes(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, len(DATA) - 1)
-    os.link(daemon.files.parts / session["session_id"], daemon.files.blobs / STRAY)
+    os.link(daemon.files.parts / session["session_id"], daemon.files.blobs / f"{STRAY[:-1]}1")
     assert sort(daemon) == {"removed": 1}
     assert names(daemon.files.parts) == {session["session_id"]}
 
 
-def test_what_lies_aside_goes_back_once_the_state_names_it_again(make_daemon: MakeDaemon, tmp_path: Path) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    daemon.start()
-    source_id = daemon.add_ready(DATA)
-    session = open_session(daemon, DATA)
-    put_part(daemon, session, DATA, 0, 5)
-    daemon.close()
-    newer = shutil.copy(daemon.files.state, tmp_path / "newer.db")
+def test_what_lies_aside_goes_back_once_the_state_names_it_again(
+    working: Daemon, make_daemon: MakeDaemon, tmp_path: Path
+) -> None:
+    source_id = working.add_ready(DATA)
+    session = open_session(working, DATA)
+    put_part(working, session, DATA, 0, 5)
+    working.close()
+    newer = shutil.copy(working.files.state, tmp_path / "newer.db")
     older = make_daemon()
     forget(older, source_id)
     older.write(lambda connection: connection.execute("DELETE FROM uploads"))
     assert sort(older) == {"set aside": 2}
-    older.loop.run(reconcile_index(older.context))
+    reconcile(older)
     older.close()
-    shutil.copy(newer, daemon.files.state)
+    shutil.copy(newer, working.files.state)
     again = make_daemon()
-    assert sort(again) == {"taken back": 2}
-    assert aside(again) == {}
-    assert again.loop.run(reconcile_index(again.context)) == 0
+    assert (sort(again), aside(again), reconcile(again)) == ({"taken back": 2}, {}, 0)
     assert again.ask("GET", f"/v1/sources/{source_id}/content").content == DATA
     assert (again.source(source_id)["ready"], again.found("quay")) == (True, [source_id])
     assert (again.files.parts / session["session_id"]).read_bytes() == DATA[:6]
@@ -159,13 +160,11 @@ def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> Non
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
-    assert sort(working) == {"set aside": 1}
-    assert working.context.asides.tally.known == 1
-    assert working.loop.run(reconcile_index(working.context)) == 0
+    assert (sort(working), working.context.asides.tally.known) == ({"set aside": 1}, 1)
+    assert reconcile(working) == 0
     assert working.provider.get_document(working.team_id, source_id) is not None
     working.advance(86_400 * 32)
-    assert working.loop.run(forget_asides(working.context)) == 1
-    assert working.loop.run(reconcile_index(working.context)) == 1
+    assert (forget_aside(working), reconcile(working)) == (1, 1)
     assert working.provider.get_document(working.team_id, source_id) is None
 
 
@@ -173,36 +172,36 @@ def test_what_lies_aside_is_kept_for_the_days_that_are_set_and_somebodys_files_f
     make_daemon: MakeDaemon,
 ) -> None:
     daemon = make_daemon(limits=Limits(set_aside_days=3))
-    (daemon.files.blobs / STRAY).write_bytes(DATA)
+    make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}
     (day,) = daemon.files.aside.iterdir()
     (day / "notes.txt").write_bytes(DATA)
     (daemon.files.aside / "2020-01-01-of-mine").mkdir()
-    daemon.advance(86_400 * 3)
-    assert daemon.loop.run(forget_asides(daemon.context)) == 0
-    daemon.advance(86_400)
-    assert daemon.loop.run(forget_asides(daemon.context)) == 1
-    assert names(daemon.files.aside) == {day.name, "2020-01-01-of-mine"}
+    forgotten = []
+    for days in (3, 1):
+        daemon.advance(86_400 * days)
+        forgotten.append(forget_aside(daemon))
+    assert (forgotten, names(daemon.files.aside)) == ([0, 1], {day.name, "2020-01-01-of-mine"})
     assert (names(day), daemon.context.asides.tally.files) == ({"notes.txt"}, 0)
 
 
 def test_a_few_are_no_warning_and_many_or_known_ones_are(working: Daemon, caplog: pytest.LogCaptureFixture) -> None:
-    def warned() -> str | None:
+    def warning() -> str:
         caplog.clear()
         sort(working)
-        message = working.ask("GET", "/healthz").json()["set_aside"]["message"]
+        message = working.ask("GET", "/healthz").json()["set_aside"]["message"] or ""
         assert (message in caplog.text) if message else ("state database" not in caplog.text)
-        return None if message is None else str(message)
+        return str(message)
 
     for number in range(9):
         (working.files.blobs / f"src_{number:026}").write_bytes(DATA)
-    assert warned() is None
+    assert warning() == ""
     (working.files.blobs / f"src_{9:026}").write_bytes(DATA)
-    assert "10 stored files are not in the state database" in (warned() or "")
+    assert "10 stored files are not in the state database" in warning()
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
-    assert "search indexes know 1 of them" in (warned() or "")
+    assert "search indexes know 1 of them" in warning()
 
 
 def test_a_blob_that_is_a_link_is_not_served_and_not_read(working: Daemon, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Stored bytes that the state has lost are taken in again where a team's index knows them, and never deleted."""
 
-import json
 import sqlite3
 from contextlib import closing
 
@@ -8,16 +7,12 @@ import pytest
 
 from svc_daemon.database import Database
 from svc_daemon.errors import StorageError
+from svc_daemon.offline import Verdict
 from svc_daemon.operations.leftovers import sort_leftovers
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.store.migrations import migrate
 from tests.api.fixtures import MakeDaemon
 from tests.operations.directories import Whole
-
-#: The stored policy of a team's first agent.
-EVERYTHING = json.dumps(
-    {"scope": "buckets", "bucket_ids": ["*"], "source_ids": [], "filters": None, "top_k": None, "score_threshold": None}
-)
 
 
 def _forget_all(whole: Whole) -> None:
@@ -30,6 +25,12 @@ def _stored(whole: Whole) -> set[bytes]:
     """The contents of all files of bytes, wherever they lie."""
     folders = (whole.files.blobs, whole.files.parts, whole.files.aside)
     return {path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+
+
+def _repaired(whole: Whole) -> Verdict:
+    verdict = whole.verify(repair=True)
+    assert verdict.is_whole, list(verdict.lines())
+    return verdict
 
 
 @pytest.mark.parametrize("has_started", [False, True])
@@ -45,16 +46,13 @@ def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
         daemon.close()
         assert list(whole.files.blobs.iterdir()) == []
     known = {whole.source, whole.shared, whole.imported}
-    assert {
-        problem.about["source_id"] for problem in whole.verify().findings.problems if problem.mend == "take_in"
-    } == known
-    verdict = whole.verify(repair=True)
-    assert verdict.is_whole, list(verdict.lines())
+    problems = whole.verify().findings.problems
+    assert {problem.about["source_id"] for problem in problems if problem.mend == "take_in"} == known
+    verdict = _repaired(whole)
     assert {path.name for path in whole.files.blobs.iterdir()} == known
-    assert {path.name for path in verdict.findings.aside} >= {whole.question, whole.failed, whole.queued, whole.session}
-    assert (
-        f"set aside: {verdict.findings.aside[0]} ({verdict.findings.aside[0].stat().st_size} bytes)" in verdict.lines()
-    )
+    aside = verdict.findings.aside
+    assert {path.name for path in aside} >= {whole.question, whole.failed, whole.queued, whole.session}
+    assert f"set aside: {aside[0]} ({aside[0].stat().st_size} bytes)" in verdict.lines()
     assert _stored(whole) == stored
     daemon = make_daemon("data")
     daemon.loop.run(sort_leftovers(daemon.context))
@@ -69,24 +67,18 @@ def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
 
 def test_bytes_of_a_team_that_the_state_does_not_know_are_taken_in_under_its_id(whole: Whole) -> None:
     _forget_all(whole)
-    whole.sql(*(f"DELETE FROM {table}" for table in ("agents", "keys", "usage", "webhook_secrets", "teams")))
-    whole.sql("INSERT INTO teams VALUES ('team_new', 'default', '')")
-    whole.sql(
-        "INSERT INTO agents (team_id, id, name, role, instructions, policy, created_at, updated_at) VALUES"
-        f" ('team_new', 'default', '', '', '', '{EVERYTHING}', '-', '-')"
-    )
-    verdict = whole.verify(repair=True)
-    assert verdict.is_whole, list(verdict.lines())
+    whole.sql(*(f"DELETE FROM {table}" for table in ("keys", "usage", "webhook_secrets", "teams")))
+    whole.sql("INSERT INTO teams VALUES ('team_new', 'default', '')", "UPDATE agents SET team_id = 'team_new'")
+    _repaired(whole)
     with closing(sqlite3.connect(whole.files.state)) as state:
         assert {row[0] for row in state.execute("SELECT DISTINCT team_id FROM sources")} == {whole.team}
 
 
-def test_what_is_wrong_in_an_index_is_made_anew_after_it_has_said_what_it_knows(whole: Whole) -> None:
+def test_what_is_wrong_in_an_index_is_rebuilt_after_it_has_reported_what_it_knows(whole: Whole) -> None:
     stored = _stored(whole)
     _forget_all(whole)
     whole.change_index("UPDATE totals SET chunks = 99")
-    verdict = whole.verify(repair=True)
-    assert verdict.is_whole, list(verdict.lines())
+    _repaired(whole)
     assert {path.name for path in whole.files.blobs.iterdir()} == {whole.source, whole.shared, whole.imported}
     assert _stored(whole) == stored
 
@@ -99,18 +91,19 @@ def test_of_several_contents_none_is_taken_in(whole: Whole) -> None:
     assert {whole.source, second.name} <= {path.name for path in verdict.findings.aside}
 
 
-def test_many_files_that_lie_aside_are_a_warning_that_says_how_to_keep_them(whole: Whole) -> None:
+def test_many_files_that_lie_aside_are_a_warning_that_names_the_setting(whole: Whole) -> None:
+    def warnings() -> list[str]:
+        verdict = whole.verify()
+        assert verdict.is_whole
+        return [line for line in verdict.lines() if line.startswith("warning: ")]
+
     day = whole.files.aside / "2026-01-01"
     day.mkdir(parents=True)
-    for number in range(9):
+    for number in range(10):
+        assert warnings() == []
         (day / f"src_{number:026}").write_bytes(b"x")
-    assert not any(line.startswith("warning: ") for line in whole.verify().lines())
-    (day / f"src_{9:026}").write_bytes(b"x")
-    verdict = whole.verify()
-    (warning,) = (line for line in verdict.lines() if line.startswith("warning: "))
-    assert verdict.is_whole
-    assert warning.startswith("warning: 10 files are set aside")
-    assert "SVC_LIMIT_SET_ASIDE_DAYS" in warning
+    (warning,) = warnings()
+    assert warning.startswith("warning: 10 files are set aside") and "SVC_LIMIT_SET_ASIDE_DAYS" in warning
 
 
 def test_bytes_that_lie_aside_are_no_loss_to_their_source(whole: Whole) -> None:
@@ -123,20 +116,17 @@ def test_bytes_that_lie_aside_are_no_loss_to_their_source(whole: Whole) -> None:
 
 @pytest.mark.parametrize("state", ["missing", "empty", "new"])
 def test_a_lost_database_is_reported_with_the_way_out_and_nothing_is_removed(whole: Whole, state: str) -> None:
+    before = _stored(whole)
     whole.files.state.unlink()
-    if state == "empty":
-        whole.files.state.touch()
     if state == "new":
         # As an earlier release left it, which made the database before it refused.
         Database(whole.files.state, prepare=migrate).close()
-    before = _stored(whole)
-    if state == "new":
-        verdict = whole.verify(repair=True)
-        told = "I10: the state database is new, and knows none of the 7 stored files"
-        assert next(verdict.lines()).startswith(told)
+        report = "I10: the state database is new, and knows none of the 7 stored files"
+        assert next(whole.verify(repair=True).lines()).startswith(report)
     else:
-        with pytest.raises(
-            StorageError, match=r"holds 7 stored files; nothing was changed. Put a copy of state.db back"
-        ):
+        if state == "empty":
+            whole.files.state.touch()
+        refused = r"holds 7 stored files; nothing was changed. Put a copy of state.db back"
+        with pytest.raises(StorageError, match=refused):
             whole.verify(repair=True)
     assert _stored(whole) == before

@@ -27,23 +27,38 @@ def blobs(daemon: Daemon) -> set[str]:
     return {path.name for path in daemon.files.blobs.iterdir()}
 
 
+def clean(daemon: Daemon) -> int:
+    return daemon.loop.run(sweeping.clean_tombstones(daemon.context))
+
+
+def recall(daemon: Daemon) -> int:
+    return daemon.loop.run(sweeping.recall_far_pauses(daemon.context))
+
+
+def reconcile(daemon: Daemon) -> int:
+    return daemon.loop.run(sweeping.reconcile_index(daemon.context))
+
+
+def delete(daemon: Daemon, source_id: str) -> None:
+    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
+
+
 def test_a_kill_between_delete_and_clearing_leaves_nothing(working: Daemon) -> None:
     source_id = working.add_ready()
     working.stop()
-    body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
+    delete(working, source_id)
     assert blobs(working) == {source_id}
-    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 1
-    assert (blobs(working), working.count("tombstones")) == (set(), 0)
+    assert (clean(working), blobs(working), working.count("tombstones")) == (1, set(), 0)
     assert working.provider.get_document(working.team_id, source_id) is None
-    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 0
+    assert clean(working) == 0
 
 
 def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+    delete(daemon, daemon.add_source())
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", _refuse)
         with pytest.raises(StorageError):
-            daemon.loop.run(sweeping.clean_tombstones(daemon.context))
+            clean(daemon)
     assert daemon.count("tombstones") == 1
 
 
@@ -55,30 +70,16 @@ def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> 
     old = working.add_ready()
     new = working.add_ready(b"The new quay.\n", replaces=old)
     working.stop()
-    working.loop.run(sweeping.clean_tombstones(working.context))
-    assert blobs(working) == {new}
-    assert working.count("tombstones") == 1
-    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 0
-
-
-def test_one_that_cannot_be_cleared_hinders_no_other(working: Daemon) -> None:
-    made = [working.add_ready() for _ in range(3)]
-    working.stop()
-    for source_id in made:
-        body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
-    working.provider.fail("delete_document", BROKEN)
-    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 2
-    assert working.count("tombstones") == 1
-    assert working.loop.run(sweeping.clean_tombstones(working.context)) == 1
-    assert (blobs(working), working.count("tombstones")) == (set(), 0)
+    clean(working)
+    assert (blobs(working), working.count("tombstones"), clean(working)) == ({new}, 1, 0)
 
 
 def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon) -> None:
     for _ in range(sweeping.STEP_LIMIT + 3):
-        body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+        delete(daemon, daemon.add_source())
     daemon.provider.fail("delete_document", BROKEN, times=sweeping.STEP_LIMIT + 1)
-    assert daemon.loop.run(sweeping.clean_tombstones(daemon.context)) == 2
-    assert daemon.count("tombstones") == sweeping.STEP_LIMIT + 1
+    assert (clean(daemon), daemon.count("tombstones")) == (2, sweeping.STEP_LIMIT + 1)
+    assert (clean(daemon), daemon.count("tombstones"), blobs(daemon)) == (sweeping.STEP_LIMIT + 1, 0, set())
 
 
 def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> None:
@@ -86,54 +87,40 @@ def test_an_index_that_is_in_trouble_hinders_no_other_teams(daemon: Daemon) -> N
     last = max(daemon.read(list_team_ids))
     daemon.provider.put_document(last, make_document("src_orphan", "quay"), [])
     daemon.provider.fail("list_documents", BROKEN)
-    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 1
+    assert reconcile(daemon) == 1
     assert daemon.provider.get_document(last, "src_orphan") is None
 
 
-def test_documents_of_no_source_leave_the_index(working: Daemon) -> None:
-    kept = working.add_ready()
-    working.provider.put_document(working.team_id, make_document("src_orphan", "quay"), [working.make_bucket()])
-    assert working.loop.run(sweeping.reconcile_index(working.context)) == 1
-    assert [document.source_id for document in working.provider.list_documents(working.team_id)] == [kept]
-
-
-def test_a_source_whose_document_is_missing_is_read_again(working: Daemon) -> None:
+def test_documents_of_no_source_leave_the_index_and_sources_without_one_are_read_again(working: Daemon) -> None:
     kept, lost = working.add_ready(), working.add_ready()
     working.stop()
     working.provider.delete_document(working.team_id, lost)
-    assert working.loop.run(sweeping.reconcile_index(working.context)) == 1
+    working.provider.put_document(working.team_id, make_document("src_orphan", "quay"), [working.make_bucket()])
+    assert reconcile(working) == 2
+    assert [document.source_id for document in working.provider.list_documents(working.team_id)] == [kept]
     assert (working.source(kept)["ready"], working.source(lost)["status"]) == (True, "queued")
     working.start()
     working.wait_ready(lost)
     assert set(working.found("quay")) == {kept, lost}
 
 
-def test_a_wall_clock_that_is_moved_back_holds_up_no_sync(daemon: Daemon) -> None:
-    daemon.start("indexing")
-    source_id = daemon.add_source()
-    daemon.wait_status(source_id, "active")
-    daemon.stop()
-    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
-    daemon.advance(-3600)
-    assert daemon.loop.run(claim_syncs(daemon.context)) == []
-    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
-    assert len(daemon.loop.run(claim_syncs(daemon.context))) == 1
-
-
-def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Daemon) -> None:
-    daemon.add_source()
-
+def test_a_wall_clock_that_is_moved_back_holds_up_no_sync_and_no_further_attempt(daemon: Daemon) -> None:
     def claim() -> IndexingClaim | None:
         return daemon.loop.run(claim_indexing(daemon.context, [daemon.team_id]))
 
+    daemon.start("indexing")
+    daemon.wait_status(daemon.add_source(), "active")
+    daemon.stop()
+    daemon.add_source()
     first = claim()
     assert first is not None
     failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, "It died.", retryable=True)
     daemon.loop.run(fail_indexing(daemon.context, first, failure, jitter=0.9))
-    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
-    assert claim() is None
+    assert recall(daemon) == 0
     daemon.advance(-3600)
-    assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
+    assert (daemon.loop.run(claim_syncs(daemon.context)), claim()) == ([], None)
+    assert recall(daemon) == 2
+    assert len(daemon.loop.run(claim_syncs(daemon.context))) == 1
     assert claim() is not None
 
 
@@ -144,9 +131,9 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> 
         daemon.start("indexing", "syncing")
         daemon.wait_ready(source_id)
         daemon.stop()
-        assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 0
+        assert recall(daemon) == 0
         daemon.advance(-3600)
-        assert daemon.loop.run(sweeping.recall_far_pauses(daemon.context)) == 1
+        assert recall(daemon) == 1
         daemon.start("delivering")
         wait_until(lambda: receiver.calls, "the webhook is called", PATIENCE_S)
 
@@ -155,26 +142,24 @@ def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:
     daemon.add_source(repeat_key="old")
     daemon.advance(6 * 86_400)
     daemon.add_source(repeat_key="young")
-    assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == 0
-    daemon.advance(86_460)
-    assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == 1
+    for seconds, forgotten in ((0, 0), (86_460, 1)):
+        daemon.advance(seconds)
+        assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == forgotten
     assert daemon.count("idempotency") == 1
 
 
-def test_an_index_that_is_lost_as_a_whole_is_made_anew_under_the_same_ids(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    daemon.start()
-    ids = {daemon.add_ready() for _ in range(3)}
-    daemon.close()
-    for path in daemon.files.index.iterdir():
+def test_an_index_that_is_lost_as_a_whole_is_made_again_under_the_same_ids(
+    working: Daemon, make_daemon: MakeDaemon
+) -> None:
+    ids = {working.add_ready() for _ in range(3)}
+    working.close()
+    for path in working.files.index.iterdir():
         path.unlink()
     daemon = make_daemon()
     assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 1
     assert daemon.search("quay").json()["error"]["code"] == "team_store_maintenance"
     # Another start finds the rebuild, and leaves all to it.
-    assert daemon.loop.run(sweeping.rebuild_lost(daemon.context)) == 0
-    assert daemon.loop.run(sweeping.reconcile_index(daemon.context)) == 0
+    assert (daemon.loop.run(sweeping.rebuild_lost(daemon.context)), reconcile(daemon)) == (0, 0)
     daemon.start("rebuilding")
     wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
     assert set(daemon.found("quay")) == ids

@@ -15,6 +15,14 @@ BUSY = ProviderFailed("The engine is busy.", retryable=True)
 
 
 @pytest.fixture
+def ready(working: Daemon) -> str:
+    """A source that was ready when the workers stopped."""
+    source_id = working.add_ready()
+    working.stop()
+    return source_id
+
+
+@pytest.fixture
 def indexed(daemon: Daemon) -> str:
     """A source that is indexed and not yet synced."""
     daemon.start("indexing")
@@ -41,6 +49,14 @@ def revision(daemon: Daemon) -> int:
     return int(body_of(daemon.ask("GET", "/v1/buckets/inbox"))["revision"])
 
 
+def leave(daemon: Daemon, bucket: str, source_id: str) -> None:
+    body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}/sources/{source_id}"))
+
+
+def rename(daemon: Daemon, source_id: str, title: str) -> None:
+    body_of(daemon.ask("PATCH", f"/v1/sources/{source_id}", json={"title": title}))
+
+
 def clean(daemon: Daemon) -> int:
     return daemon.loop.run(syncing.clean_detachments(daemon.context))
 
@@ -48,10 +64,10 @@ def clean(daemon: Daemon) -> int:
 def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, indexed: str) -> None:
     seen = [revision(daemon)]
     assert status(daemon, indexed) == ("queued", False)
-    syncs = claim(daemon)
+    (sync,) = claim(daemon)
     seen.append(revision(daemon))
     assert status(daemon, indexed) == ("syncing", False)
-    daemon.loop.run(syncing.fail_sync(daemon.context, syncs[0], jitter=0))
+    daemon.loop.run(syncing.fail_sync(daemon.context, sync, jitter=0))
     seen.append(revision(daemon))
     assert status(daemon, indexed) == ("failed", False)
     store = body_of(daemon.ask("GET", "/v1/buckets/inbox"))["bucketStore"]
@@ -60,8 +76,7 @@ def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, ind
     daemon.advance(60)
     complete(daemon, claim(daemon))
     seen.append(revision(daemon))
-    assert status(daemon, indexed) == ("active", True)
-    assert len(set(seen)) == 4
+    assert (status(daemon, indexed), len(set(seen))) == (("active", True), 4)
 
 
 def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
@@ -69,7 +84,6 @@ def test_a_stale_sync_activates_nothing(daemon: Daemon, indexed: str) -> None:
     daemon.advance(31)
     now_s = daemon.context.clock.monotonic()
     assert daemon.loop.run(syncing.release_expired_syncs(daemon.context, now_s)) == 1
-    assert status(daemon, indexed) == ("queued", False)
     complete(daemon, stale)
     assert status(daemon, indexed) == ("queued", False)
     current = claim(daemon)
@@ -86,62 +100,48 @@ def test_the_next_start_releases_syncs_that_were_cut_off(daemon: Daemon, indexed
     daemon.wait_ready(indexed)
 
 
-def test_a_sync_of_what_was_detached_meanwhile_activates_nothing(daemon: Daemon, indexed: str) -> None:
-    syncs = claim(daemon)
-    body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{indexed}"))
-    complete(daemon, syncs)
-    assert daemon.source(indexed)["bucket_ids"] == []
-    assert daemon.members(status="all") == []
+def test_a_sync_of_what_was_detached_or_is_indexed_again_meanwhile_is_stale(daemon: Daemon, indexed: str) -> None:
+    (sync,) = claim(daemon)
+    for _ in range(2):
+        daemon.loop.run(syncing.reindex_missing(daemon.context, sync))
+        complete(daemon, [sync])
+        source = daemon.source(indexed)
+        assert (source["status"], source["ready"], source["bucket_sync_status"]) == ("queued", False, "queued")
+        assert daemon.count("tasks") == 2
+    daemon.start("indexing")
+    daemon.wait_status(indexed, "active")
+    (sync,) = claim(daemon)
+    leave(daemon, "inbox", indexed)
+    complete(daemon, [sync])
+    assert (daemon.source(indexed)["bucket_ids"], daemon.members(status="all")) == ([], [])
 
 
-def test_a_sync_of_what_is_indexed_anew_is_stale(daemon: Daemon, indexed: str) -> None:
-    syncs = claim(daemon)
-    daemon.loop.run(syncing.reindex_missing(daemon.context, syncs[0]))
-    complete(daemon, syncs)
-    source = daemon.source(indexed)
-    assert (source["status"], source["ready"], source["bucket_sync_status"]) == ("queued", False, "queued")
-    again = source["task"]["id"]
-    daemon.loop.run(syncing.reindex_missing(daemon.context, syncs[0]))
-    assert daemon.source(indexed)["task"]["id"] == again
-    daemon.start()
-    daemon.wait_ready(indexed)
+def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(working: Daemon) -> None:
+    def indexed_in() -> tuple[str, ...]:
+        document = working.provider.get_document(working.team_id, source_id)
+        assert document is not None
+        return document.bucket_ids
 
-
-def test_a_bucket_left_while_the_index_is_told_of_another_is_told_too(working: Daemon) -> None:
     source_id = working.add_ready()
     second = working.make_bucket("second")
     body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
     working.wait_ready(source_id)
     working.stop()
-    body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
+    leave(working, "inbox", source_id)
     with working.provider.held("set_buckets") as hold:
         cleaning = working.loop.begin(syncing.clean_detachments(working.context))
         hold.wait_entered()
-        body_of(working.ask("DELETE", f"/v1/buckets/second/sources/{source_id}"))
-    assert cleaning.result() == 1
-    document = working.provider.get_document(working.team_id, source_id)
-    assert document is not None
-    assert document.bucket_ids == (second,)
-    assert clean(working) == 1
-    document = working.provider.get_document(working.team_id, source_id)
-    assert document is not None
-    assert document.bucket_ids == ()
-    assert clean(working) == working.count("detachments") == 0
-
-
-def test_an_index_that_refuses_to_forget_hinders_no_other(working: Daemon) -> None:
-    first, second = working.add_ready(), working.add_ready()
-    working.stop()
-    for source_id in (first, second):
-        body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
+        leave(working, "second", source_id)
+    assert (cleaning.result(), indexed_in()) == (1, (second,))
     working.provider.fail("set_buckets", BUSY)
-    assert (clean(working), working.count("detachments")) == (1, 1)
-    assert (clean(working), working.count("detachments")) == (1, 0)
+    assert (clean(working), working.count("detachments")) == (0, 1)
+    assert (clean(working), indexed_in()) == (1, ())
+    assert clean(working) == working.count("detachments") == 0
 
 
 def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon) -> None:
     for _ in range(syncing.CLAIM_LIMIT + 2):
-        body_of(daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{daemon.add_source()}"))
+        leave(daemon, "inbox", daemon.add_source())
     daemon.provider.fail("set_title", BUSY, times=syncing.CLAIM_LIMIT + 1)
     assert (clean(daemon), daemon.count("detachments")) == (1, syncing.CLAIM_LIMIT + 1)
     while clean(daemon):
@@ -149,48 +149,42 @@ def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon) -> None:
     assert daemon.count("detachments") == 0
 
 
-def test_a_title_that_was_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(working: Daemon) -> None:
-    source_id = working.add_ready()
-    working.stop()
-    body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}))
-    # What another change leaves that told the index and was killed, or was overtaken, before the state had it.
-    working.provider.set_title(working.team_id, source_id, "Ochre")
-    assert working.found("ochre") == [source_id]
+def test_a_title_that_was_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(
+    working: Daemon, ready: str
+) -> None:
+    rename(working, ready, "Vermilion")
+    # What another change leaves that changed the index and was killed, or was overtaken, before the state had it.
+    working.provider.set_title(working.team_id, ready, "Ochre")
+    assert working.found("ochre") == [ready]
     assert clean(working) == 1
-    assert (working.found("vermilion"), working.found("ochre")) == ([source_id], [])
+    assert (working.found("vermilion"), working.found("ochre")) == ([ready], [])
     assert clean(working) == working.count("detachments") == 0
 
 
-def test_a_new_title_is_noted_before_the_index_hears_it(working: Daemon) -> None:
-    source_id = working.add_ready()
-    working.stop()
+def test_a_new_title_is_noted_before_the_index_has_it(working: Daemon, ready: str) -> None:
     working.provider.fail("set_title", BUSY)
-    details_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}), "search_failed")
+    details_of(working.ask("PATCH", f"/v1/sources/{ready}", json={"title": "Vermilion"}), "search_failed")
     assert working.count("detachments") == 1
 
 
-def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon) -> None:
-    source_id = working.add_ready()
-    working.stop()
+def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon, ready: str) -> None:
     with working.provider.held("set_title") as hold:
-        patch = working.asking("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"})
+        patch = working.asking("PATCH", f"/v1/sources/{ready}", json={"title": "Vermilion"})
         changing = working.loop.begin(patch())
         hold.wait_entered()
         assert (clean(working), working.count("detachments")) == (0, 1)
     body_of(changing.result(PATIENCE_S))
-    assert working.found("vermilion") == [source_id]
+    assert working.found("vermilion") == [ready]
     assert (clean(working), clean(working), working.count("detachments")) == (1, 0, 0)
     assert not working.context.retitling
 
 
-def test_a_title_changed_while_the_index_is_told_again_is_told_too(working: Daemon) -> None:
-    source_id = working.add_ready()
-    working.stop()
-    body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion"}))
+def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: Daemon, ready: str) -> None:
+    rename(working, ready, "Vermilion")
     with working.provider.held("set_buckets") as hold:
         cleaning = working.loop.begin(syncing.clean_detachments(working.context))
         hold.wait_entered()
-        body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Ochre"}))
+        rename(working, ready, "Ochre")
     assert (cleaning.result(), working.count("detachments")) == (1, 1)
     assert clean(working) == 1
-    assert (working.found("vermilion"), working.found("ochre")) == ([], [source_id])
+    assert (working.found("vermilion"), working.found("ochre")) == ([], [ready])

@@ -3,9 +3,9 @@
 import asyncio
 import errno
 import os
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,107 +23,90 @@ DATA = os.urandom(3_000_000)
 SIZE = len(DATA)
 
 
-async def send_then_hang(sent: asyncio.Event, data: bytes) -> AsyncIterator[bytes]:
-    """A client that dies without a word: its connection says nothing more."""
+async def send(data: bytes, then: Callable[[], Awaitable[object]] | None = None) -> AsyncIterator[bytes]:
     yield data
-    sent.set()
-    await asyncio.Event().wait()
+    if then:
+        await then()
 
 
-async def send(*chunks: bytes) -> AsyncIterator[bytes]:
-    for chunk in chunks:
-        yield chunk
-
-
-async def send_then_break(data: bytes) -> AsyncIterator[bytes]:
-    yield data
+async def cut() -> None:
     raise ConnectionResetError("cut")
 
 
-def test_a_newcomer_takes_over_from_a_dead_writer(daemon: Daemon) -> None:
-    session = open_session(daemon, DATA)
+def part_of(daemon: Daemon, session: dict[str, Any]) -> str | None:
+    return part_told(put(daemon, session, b"", "bytes */*"))
 
-    async def work() -> tuple[UploadProgress, BaseException | None, float]:
-        sent = asyncio.Event()
-        dead = ChunkBody(None, SIZE, send_then_hang(sent, DATA[:1_500_000]))
-        dying = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], dead))
-        await sent.wait()
-        began = time.monotonic()
-        question = ChunkBody(ContentRange(None, None, None), 0, send())
-        told = await verbs.put_bytes(daemon.context, session["session_id"], question)
-        took_s = time.monotonic() - began
-        await asyncio.wait([dying])
-        return told, dying.exception(), took_s
 
-    told, failure, took_s = daemon.loop.run(work())
-    assert (told.state, told.received_bytes) == ("uploading", 1_500_000)
-    assert isinstance(failure, ServiceError)
-    assert failure.code == "request_in_progress"
-    assert took_s < 2
-    body_of(put_part(daemon, session, DATA, 1_500_000, SIZE - 1))
+def finish(daemon: Daemon, session: dict[str, Any], first: int) -> None:
+    """Send the rest, and see that all of it is stored."""
+    body_of(put_part(daemon, session, DATA, first, SIZE - 1))
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
 
 
-@pytest.mark.parametrize("cut_at", [1, 999_999, 1_048_576, 2_999_999])
-def test_a_cut_connection_keeps_the_prefix(daemon: Daemon, cut_at: int) -> None:
-    session = open_session(daemon, DATA)
-    with pytest.raises(ConnectionResetError):
-        cut = ChunkBody(None, SIZE, send_then_break(DATA[:cut_at]))
-        daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], cut))
-    assert part_told(put(daemon, session, b"", "bytes */*")) == f"bytes=0-{cut_at - 1}"
-    body_of(put_part(daemon, session, DATA, cut_at, SIZE - 1))
-    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
-
-
-def hang(daemon: Daemon, session_id: str) -> "asyncio.Task[UploadProgress]":
-    """A PUT that has sent a little and hangs."""
+def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "asyncio.Task[UploadProgress]":
+    """A PUT that has sent a little and hangs, as that of a client that is dead."""
 
     async def work() -> "asyncio.Task[UploadProgress]":
         sent = asyncio.Event()
-        sending = ChunkBody(None, SIZE, send_then_hang(sent, DATA[:10]))
-        task = asyncio.create_task(verbs.put_bytes(daemon.context, session_id, sending))
+
+        async def wait() -> None:
+            sent.set()
+            await asyncio.Event().wait()
+
+        body = ChunkBody(None, SIZE, send(data, wait))
+        task = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], body))
         await sent.wait()
         return task
 
     return daemon.loop.run(work())
 
 
-def end_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
+def code_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
     """The code that the PUT ended with."""
+    daemon.loop.run(wait_for(task))
+    failure = task.exception()
+    assert isinstance(failure, ServiceError)
+    return str(failure.code)
 
-    async def work() -> str:
-        await asyncio.wait([task])
-        failure = task.exception()
-        assert isinstance(failure, ServiceError)
-        return str(failure.code)
 
-    return daemon.loop.run(work())
+async def wait_for(task: "asyncio.Task[UploadProgress]") -> None:
+    await asyncio.wait([task])
 
 
 def stop(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> None:
     """End the PUT as the end of the daemon does."""
-
-    async def work() -> None:
-        task.cancel()
-        await asyncio.wait([task])
-
-    daemon.loop.run(work())
+    daemon.loop.call(task.cancel)
+    daemon.loop.run(wait_for(task))
 
 
-def test_a_cancel_stops_a_running_put_and_leaves_no_byte(daemon: Daemon) -> None:
+def test_a_newcomer_takes_over_from_a_dead_writer(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
-    task = hang(daemon, session["session_id"])
-    assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
-    assert end_of(daemon, task) == "request_in_progress"
-    assert list(daemon.files.parts.iterdir()) == []
+    dying = hang(daemon, session, DATA[:1_500_000])
+    question = ChunkBody(ContentRange(None, None, None), 0, send(b""))
+    progress = daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], question))
+    assert (progress.state, progress.received_bytes) == ("uploading", 1_500_000)
+    assert code_of(daemon, dying) == "request_in_progress"
+    finish(daemon, session, 1_500_000)
 
 
-def test_a_finalize_that_comes_too_early_does_not_stop_a_running_put(daemon: Daemon) -> None:
+def test_a_cut_connection_keeps_the_prefix(daemon: Daemon) -> None:
+    for cut_at in (1, 999_999, 1_048_576, 2_999_999):
+        session = open_session(daemon, DATA)
+        body = ChunkBody(None, SIZE, send(DATA[:cut_at], cut))
+        with pytest.raises(ConnectionResetError):
+            daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], body))
+        assert part_of(daemon, session) == f"bytes=0-{cut_at - 1}"
+        finish(daemon, session, cut_at)
+
+
+def test_a_cancel_stops_a_running_put_and_leaves_no_byte_and_an_early_finalize_does_not(daemon: Daemon) -> None:
     session = open_session(daemon, DATA)
-    task = hang(daemon, session["session_id"])
+    task = hang(daemon, session)
     details_of(finalize(daemon, session), "blob_not_uploaded")
     assert not task.done()
-    stop(daemon, task)
+    assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
+    assert code_of(daemon, task) == "request_in_progress"
+    assert list(daemon.files.parts.iterdir()) == []
 
 
 def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
@@ -132,13 +115,10 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
 
     async def work() -> None:
         async with daemon.context.writers.hold(session["session_id"], lets_go=False):
-            waiting = asyncio.create_task(
-                verbs.put_bytes(daemon.context, session["session_id"], ChunkBody(None, SIZE, send(DATA)))
-            )
+            body = ChunkBody(None, SIZE, send(DATA))
+            waiting = asyncio.create_task(verbs.put_bytes(daemon.context, session["session_id"], body))
             await asyncio.sleep(0)
-            await daemon.context.write(
-                lambda connection: connection.execute("UPDATE uploads SET status = 'canceled'").rowcount
-            )
+            await daemon.context.write(lambda c: c.execute("UPDATE uploads SET status = 'canceled'").rowcount)
         await waiting
 
     with pytest.raises(ServiceError) as refused:
@@ -148,40 +128,35 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
 
 
 def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
-    session = open_session(daemon, DATA)
-    task = hang(daemon, session["session_id"])
+    task = hang(daemon, open_session(daemon, DATA))
     daemon.advance(4000)
     assert daemon.loop.run(expire_uploads(daemon.context)) == 1
     assert not task.done()
     stop(daemon, task)
-    assert daemon.loop.run(expire_uploads(daemon.context)) == 1
-    assert daemon.loop.run(expire_uploads(daemon.context)) == 0
+    assert [daemon.loop.run(expire_uploads(daemon.context)) for _ in range(2)] == [1, 0]
     assert list(daemon.files.parts.iterdir()) == []
 
 
 def test_parts_of_ended_sessions_go_at_the_next_start_and_others_stay(daemon: Daemon) -> None:
     kept, ended = open_session(daemon, DATA), open_session(daemon, DATA)
-    put_part(daemon, kept, DATA, 0, 9)
-    put_part(daemon, ended, DATA, 0, 9)
-    daemon.write(
-        lambda connection: (
-            connection.execute("UPDATE uploads SET status = 'canceled' WHERE id = ?", (ended["session_id"],)).rowcount
-        )
-    )
+    for session in (kept, ended):
+        put_part(daemon, session, DATA, 0, 9)
+    end = "UPDATE uploads SET status = 'canceled' WHERE id = ?"
+    daemon.write(lambda c: c.execute(end, (ended["session_id"],)).rowcount)
     (daemon.files.parts / "somebody's").write_bytes(b"x")
     (daemon.files.parts / "lost+found").mkdir()
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert {path.name for path in daemon.files.parts.iterdir()} == {kept["session_id"], "lost+found", "somebody's"}
 
 
-class Disk:
-    """A disk on which one system call fails."""
+Refuse = Callable[..., None]
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._monkeypatch = monkeypatch
 
-    def refuse(self, name: str, number: int, calls: int = 1) -> None:
-        """The next calls of `os.<name>` on files of the parts fail with this error."""
+@pytest.fixture
+def refuse(monkeypatch: pytest.MonkeyPatch) -> Iterator[Refuse]:
+    """Have the next calls of `os.<name>` on files of the parts fail with this error."""
+
+    def set_up(name: str, number: int, calls: int = 1) -> None:
         real = getattr(os, name)
         left = iter(range(calls))
 
@@ -190,34 +165,30 @@ class Disk:
                 raise OSError(number, os.strerror(number))
             return real(descriptor, *rest)
 
-        self._monkeypatch.setattr(os, name, failing)
+        monkeypatch.setattr(os, name, failing)
 
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    yield Disk(monkeypatch)
+    yield set_up
     monkeypatch.undo()
 
 
-def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, disk: Disk) -> None:
+def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, 99_999)
-    disk.refuse("write", errno.ENOSPC, calls=2)
+    refuse("write", errno.ENOSPC, calls=2)
     details_of(put_part(daemon, session, DATA, 100_000, SIZE - 1), "storage_full")
-    assert part_told(put(daemon, session, b"", "bytes */*")) == "bytes=0-99999"
-    body_of(put_part(daemon, session, DATA, 100_000, SIZE - 1))
-    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == DATA
+    assert part_of(daemon, session) == "bytes=0-99999"
+    finish(daemon, session, 100_000)
 
 
-def test_bytes_whose_sync_failed_are_not_acknowledged(daemon: Daemon, disk: Disk) -> None:
+def test_bytes_whose_sync_failed_are_not_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, 99_999)
-    disk.refuse("fsync", errno.EIO)
+    refuse("fsync", errno.EIO)
     details_of(put_part(daemon, session, DATA, 100_000, 199_999), "storage_full")
     assert state_of(daemon, session) == ("uploading", 100_000)
 
 
-def test_bytes_that_a_kill_left_unsynced_are_synced_before_they_are_told(
+def test_bytes_that_a_kill_left_unsynced_are_synced_before_they_are_reported(
     daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = open_session(daemon, DATA)
@@ -231,7 +202,6 @@ def test_bytes_that_a_kill_left_unsynced_are_synced_before_they_are_told(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", watched)
-    assert part_told(put(daemon, session, b"", "bytes */*")) == "bytes=0-999"
-    assert synced == [str(part), str(daemon.files.parts)]
-    part_told(put(daemon, session, b"", "bytes */*"))
-    assert len(synced) == 2
+    for _ in range(2):
+        assert part_of(daemon, session) == "bytes=0-999"
+        assert synced == [str(part), str(daemon.files.parts)]
