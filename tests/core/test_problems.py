@@ -18,9 +18,9 @@ def test_an_error_of_the_system_names_what_is_missing() -> None:
             try:
                 raise error
             except OSError as cause:
-                raise RuntimeError("told in other words") from cause
-        except RuntimeError as told:
-            assert find_lack(ExceptionGroup("several", [ValueError("another"), told])) is lack
+                raise RuntimeError("in other words") from cause
+        except RuntimeError as reworded:
+            assert find_lack(ExceptionGroup("several", [ValueError("another"), reworded])) is lack
 
 
 def test_a_full_database_and_memory_that_ran_out_are_known() -> None:

@@ -22,31 +22,17 @@ def test_jitter_spreads_over_half_to_one_and_a_half() -> None:
     assert pause_s(2, 0.999_999) == pytest.approx(6, abs=0.001)
 
 
-LAST: dict[tuple[int, int, bool], bool] = {
-    (1, 3, True): False,
-    (2, 3, True): False,
-    (3, 3, True): True,
-    (4, 3, True): True,
-    (1, 1, True): True,
-    (1, 3, False): True,
-    (3, 3, False): True,
-}
-
-
 def test_the_last_attempt_is_the_one_after_which_none_helps_or_is_left() -> None:
-    assert {cell: is_last(cell[0], cell[1], retryable=cell[2]) for cell in LAST} == LAST
+    for attempt, attempts, is_final in [(1, 3, False), (2, 3, False), (3, 3, True), (4, 3, True), (1, 1, True)]:
+        assert is_last(attempt, attempts, retryable=True) is is_final, (attempt, attempts)
+        assert is_last(attempt, attempts, retryable=False), (attempt, attempts)
 
 
 def test_the_advice_is_the_rest_at_the_speed_so_far_within_bounds() -> None:
     for elapsed_s, done, total, expected in [
-        (0.0, 0, None, 1),
-        (9.0, 0, 100, 1),
-        (9.0, 5, None, 1),
-        (10.0, 10, 15, 5),
-        (1.0, 10, 11, 1),
-        (1.0, 10, 10, 1),
-        (60.0, 1, 1000, 30),
+        *((0.0, 0, None, 1), (9.0, 0, 100, 1), (9.0, 5, None, 1), (10.0, 10, 15, 5)),
+        *((1.0, 10, 11, 1), (1.0, 10, 10, 1), (60.0, 1, 1000, 30)),
         # A wall clock that was moved back.
         (-60.0, 10, 20, 1),
     ]:
-        assert retry_after_s(elapsed_s, done, total) == expected
+        assert retry_after_s(elapsed_s, done, total) == expected, (elapsed_s, done, total)

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from svc_daemon.core.times import Clock, end_of_month, from_text, month_of, parse_span_s, to_text
 
-MOMENTS = st.datetimes(
-    min_value=datetime(1000, 1, 3),
-    max_value=datetime(9999, 12, 29),
-    timezones=st.timezones() | st.just(UTC),
-)
+ZONES = st.timezones() | st.just(UTC)
+MOMENTS = st.datetimes(min_value=datetime(1000, 1, 3), max_value=datetime(9999, 12, 29), timezones=ZONES)
 NOON = datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)
 
 
@@ -48,10 +45,10 @@ def test_a_clock_counts_from_now() -> None:
 
 
 def test_a_span_is_a_number_and_a_unit() -> None:
-    for text, seconds in [("90s", 90), ("5m", 300), ("12h", 43_200), ("30d", 2_592_000)] + [
-        (odd, None) for odd in ("", "d", "30", "-1d", "1.5h", "1w", "2030-01-01T00:00:00Z", "1" * 10 + "d")
-    ]:
-        assert parse_span_s(text) == seconds
+    for text, seconds in [("90s", 90), ("5m", 300), ("12h", 43_200), ("30d", 2_592_000)]:
+        assert parse_span_s(text) == seconds, text
+    for text in ("", "d", "30", "-1d", "1.5h", "1w", "2030-01-01T00:00:00Z", "1" * 10 + "d"):
+        assert parse_span_s(text) is None, text
 
 
 def test_a_month_ends_where_the_next_one_begins() -> None:

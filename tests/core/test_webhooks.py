@@ -5,17 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from svc_daemon.core.webhooks import (
-    DELIVERED,
-    GIVEN_UP,
-    PENDING,
-    Standing,
-    event_body,
-    judge_call,
-    secret_text,
-    signed_headers,
-    team_secret,
-)
+from svc_daemon.core import webhooks
+from svc_daemon.core.webhooks import Standing, event_body, judge_call, secret_text, signed_headers, team_secret
 
 OLD, NEW, OTHER = (secret_text(bytes([number]) * 32) for number in range(3))
 BODY = '{"type": "source.ready", "title": "Ünïcode"}'.encode()
@@ -64,13 +55,10 @@ def test_an_old_or_early_call_is_refused() -> None:
             Webhook(NEW).verify(BODY, headers)
 
 
-def test_a_secret_has_its_prefix_and_size() -> None:
+def test_nothing_is_signed_without_a_whole_secret_or_a_zone() -> None:
     assert NEW.startswith("whsec_")
     with pytest.raises(ValueError, match="32 bytes"):
         secret_text(b"short")
-
-
-def test_nothing_is_signed_without_a_secret_or_a_zone() -> None:
     with pytest.raises(ValueError, match="secret"):
         signed_headers([], EVENT, datetime.now(UTC), BODY)
     with pytest.raises(ValueError, match="zone"):
@@ -81,19 +69,17 @@ DATA = {"id": "src_1", "status": "active", "ready": True}
 
 
 def test_only_success_ends_well_and_only_one_retry_follows() -> None:
+    delivered, pending, given_up = (
+        Standing(webhooks.DELIVERED, 0),
+        Standing(webhooks.PENDING, 1),
+        Standing(webhooks.GIVEN_UP, 0),
+    )
     for http_status, tries_left, standing in [
-        (200, 2, Standing(DELIVERED, 0)),
-        (204, 1, Standing(DELIVERED, 0)),
-        (299, 1, Standing(DELIVERED, 0)),
-        (199, 2, Standing(PENDING, 1)),
-        (302, 2, Standing(PENDING, 1)),
-        (500, 2, Standing(PENDING, 1)),
-        (None, 2, Standing(PENDING, 1)),
-        (500, 1, Standing(GIVEN_UP, 0)),
-        (None, 1, Standing(GIVEN_UP, 0)),
-        (404, 0, Standing(GIVEN_UP, 0)),
+        *((200, 2, delivered), (204, 1, delivered), (299, 1, delivered)),
+        *((199, 2, pending), (302, 2, pending), (500, 2, pending), (None, 2, pending)),
+        *((500, 1, given_up), (None, 1, given_up), (404, 0, given_up)),
     ]:
-        assert judge_call(http_status, tries_left) == standing
+        assert judge_call(http_status, tries_left) == standing, (http_status, tries_left)
 
 
 def test_a_call_names_the_event_twice_so_that_both_conventions_read_it() -> None:
@@ -101,19 +87,12 @@ def test_a_call_names_the_event_twice_so_that_both_conventions_read_it() -> None
     assert (body["type"], body["event"]) == ("source.ready", "source.ready")
     assert (body["id"], body["source_id"], body["metadata"]) == ("evt_1", "src_1", {"a": 1})
     assert (body["data"], "reason" in body) == (DATA, False)
-
-
-def test_a_failure_has_its_code_as_the_reason() -> None:
-    body = event_body("source.failed", "evt_1", "now", {}, {**DATA, "error": {"code": "max_attempts_exhausted"}})
-    assert body["reason"] == "max_attempts_exhausted"
+    failed = event_body("source.failed", "evt_1", "now", {}, {**DATA, "error": {"code": "max_attempts_exhausted"}})
+    assert failed["reason"] == "max_attempts_exhausted"
 
 
 def test_a_secret_is_the_same_each_time_and_another_for_all_else() -> None:
-    secret = team_secret(b"s" * 32, "team_1", 0)
-    assert secret == team_secret(b"s" * 32, "team_1", 0)
-    others = [
-        team_secret(b"t" * 32, "team_1", 0),
-        team_secret(b"s" * 32, "team_2", 0),
-        team_secret(b"s" * 32, "team_1", 1),
-    ]
-    assert len({secret, *others}) == 4
+    same = (b"s" * 32, "team_1", 0)
+    assert team_secret(*same) == team_secret(*same)
+    others = [(b"t" * 32, "team_1", 0), (b"s" * 32, "team_2", 0), (b"s" * 32, "team_1", 1)]
+    assert len({team_secret(*each) for each in (same, *others)}) == 4

@@ -1,5 +1,6 @@
 """Chunks keep their places, sizes and sections, lose nothing, and take linear time."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from tests.core.limits import cpu_limit_s
 
 OPTIONS = ChunkingOptions()
 SMALL = ChunkingOptions(target=30, min=20, max=40)
-SENTENCE = "A plain sentence of some words stands here. "
+SENTENCE = "A plain sentence of some words is here. "
 
 
 def document_of(*parts: tuple[str, str], page: int | None = None) -> Document:
@@ -23,24 +24,10 @@ def document_of(*parts: tuple[str, str], page: int | None = None) -> Document:
         if kind == "heading":
             headings = (words,)
         last = line + words.count("\n")
-        blocks.append(
-            Block(
-                kind=kind,
-                text=words,
-                char_start=len(text),
-                char_end=len(text) + len(words),
-                headings=headings,
-                page=page,
-                line_start=line,
-                line_end=last,
-            )
-        )
+        block = Block(kind=kind, text=words, char_start=len(text), char_end=len(text) + len(words), headings=headings)
+        blocks.append(replace(block, page=page, line_start=line, line_end=last))
         text, line = text + words + "\n\n", last + 2
     return Document(text=text, blocks=tuple(blocks))
-
-
-def spans(chunks: tuple[Chunk, ...]) -> list[tuple[int, int]]:
-    return [(chunk.char_start, chunk.char_end) for chunk in chunks]
 
 
 def is_covered(document: Document, chunks: tuple[Chunk, ...]) -> bool:
@@ -81,37 +68,26 @@ def test_code_and_rows_are_cut_at_line_ends_with_the_right_lines() -> None:
     for kind in ("code", "row"):
         chunks = chunk_document(document_of(("paragraph", "x"), (kind, lines)), SMALL)
         for chunk in chunks[1:]:
-            # The block starts on line 3, so that line 3 says 001.
-            assert chunk.line_start == int(chunk.text[:3]) + 2
-            assert chunk.line_end == chunk.line_start + chunk.text.count("\n")
+            # The block starts on line 3, so that line 3 has 001.
+            first = int(chunk.text[:3]) + 2
+            assert (chunk.line_start, chunk.line_end) == (first, first + chunk.text.count("\n")), kind
 
 
 def test_no_chunk_crosses_a_page_or_a_heading() -> None:
-    one, two = document_of(("paragraph", "First page."), page=1), document_of(("paragraph", "Second page."), page=2)
-    moved = Block(
-        kind="paragraph", text=two.blocks[0].text, char_start=len(one.text), char_end=len(one.text) + 12, page=2
-    )
-    pages = Document(text=one.text + two.text, blocks=(*one.blocks, moved))
-    assert [(chunk.page, chunk.text) for chunk in chunk_document(pages, OPTIONS)] == [
-        (1, "First page."),
-        (2, "Second page."),
-    ]
+    both = document_of(("paragraph", "First page."), ("paragraph", "Second page."), page=1)
+    pages = replace(both, blocks=(both.blocks[0], replace(both.blocks[1], page=2)))
+    chunks = [(chunk.page, chunk.text) for chunk in chunk_document(pages, OPTIONS)]
+    assert chunks == [(1, "First page."), (2, "Second page.")]
     headed = document_of(("heading", "A"), ("paragraph", "Under A."), ("heading", "B"), ("paragraph", "Under B."))
-    assert [(chunk.headings, chunk.text) for chunk in chunk_document(headed, OPTIONS)] == [
-        (("A",), "Under A."),
-        (("B",), "Under B."),
-    ]
+    under = [(chunk.headings, chunk.text) for chunk in chunk_document(headed, OPTIONS)]
+    assert under == [(("A",), "Under A."), (("B",), "Under B.")]
 
 
 def test_a_heading_with_nothing_below_it_is_a_chunk_of_its_own() -> None:
-    for parts in [
-        [("heading", "Alone")],
-        [("heading", "Same"), ("heading", "Same"), ("paragraph", "x")],
-        [("heading", "First"), ("heading", "Second"), ("paragraph", "x")],
-        [("paragraph", "x"), ("heading", "Last")],
-    ]:
+    same, other, text = ("heading", "Same"), ("heading", "Other"), ("paragraph", "x")
+    for parts in [[same], [same, same, text], [same, other, text], [text, same]]:
         document = document_of(*parts)
-        assert is_covered(document, chunk_document(document, OPTIONS))
+        assert is_covered(document, chunk_document(document, OPTIONS)), parts
 
 
 def test_an_overlap_repeats_whole_words_of_the_same_section() -> None:
@@ -124,16 +100,12 @@ def test_an_overlap_repeats_whole_words_of_the_same_section() -> None:
     assert last.text == "Other."
 
 
+KINDS = st.sampled_from(["heading", "paragraph", "item", "row", "code"])
+WORDS = st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda text: bool(text.strip()))
+
+
 @settings(max_examples=150, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["heading", "paragraph", "item", "row", "code"]),
-            st.text(alphabet="ab .\n。é", min_size=1, max_size=150).filter(lambda text: bool(text.strip())),
-        ),
-        max_size=12,
-    )
-)
+@given(st.lists(st.tuples(KINDS, WORDS), max_size=12))
 def test_whatever_the_blocks_nothing_is_lost_and_every_text_is_its_span(parts: list[tuple[str, str]]) -> None:
     document = document_of(*parts)
     chunks = chunk_document(document, SMALL)
@@ -149,9 +121,8 @@ def test_whatever_the_blocks_nothing_is_lost_and_every_text_is_its_span(parts: l
 def test_one_line_of_25_mb_takes_seconds_and_not_hours() -> None:
     document = document_of(("code", "word " * 5_000_000))
     with cpu_limit_s(20):
-        chunks = chunk_document(document, OPTIONS)
-        assert len(chunks) > 20_000
         # Quadratic time would be a thousand times this.
+        assert len(chunk_document(document, OPTIONS)) > 20_000
 
 
 def test_sizes_that_make_no_sense_are_refused() -> None:
