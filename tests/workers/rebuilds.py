@@ -1,13 +1,50 @@
-"""What tests of rebuilds share."""
+"""What tests of workers share: sources that are changed in the middle of their way, and rebuilds of an index."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from svc_daemon.operations.rebuilding import rebuild_store
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
-from tests.api.daemons import Daemon
+from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
+from tests.api.sites import Receiver, hosting, receiving
+
+#: Cut into several chunks.
+LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
+
+
+@contextmanager
+def adding(daemon: Daemon, method: str = "put_document", data: bytes = NOTES) -> Iterator[str]:
+    """A new source, held where the index is changed by this method, until the end of the block."""
+    with daemon.provider.held(method) as hold:
+        source_id = daemon.add_source(data)
+        hold.wait_entered()
+        yield source_id
+
+
+def join(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
+    """Attach the source to another bucket."""
+    body_of(daemon.ask("POST", f"/v1/buckets/{bucket}/sources", json={"source_id": source_id}))
+
+
+def leave(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
+    """Detach the source from a bucket."""
+    body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}/sources/{source_id}"))
+
+
+def delete(daemon: Daemon, source_id: str) -> None:
+    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
+
+
+@contextmanager
+def importing(daemon: Daemon) -> Iterator[tuple[str, Receiver]]:
+    """A source from a URL, and the receiver that is called when it is ready."""
+    with hosting() as site, receiving() as receiver:
+        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
+        yield body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"], receiver
 
 
 def begin(daemon: Daemon, team_id: str | None = None) -> str:
@@ -33,6 +70,11 @@ def contents(daemon: Daemon) -> dict[str, tuple[int, tuple[str, ...], int]]:
     """Generation, buckets and number of chunks of each document in the index."""
     listed = daemon.provider.list_documents(daemon.team_id)
     return {each.source_id: (each.generation, each.bucket_ids, each.chunks) for each in listed}
+
+
+def wait_gone(daemon: Daemon, source_id: str) -> None:
+    """Return when the index has nothing of the source."""
+    daemon.wait(lambda: source_id not in contents(daemon), f"the index has nothing of {source_id}")
 
 
 def index_file(daemon: Daemon) -> Path:

@@ -1,4 +1,4 @@
-"""A choice of models for tests: what lies on the shelf is what the operator has chosen."""
+"""A choice of models for tests: the one on the shelf is what the operator has chosen."""
 
 import asyncio
 import threading
@@ -55,8 +55,10 @@ class ShelfModel(WordEmbedder):
 class Shelf:
     """A Choice."""
 
-    def __init__(self, model: ShelfModel | None) -> None:
-        self.model = model
+    def __init__(self) -> None:
+        #: What is on the shelf at first.
+        self.first = ShelfModel()
+        self.model: ShelfModel | None = self.first
         #: Made in place of the one that was chosen, whose stamp stays.
         self.next: ShelfModel | None = None
         self.failure: EmbedFailed | None = None

@@ -1,18 +1,12 @@
 """The indexing worker: attempts, leases, fairness, stops, and deletes that come in between."""
 
 import gzip
-import shutil
 import sqlite3
-from itertools import islice
-
-import pytest
 
 from svc_daemon.provider.errors import ProviderFailed
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
+from tests.workers.rebuilds import adding, contents, delete, join, leave, wait_gone
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 BROKEN = ProviderFailed("The engine is on fire.", retryable=False)
@@ -26,18 +20,12 @@ def state_of(daemon: Daemon, source_id: str) -> tuple[str, str, int]:
 
 def wait_attempt(daemon: Daemon, source_id: str, attempt: int) -> None:
     """Return when this attempt has ended and another is due."""
-
-    def ended() -> bool:
-        task = daemon.task(source_id)
-        return bool(task["attempt"] == attempt and task["status"] == "queued")
-
-    wait_until(ended, f"attempt {attempt} of {source_id} ends", PATIENCE_S)
+    due = ("queued", "queued", attempt)
+    daemon.wait(lambda: state_of(daemon, source_id) == due, f"attempt {attempt} of {source_id} ends")
 
 
-def test_a_task_tells_its_way(working: Daemon) -> None:
-    with working.provider.held("put_document") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
+def test_a_task_reports_its_way(working: Daemon) -> None:
+    with adding(working) as source_id:
         task = working.task(source_id)
         assert (task["status"], task["attempt"], task["max_attempts"]) == ("running", 1, 3)
         assert task["progress"] == {"stage": "index", "chunks_done": 0, "chunks_total": 1}
@@ -51,17 +39,20 @@ def test_a_task_tells_its_way(working: Daemon) -> None:
 
 
 def test_a_failure_that_may_pass_is_tried_again_after_a_pause(working: Daemon) -> None:
-    working.provider.fail("put_document", BUSY)
-    source_id = working.add_source()
-    wait_attempt(working, source_id, 1)
-    task = working.task(source_id)
-    assert (task["error"]["code"], task["error"]["retryable"]) == ("provider_failed", True)
-    assert task["next_attempt_at"] > task["started_at"]
-    assert (working.source(source_id)["status"], working.source(source_id)["error"]) == ("queued", None)
-    working.advance(10)
-    working.wait_ready(source_id)
-    assert working.task(source_id)["attempt"] == 2
-    assert working.task(source_id)["next_attempt_at"] is None
+    """Also one of which only the answer was lost: it is put again without harm."""
+    for after_effect in (False, True):
+        working.provider.fail("put_document", BUSY, after_effect=after_effect)
+        source_id = working.add_source()
+        wait_attempt(working, source_id, 1)
+        task = working.task(source_id)
+        assert (task["error"]["code"], task["error"]["retryable"]) == ("provider_failed", True)
+        assert task["next_attempt_at"] > task["started_at"]
+        assert working.source(source_id)["error"] is None
+        working.advance(10)
+        working.wait_ready(source_id)
+        task = working.task(source_id)
+        assert (task["attempt"], task["next_attempt_at"]) == (2, None), after_effect
+    assert sorted(working.found("quay")) == sorted(working.members())
 
 
 def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon) -> None:
@@ -97,73 +88,39 @@ def test_bytes_that_are_lost_fail_the_source_and_nobody_else(daemon: Daemon) -> 
     assert state_of(daemon, lost) == ("failed", "failed", 1)
 
 
-def test_a_put_whose_answer_was_lost_is_put_again_without_harm(working: Daemon) -> None:
-    working.provider.fail("put_document", BUSY, after_effect=True)
-    source_id = working.add_source()
-    wait_attempt(working, source_id, 1)
-    working.advance(10)
-    working.wait_ready(source_id)
-    assert working.found("quay") == [source_id]
+def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
+    """Whether the sweeper runs in between or not."""
+    for workers in (["indexing", "syncing"], ["sweeping"]):
+        daemon.start(*workers)
+        with adding(daemon) as source_id:
+            task_id = daemon.source(source_id)["task"]["id"]
+            delete(daemon, source_id)
+            assert body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))["status"] == "canceled"
+            if "sweeping" in workers:
+                daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is gone")
+        ready = daemon.add_ready(b"Another quay.\n")
+        details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
+        wait_gone(daemon, source_id)
+        assert (daemon.found("quay"), daemon.count("sources")) == ([ready], 1), workers
+        delete(daemon, ready)
 
 
-@pytest.mark.parametrize("sweeping", [True, False])
-def test_a_delete_during_indexing_wins(daemon: Daemon, sweeping: bool) -> None:
-    daemon.start("indexing", "syncing", *(["sweeping"] if sweeping else []))
-    with daemon.provider.held("put_document") as hold:
-        source_id = daemon.add_source()
-        hold.wait_entered()
-        task_id = daemon.source(source_id)["task"]["id"]
-        body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
-        assert body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))["status"] == "canceled"
-        if sweeping:
-            wait_until(lambda: daemon.count("tombstones") == 0, "the tombstone is gone", PATIENCE_S)
-    ready = daemon.add_ready(b"Another quay.\n")
-    details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
-    gone = "the index forgets the deleted source"
-    wait_until(lambda: daemon.provider.get_document(daemon.team_id, source_id) is None, gone, PATIENCE_S)
-    assert daemon.found("quay") == [ready]
-    assert daemon.count("sources") == 1
-
-
-def test_a_title_changed_during_indexing_is_found(working: Daemon) -> None:
-    with working.provider.held("put_document") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
+def test_what_changes_during_indexing_is_in_the_index(working: Daemon) -> None:
+    buckets = [working.make_bucket(slug) for slug in ("second", "third")]
+    with adding(working) as source_id:
         body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion harbours"}))
+        join(working, source_id, "second")
+        join(working, source_id, "third")
+        leave(working, source_id, "inbox")
     working.wait_ready(source_id)
-    assert working.found("vermilion") == [source_id]
-    assert working.found("notes", source_ids=[source_id]) == [source_id]
-
-
-def test_a_source_attached_during_indexing_is_found_in_both_buckets(working: Daemon) -> None:
-    working.make_bucket("second")
-    with working.provider.held("put_document") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
-        body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
-    working.wait_ready(source_id)
-    for bucket in ("inbox", "second"):
+    assert working.found("vermilion") == working.found("notes", source_ids=[source_id]) == [source_id]
+    for bucket in ("second", "third"):
         assert working.found("quay", buckets=[bucket]) == [source_id]
+    working.wait(lambda: working.count("detachments") == 0, "the index forgets the bucket that was left")
+    assert sorted(contents(working)[source_id][1]) == sorted(buckets)
 
 
-def test_a_source_detached_during_indexing_is_not_in_the_index_of_that_bucket(working: Daemon) -> None:
-    second = working.make_bucket("second")
-    with working.provider.held("put_document") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
-        body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
-        body_of(working.ask("DELETE", f"/v1/buckets/inbox/sources/{source_id}"))
-    working.wait_ready(source_id)
-
-    wait_until(lambda: working.count("detachments") == 0, "the index is told of the bucket that was left", PATIENCE_S)
-    document = working.provider.get_document(working.team_id, source_id)
-    assert document is not None
-    assert document.bucket_ids == (second,)
-
-
-def test_one_teams_many_files_do_not_starve_anothers_one(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
+def test_one_teams_many_files_do_not_starve_anothers_one(daemon: Daemon) -> None:
     theirs = daemon.add_team()
     daemon.make_bucket(key=theirs)
     many = [daemon.add_source() for _ in range(12)]
@@ -171,7 +128,7 @@ def test_one_teams_many_files_do_not_starve_anothers_one(make_daemon: MakeDaemon
     with daemon.provider.held("put_document") as hold:
         daemon.start("indexing")
         hold.wait_entered()
-        wait_until(lambda: daemon.source(one, key=theirs)["status"] == "indexing", "the other team's turn", PATIENCE_S)
+        daemon.wait(lambda: daemon.source(one, key=theirs)["status"] == "indexing", "the other team's turn")
         waiting = [source_id for source_id in many if daemon.source(source_id)["status"] == "queued"]
         assert len(waiting) == len(many) - 1
     daemon.stop()
@@ -188,9 +145,7 @@ def test_a_teams_files_are_taken_in_their_order(daemon: Daemon) -> None:
 
 def test_a_stop_parks_what_is_in_flight_and_costs_no_attempt(working: Daemon) -> None:
     for _ in range(4):
-        with working.provider.held("put_document") as hold:
-            source_id = working.add_source()
-            hold.wait_entered()
+        with adding(working) as source_id:
             working.stop()
             assert state_of(working, source_id) == ("queued", "queued", 0)
         working.start()
@@ -214,44 +169,16 @@ def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 
 def test_a_disk_that_is_full_for_a_moment_does_not_end_the_worker(daemon: Daemon) -> None:
-    """A trigger stands in for the disk: what matters is that the claim raises."""
-    refuse = "CREATE TRIGGER full BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'no room, says the test'); END"
+    """A trigger takes the place of the disk: what matters is that the claim raises."""
+    refuse = "CREATE TRIGGER full BEFORE UPDATE ON tasks BEGIN SELECT RAISE(ABORT, 'no room'); END"
     source_id = daemon.add_source()
     daemon.write(lambda connection: connection.execute(refuse))
     before = daemon.context.database.operations
     daemon.start()
-    wait_until(lambda: daemon.context.database.operations > before, "a claim fails", PATIENCE_S)
+    daemon.wait(lambda: daemon.context.database.operations > before, "a claim fails")
     assert state_of(daemon, source_id) == ("queued", "queued", 0)
     daemon.write(lambda connection: connection.execute("DROP TRIGGER full"))
     daemon.wait_ready(source_id)
-
-
-def test_a_nearly_full_disk_takes_nothing_into_the_index(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    source_id = daemon.add_source()
-    nearly_full = type("Usage", (), {"total": 10**12, "free": 10**6})
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda _: nearly_full)
-        daemon.start()
-        waits = "the source says what it waits for"
-        shortage = wait_until(lambda: daemon.source(source_id)["waits_for"], waits, PATIENCE_S)
-        assert (shortage["lack"], "nearly full" in shortage["message"]) == ("disk_reserve", True)
-        daemon.wait_status(source_id, "queued")
-        assert state_of(daemon, source_id) == ("queued", "queued", 0)
-        assert daemon.provider.get_document(daemon.team_id, source_id) is None
-    daemon.wait_ready(source_id)
-    assert daemon.task(source_id)["attempt"] == 1
-
-
-def test_the_chunking_of_the_bucket_is_used(working: Daemon) -> None:
-    text = "\n\n".join(f"Sentence number {number} about the quay." for number in range(60)).encode()
-    small = {"target": 150, "min": 100, "max": 200}
-    body_of(working.ask("PUT", "/v1/buckets/fine", json={"chunking": small}), 201)
-    coarse = working.add_ready(text, filename="a.txt")
-    fine = working.add_ready(text, filename="a.txt", bucket="fine")
-    chunks = [working.source(source_id)["extraction"]["chunks"] for source_id in (coarse, fine)]
-    assert chunks[1] >= 3 * chunks[0]
-    told = body_of(working.ask("GET", f"/v1/sources/{fine}/text"))["chunks"]
-    assert all(len(chunk["text"]) <= 200 for chunk in islice(told, 5))
 
 
 def test_a_compressed_text_is_found_at_its_lines_and_given_back_as_it_came(working: Daemon) -> None:

@@ -2,23 +2,26 @@
 
 import logging
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from svc_daemon.operations.syncing import claim_syncs, complete_syncs
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
-from svc_daemon.settings import Limits
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
-from tests.api.sites import hosting, receiving
-from tests.workers.rebuilds import begin, chunk_ids, contents, index_file, show, wait_rebuilt
+from tests.workers import rebuilds
+from tests.workers.rebuilds import LONG, adding, begin, contents, delete, importing, join, leave, show, wait_rebuilt
 
-LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
+ALL_HITS = 50
+
+
+def found(daemon: Daemon, *buckets: str) -> set[str]:
+    """Every source with a quay that a search finds; in all buckets unless some are named."""
+    within = {"buckets": list(buckets)} if buckets else {}
+    return set(daemon.found("quay", max_num_results=ALL_HITS, **within))
 
 
 @pytest.fixture
@@ -26,22 +29,22 @@ def filled(working: Daemon) -> Daemon:
     """A working daemon with three ready files and a question, one of the files in two buckets."""
     working.make_bucket("second")
     ids = [working.add_ready(LONG), working.add_ready(), working.add_ready()]
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": ids[0]}))
+    join(working, ids[0])
     qa = working.ask("POST", "/v1/buckets/inbox/qa", json={"question": "Which quay?", "answer": "The umber one."})
     working.wait_ready(*ids, body_of(qa, 201)["id"])
     return working
 
 
 def test_the_index_is_the_same_as_before_down_to_the_ids_of_its_chunks(filled: Daemon) -> None:
-    before, chunks = contents(filled), chunk_ids(filled, "umber quay")
+    before, chunks = contents(filled), rebuilds.chunk_ids(filled, "umber quay")
     sources = {source_id: filled.source(source_id) for source_id in before}
     # Held open: the number of a file that is gone may be the new one's.
-    with index_file(filled).open("rb") as old:
+    with rebuilds.index_file(filled).open("rb") as old:
         task = wait_rebuilt(filled, begin(filled))
         assert os.fstat(old.fileno()).st_nlink == 0
     assert (task["status"], task["attempt"]) == ("succeeded", 1)
     assert task["progress"] == {"stage": "index", "chunks_done": 4, "chunks_total": 4}
-    assert (contents(filled), chunk_ids(filled, "umber quay")) == (before, chunks)
+    assert (contents(filled), rebuilds.chunk_ids(filled, "umber quay")) == (before, chunks)
     after = {source_id: filled.source(source_id) for source_id in before}
     assert [drop_ids(source) for source in after.values()] == [drop_ids(source) for source in sources.values()]
 
@@ -56,9 +59,9 @@ def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> Non
     filled.stop()
     task_id = begin(filled)
     filled.start("indexing", "syncing", "sweeping")
-    body_of(filled.ask("DELETE", f"/v1/buckets/second/sources/{first}"))
-    body_of(filled.ask("DELETE", f"/v1/sources/{second}"))
-    body_of(filled.ask("POST", "/v1/buckets/third/sources", json={"source_id": third}))
+    leave(filled, first)
+    delete(filled, second)
+    join(filled, third, "third")
     body_of(filled.ask("PATCH", f"/v1/sources/{first}", json={"title": "Moorings"}))
     fresh, replacing = filled.add_source(), filled.add_source(replaces=third)
     for source_id in (fresh, replacing):
@@ -73,10 +76,10 @@ def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> Non
         files = {first: {inbox}, third: {other}, fresh: {inbox}, replacing: {inbox}}
         return {source_id: held.get(source_id) for source_id in files} == files and second not in held
 
-    wait_until(is_settled, "the index is as the state is", PATIENCE_S)
+    filled.wait(is_settled, "the index is as the state is")
     assert filled.found("moorings") == [first]
-    assert set(filled.found("quay", max_num_results=50, buckets=["inbox"])) == {first, fresh, replacing}
-    assert filled.members("third") == filled.found("quay", max_num_results=50, buckets=["third"]) == [third]
+    assert found(filled, "inbox") == {first, fresh, replacing}
+    assert set(filled.members("third")) == found(filled, "third") == {third}
 
 
 def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> None:
@@ -94,15 +97,13 @@ def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> 
 
 
 def test_what_is_indexed_while_the_old_file_goes_is_indexed_again(filled: Daemon) -> None:
-    with filled.provider.held("put_document") as hold:
-        source_id = filled.add_source()
-        hold.wait_entered()
+    with adding(filled) as source_id:
         task_id = begin(filled)
-        wait_until(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is gone", PATIENCE_S)
+        filled.wait(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is gone")
     wait_rebuilt(filled, task_id)
     filled.wait_ready(source_id)
     assert filled.task(source_id)["attempt"] == 1
-    assert source_id in filled.found("quay", max_num_results=50)
+    assert source_id in found(filled)
 
 
 def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: Daemon) -> None:
@@ -110,8 +111,8 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
     with filled.provider.held("put_document") as hold:
         task_id = begin(filled)
         hold.wait_entered()
-        body_of(filled.ask("DELETE", f"/v1/sources/{gone}"))
-        wait_until(lambda: not (filled.files.blobs / gone).exists(), "its bytes go", PATIENCE_S)
+        delete(filled, gone)
+        filled.wait(lambda: not (filled.files.blobs / gone).exists(), "its bytes go")
     assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
     assert gone not in contents(filled)
 
@@ -125,41 +126,42 @@ def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the
     stopping.result(PATIENCE_S)
     parked = show(filled, task_id)
     assert (parked["status"], parked["attempt"], parked["progress"]["stage"]) == ("queued", 0, "index")
-    inode = index_file(filled).stat().st_ino
+    inode = rebuilds.index_file(filled).stat().st_ino
     details_of(filled.search("quay"), "team_store_maintenance")
     filled.start()
     assert wait_rebuilt(filled, task_id)["attempt"] == 1
-    assert (contents(filled), index_file(filled).stat().st_ino) == (before, inode)
+    assert (contents(filled), rebuilds.index_file(filled).stat().st_ino) == (before, inode)
 
 
 def wait_failed(daemon: Daemon, task_id: str, due_at: str | None = None) -> dict[str, Any]:
     """The task between two attempts, once the next one is put off to another moment than this."""
 
-    def waiting() -> dict[str, Any] | None:
+    def waits() -> bool:
         task = show(daemon, task_id)
-        return task if task["status"] == "queued" and task["next_attempt_at"] != due_at else None
+        return bool(task["status"] == "queued" and task["next_attempt_at"] != due_at)
 
-    return wait_until(waiting, "an attempt has failed", PATIENCE_S)
+    daemon.wait(waits, "an attempt has failed")
+    return show(daemon, task_id)
 
 
-def test_a_failing_disk_is_waited_for_and_told(filled: Daemon) -> None:
+def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
     before = contents(filled)
     filled.provider.fail("put_document", ProviderFailed("the disk is full", retryable=True), times=1000)
     task_id = begin(filled)
-    told = wait_failed(filled, task_id)
-    assert (told["error"]["message"], told["finished_at"]) == ("the disk is full", None)
+    task = wait_failed(filled, task_id)
+    assert (task["error"]["message"], task["finished_at"]) == ("the disk is full", None)
     for _ in range(4):
         filled.advance(200)
-        told = wait_failed(filled, task_id, told["next_attempt_at"])
+        task = wait_failed(filled, task_id, task["next_attempt_at"])
     # Its last attempt is repeated, and what it has to read is left alone.
-    assert told["attempt"] == told["max_attempts"] - 1
+    assert task["attempt"] == task["max_attempts"] - 1
     filled.provider.fail("put_document", ProviderFailed("", retryable=True), times=0)
     filled.advance(200)
     assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
     assert contents(filled) == before
 
 
-def test_a_document_that_cannot_be_read_any_more_ends_failed_and_says_why(filled: Daemon) -> None:
+def test_a_document_that_cannot_be_read_any_more_ends_failed_with_its_cause(filled: Daemon) -> None:
     lost, *others = contents(filled)
     (filled.files.blobs / lost).write_bytes(b"%PDF-1.7\n")
     task = wait_rebuilt(filled, begin(filled))
@@ -167,99 +169,76 @@ def test_a_document_that_cannot_be_read_any_more_ends_failed_and_says_why(filled
     failed = filled.wait_status(lost, "failed")
     assert failed["error"]["code"] and not failed["ready"]
     assert set(contents(filled)) == set(others)
-    assert set(filled.found("quay", max_num_results=50, buckets=["inbox"])) < set(others)
+    assert found(filled, "inbox") < set(others)
 
 
-def test_nobody_is_called_again(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    daemon.start()
-    with hosting() as site, receiving() as receiver:
-        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
-        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
-        wait_until(lambda: receiver.calls, "the call", PATIENCE_S)
-        wait_rebuilt(daemon, begin(daemon))
-        daemon.wait_ready(source_id)
-        daemon.stop()
-        assert (daemon.count("deliveries"), len(receiver.calls)) == (1, 1)
+def test_nobody_is_called_again(working: Daemon) -> None:
+    with importing(working) as (source_id, receiver):
+        working.wait(lambda: bool(receiver.calls), "the call")
+        wait_rebuilt(working, begin(working))
+        working.wait_ready(source_id)
+        working.stop()
+        assert (working.count("deliveries"), len(receiver.calls)) == (1, 1)
 
 
-def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    for slug in ("inbox", "second"):
-        daemon.make_bucket(slug)
-    with hosting() as site, receiving() as receiver:
-        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
-        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
-        body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+def test_who_becomes_ready_by_a_detach_meanwhile_is_called_after_the_end(daemon: Daemon) -> None:
+    daemon.make_bucket("second")
+    with importing(daemon) as (source_id, receiver):
+        join(daemon, source_id)
         daemon.start("indexing")
         daemon.wait_status(source_id, "active")
         (sync, _) = daemon.loop.run(claim_syncs(daemon.context))
         daemon.loop.run(complete_syncs(daemon.context, [sync]))
         task_id = begin(daemon)
         (other,) = set(daemon.source(source_id)["bucket_ids"]) - {sync.claim.bucket_id}
-        body_of(daemon.ask("DELETE", f"/v1/buckets/{other}/sources/{source_id}"))
+        leave(daemon, source_id, other)
         assert daemon.count("deliveries") == 0
         daemon.start("syncing", "delivering", "rebuilding")
         wait_rebuilt(daemon, task_id)
-        wait_until(lambda: receiver.calls, "the call", PATIENCE_S)
+        daemon.wait(lambda: bool(receiver.calls), "the call")
 
 
-def overwrite(daemon: Daemon) -> None:
-    """Fill all but the head of the index file with what nobody wrote."""
-    path = index_file(daemon)
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(8192)
-        file.write(b"\xff" * (size - 8192))
-
-
-def replace_by_garbage(daemon: Daemon) -> None:
-    index_file(daemon).write_bytes(b"this is not a database" * 500)
-
-
-@pytest.mark.parametrize("damage", [overwrite, replace_by_garbage])
-def test_a_damaged_index_that_a_search_meets_is_made_anew_by_itself(
-    make_daemon: MakeDaemon, damage: Callable[[Daemon], None], caplog: pytest.LogCaptureFixture
-) -> None:
+def damaged(make_daemon: MakeDaemon, *, has_its_head: bool) -> tuple[Daemon, set[str]]:
+    """A daemon that finds its index overwritten, with or without the head of the file; what it had in it."""
     daemon = make_daemon()
     daemon.make_bucket()
     daemon.start()
     ids = {daemon.add_ready(LONG) for _ in range(3)}
     daemon.close()
-    damage(daemon)
-    daemon = make_daemon()
+    whole = rebuilds.index_file(daemon).read_bytes()
+    broken = whole[:8192] + b"\xff" * (len(whole) - 8192) if has_its_head else b"this is not a database" * 500
+    rebuilds.index_file(daemon).write_bytes(broken)
+    return make_daemon(), ids
+
+
+@pytest.mark.parametrize("has_its_head", [True, False])
+def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
+    make_daemon: MakeDaemon, has_its_head: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon, ids = damaged(make_daemon, has_its_head=has_its_head)
     daemon.start("rebuilding")
     with caplog.at_level(logging.ERROR):
-        answer = daemon.search("quay")
-        assert answer.json()["error"]["code"] in {"search_failed", "team_store_maintenance"}
-        assert answer.json()["error"]["retryable"]
+        error = daemon.search("quay").json()["error"]
+        assert error["code"] in {"search_failed", "team_store_maintenance"}
+        assert error["retryable"]
         daemon.start("indexing", "syncing")
-        wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
-    assert set(daemon.found("quay", max_num_results=50)) == ids
+        daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
+    assert found(daemon) == ids
     assert f"the index of {daemon.team_id} is damaged: it is rebuilt" in caplog.text
 
 
-def test_a_damaged_index_that_an_upload_meets_is_made_anew_by_itself(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
+def test_a_damaged_index_that_an_upload_meets_is_rebuilt_by_itself(make_daemon: MakeDaemon) -> None:
+    daemon, ids = damaged(make_daemon, has_its_head=False)
     daemon.start()
-    first = daemon.add_ready()
-    daemon.close()
-    replace_by_garbage(daemon)
-    daemon = make_daemon()
-    daemon.start()
-    second = daemon.add_source()
+    uploaded = daemon.add_source()
 
     def is_searched() -> bool:
         daemon.advance(5)
-        return daemon.search("quay").status_code == 200 and set(daemon.found("quay", max_num_results=50)) == {
-            first,
-            second,
-        }
+        return daemon.search("quay").status_code == 200 and found(daemon) == {*ids, uploaded}
 
-    wait_until(is_searched, "both are found", PATIENCE_S)
-    assert (daemon.source(first)["ready"], contents(daemon)[first][0]) == (True, 1)
+    daemon.wait(is_searched, "all are found")
+    for source_id in ids:
+        assert (daemon.source(source_id)["ready"], contents(daemon)[source_id][0]) == (True, 1)
 
 
 def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
@@ -269,13 +248,13 @@ def test_an_index_that_is_damaged_again_at_once_is_not_ready_until_another_try(
     wait_rebuilt(working, begin(working))
     with caplog.at_level(logging.ERROR):
         working.loop.call(lambda: working.context.wakes.note_damaged(working.team_id))
-        wait_until(lambda: not working.context.wakes.damaged, "it is looked at", PATIENCE_S)
+        working.wait(lambda: not working.context.wakes.damaged, "it is looked at")
         assert "look at the disk" in caplog.text
     assert (working.search("quay").status_code, working.source(source_id)["ready"]) == (409, False)
     working.advance(50)
     assert working.search("quay").status_code == 409
     working.advance(20)
-    wait_until(lambda: working.search("quay").status_code == 200, "it is rebuilt once more", PATIENCE_S)
+    working.wait(lambda: working.search("quay").status_code == 200, "it is rebuilt once more")
     assert working.source(source_id)["ready"]
 
 
@@ -288,19 +267,16 @@ def test_a_new_file_that_is_damaged_too_is_removed_once_more(filled: Daemon) -> 
         filled.advance(5)
         return bool(show(filled, task_id)["status"] == "succeeded")
 
-    wait_until(is_rebuilt, "the second attempt succeeds", PATIENCE_S)
+    filled.wait(is_rebuilt, "the second attempt succeeds")
     assert (show(filled, task_id)["attempt"], contents(filled)) == (2, before)
 
 
-def test_other_teams_are_searched_meanwhile(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=0))
-    daemon.make_bucket()
-    daemon.start()
-    other = daemon.add_team()
+def test_other_teams_are_searched_meanwhile(working: Daemon) -> None:
+    daemon, other = working, working.add_team()
     daemon.make_bucket("theirs", key=other)
     daemon.add_ready()
     theirs = daemon.upload(bucket="theirs", key=other).json()["id"]
-    wait_until(lambda: daemon.source(theirs, key=other)["ready"], "theirs is ready", PATIENCE_S)
+    daemon.wait(lambda: daemon.source(theirs, key=other)["ready"], "theirs is ready")
     with daemon.provider.held("put_document") as hold:
         task_id = begin(daemon)
         hold.wait_entered()

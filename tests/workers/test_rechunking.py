@@ -7,17 +7,15 @@ import pytest
 
 from svc_daemon.operations import documents
 from svc_daemon.operations.documents import extract
+from svc_daemon.operations.indexing import SourceReading
 from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next_reading
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers import rebuilding
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import Daemon
-from tests.api.holds import PATIENCE_S
-from tests.workers.rebuilds import begin, chunk_ids, contents, wait_rebuilt
+from tests.workers.rebuilds import LONG, begin, chunk_ids, contents, join, leave, wait_rebuilt
 
-LONG = b"# Quays\n\n" + b"The umber quay was built of grey stone. " * 120
 SMALL = {"target": 250, "min": 200, "max": 300}
 
 
@@ -31,7 +29,7 @@ def left(daemon: Daemon, bucket: str = "inbox") -> int:
 
 
 def wait_cut(daemon: Daemon) -> None:
-    wait_until(lambda: left(daemon) == 0, "every document is rechunked", PATIENCE_S)
+    daemon.wait(lambda: left(daemon) == 0, "every document is rechunked")
 
 
 def sizes(daemon: Daemon, source_id: str) -> list[int]:
@@ -39,17 +37,33 @@ def sizes(daemon: Daemon, source_id: str) -> list[int]:
     return [len(chunk["text"]) for chunk in text["chunks"]]
 
 
-def stop_between(daemon: Daemon, source_id: str) -> None:
+def stop_between(daemon: Daemon, source_id: str) -> SourceReading:
     """As a kill leaves it between the new generation and the index: the state is ahead."""
     daemon.stop()
     rechunk(daemon, SMALL)
+    begun = begin_next(daemon)
+    assert contents(daemon)[source_id][0] == 1
+    return begun
+
+
+def begin_next(daemon: Daemon, chunking: dict[str, int] | None = None) -> SourceReading:
+    """The next document, when its new generation is in the state; `chunking` comes in between."""
     reading = next_reading(daemon.context, "")
     assert reading is not None
-    assert daemon.loop.run(begin_rechunk(daemon.context, reading)) is not None
-    assert contents(daemon)[source_id][0] == 1
+    if chunking is not None:
+        rechunk(daemon, chunking)
+    begun = daemon.loop.run(begin_rechunk(daemon.context, reading))
+    assert begun is not None
+    return begun
 
 
-def test_documents_are_cut_anew_and_found_under_the_same_ids(working: Daemon) -> None:
+def finish(daemon: Daemon, begun: SourceReading) -> None:
+    extraction = daemon.loop.run(extract(daemon.context, daemon._extractor, begun))
+    documents.put(daemon.context, begun.source, extraction)
+    daemon.loop.run(finish_rechunk(daemon.context, begun, extraction))
+
+
+def test_documents_are_rechunked_and_found_under_the_same_ids(working: Daemon) -> None:
     first, second = working.add_ready(LONG), working.add_ready()
     before = sizes(working, first)
     assert max(before) > SMALL["max"]
@@ -84,7 +98,7 @@ def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) 
             wait_cut(working)
             # However slow the machine: some looks at each turn.
             looks = len(seen)
-            wait_until(lambda: len(seen) > looks + 3, "a few more looks", PATIENCE_S)  # noqa: B023
+            working.wait(lambda: len(seen) > looks + 3, "a few more looks")  # noqa: B023
     finally:
         stop.set()
         looking.join()
@@ -117,13 +131,14 @@ def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start
     assert contents(working)[source_id][0] == 3
 
 
-def test_a_bucket_that_joins_in_between_waits_and_is_told(working: Daemon) -> None:
+def test_a_bucket_that_joins_in_between_waits_and_is_in_the_index(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     working.make_bucket("second")
     stop_between(working, source_id)
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    join(working, source_id)
     working.start("syncing")
-    wait_until(lambda: bool(working.read(_attempts)), "the sync has been tried", PATIENCE_S)
+    tried = "SELECT COUNT(*) FROM memberships WHERE sync_status <> 'active' AND attempt > 0"
+    working.wait(lambda: working.read(lambda c: bool(c.execute(tried).fetchone()[0])), "the sync has been tried")
     working.start()
     working.wait_ready(source_id)
     wait_cut(working)
@@ -133,32 +148,20 @@ def test_a_bucket_that_joins_in_between_waits_and_is_told(working: Daemon) -> No
     assert working.count("tasks") == 1
 
 
-def _attempts(connection: Any) -> int:
-    row = connection.execute("SELECT MAX(attempt) AS attempts FROM memberships WHERE sync_status <> 'active'")
-    return int(row.fetchone()["attempts"] or 0)
-
-
 def test_a_bucket_that_leaves_in_between_is_forgotten_by_the_index(working: Daemon) -> None:
     second = working.make_bucket("second")
     source_id = working.add_ready(LONG)
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    join(working, source_id)
     working.wait_ready(source_id)
-    working.stop()
-    rechunk(working, SMALL)
-    reading = next_reading(working.context, "")
-    assert reading is not None
-    begun = working.loop.run(begin_rechunk(working.context, reading))
-    assert begun is not None
-    body_of(working.ask("DELETE", f"/v1/buckets/second/sources/{source_id}"))
+    begun = stop_between(working, source_id)
+    leave(working, source_id)
     working.start("syncing")
-    extraction = working.loop.run(extract(working.context, working._extractor, begun))
-    documents.put(working.context, begun.source, extraction)
-    working.loop.run(finish_rechunk(working.context, begun, extraction))
-    wait_until(lambda: second not in contents(working)[source_id][1], "the index has forgotten it", PATIENCE_S)
+    finish(working, begun)
+    working.wait(lambda: second not in contents(working)[source_id][1], "the index has forgotten it")
     assert working.found("umber") == [source_id]
 
 
-def test_whatever_else_makes_a_new_generation_wins(working: Daemon) -> None:
+def test_any_other_new_generation_wins(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     stop_between(working, source_id)
     working.write(lambda connection: connection.execute("UPDATE sources SET status = 'failed'"))
@@ -175,21 +178,14 @@ def test_what_changed_once_more_meanwhile_is_cut_once_more(working: Daemon) -> N
     source_id = working.add_ready(LONG)
     working.stop()
     rechunk(working, {"target": 500, "min": 400, "max": 600})
-    reading = next_reading(working.context, "")
-    assert reading is not None
-    rechunk(working, SMALL)
-    begun = working.loop.run(begin_rechunk(working.context, reading))
-    assert begun is not None
-    extraction = working.loop.run(extract(working.context, working._extractor, begun))
-    documents.put(working.context, begun.source, extraction)
-    working.loop.run(finish_rechunk(working.context, begun, extraction))
+    finish(working, begin_next(working, SMALL))
     assert (left(working), 400 <= sizes(working, source_id)[0] <= 600) == (1, True)
     working.start()
     wait_cut(working)
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
-def test_one_that_can_no_longer_be_read_keeps_its_pieces_and_says_so(working: Daemon) -> None:
+def test_one_that_can_no_longer_be_read_keeps_its_pieces_with_a_warning(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     before = sizes(working, source_id)
     (working.files.blobs / source_id).unlink()
@@ -214,7 +210,7 @@ def test_a_rebuild_in_between_ends_with_the_new_pieces(working: Daemon) -> None:
 def test_a_source_of_several_buckets_is_cut_by_the_oldest(working: Daemon) -> None:
     working.make_bucket("second")
     source_id = working.add_ready(LONG)
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    join(working, source_id)
     working.wait_ready(source_id)
     working.stop()
     rechunk(working, SMALL, bucket="second")
@@ -234,36 +230,30 @@ def test_sizes_that_are_not_sent_stay(working: Daemon) -> None:
     assert rechunk(working, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
 
 
-@pytest.mark.parametrize("chunking", [{"size": 300}, {"target": 900, "size": 300}])
-def test_a_size_of_another_name_is_refused_by_it(working: Daemon, chunking: dict[str, int]) -> None:
-    before = body_of(working.ask("GET", "/v1/buckets/inbox"))["chunking"]
-    assert refused_field(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": chunking})) == "chunking.size"
-    made = working.ask("PUT", "/v1/buckets/second", json={"chunking": chunking})
-    assert refused_field(made) == "chunking.size"
-    assert body_of(working.ask("GET", "/v1/buckets/inbox"))["chunking"] == before
+def test_sizes_that_do_not_fit_change_nothing(daemon: Daemon) -> None:
+    before = body_of(daemon.ask("GET", "/v1/buckets/inbox"))
+    misfits: list[Any] = [{"min": 1050}, {"target": 50}, {"overlap": 500}, {"max": "many"}, []]
+    misnamed: list[Any] = [{"size": 300}, {"target": 900, "size": 300}]
+    for chunking in misfits + misnamed:
+        answers = [
+            daemon.ask("PATCH", "/v1/buckets/inbox", json={"chunking": chunking}),
+            daemon.ask("PUT", "/v1/buckets/second", json={"chunking": chunking}),
+        ]
+        for field in map(refused_field, answers):
+            assert field == "chunking.size" if chunking in misnamed else field.startswith("chunking"), chunking
+    after = body_of(daemon.ask("GET", "/v1/buckets/inbox"))
+    assert (after["chunking"], after["revision"]) == (before["chunking"], before["revision"])
 
 
-def test_a_change_is_heard_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     source_id = working.add_ready(LONG)
     working.stop()
     monkeypatch.setattr(rebuilding, "FIRST_PAUSE_S", 3600.0)
     working.provider.fail("put_document", ProviderFailed("The engine is on fire.", retryable=True))
     rechunk(working, SMALL)
     working.start("rechunking")
-    wait_until(lambda: contents(working)[source_id][0] < working.read(_generation), "it was tried", PATIENCE_S)
+    generation = "SELECT generation FROM sources"
+    working.wait(lambda: working.read(lambda c: c.execute(generation).fetchone()[0] > 1), "it was tried")
     rechunk(working, {"overlap": 50})
     wait_cut(working)
     assert max(sizes(working, source_id)) <= SMALL["max"]
-
-
-def _generation(connection: Any) -> int:
-    return int(connection.execute("SELECT generation FROM sources").fetchone()["generation"])
-
-
-@pytest.mark.parametrize("chunking", [{"min": 1050}, {"target": 50}, {"overlap": 500}, {"max": "many"}, []])
-def test_sizes_that_do_not_fit_change_nothing(working: Daemon, chunking: Any) -> None:
-    before = body_of(working.ask("GET", "/v1/buckets/inbox"))
-    answer = working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": chunking})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
-    after = body_of(working.ask("GET", "/v1/buckets/inbox"))
-    assert (after["chunking"], after["revision"]) == (before["chunking"], before["revision"])

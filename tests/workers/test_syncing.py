@@ -2,26 +2,22 @@
 
 import pytest
 
+from svc_daemon.operations import syncing
 from svc_daemon.provider.errors import ProviderFailed
-from tests.acceptance.installations import wait_until
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
-from tests.api.holds import PATIENCE_S
-
-BUSY = ProviderFailed("The engine is busy.", retryable=True)
+from tests.workers.rebuilds import adding, delete, join, wait_gone
 
 
 def test_a_refused_sync_is_tried_again_without_end(working: Daemon) -> None:
-    working.provider.fail("set_buckets", BUSY, times=5)
+    working.provider.fail("set_buckets", ProviderFailed("The engine is busy.", retryable=True), times=5)
     source_id = working.add_source()
-
-    def attempts() -> int:
-        return int(working.read(lambda c: c.execute("SELECT attempt FROM memberships").fetchone()[0]))
-
     for attempt in range(1, 6):
-        wait_until(lambda: attempts() == attempt, f"attempt {attempt}", PATIENCE_S)  # noqa: B023
-        failed = "the sync has failed"
-        wait_until(lambda: working.source(source_id)["bucket_sync_status"] == "failed", failed, PATIENCE_S)
+
+        def has_failed(attempt: int = attempt) -> bool:
+            attempts = working.read(lambda c: c.execute("SELECT attempt FROM memberships").fetchone()[0])
+            return bool(attempts == attempt and working.source(source_id)["bucket_sync_status"] == "failed")
+
+        working.wait(has_failed, f"attempt {attempt} has failed")
         assert working.source(source_id)["status"] == "active"
         working.advance(100)
     working.wait_ready(source_id)
@@ -29,9 +25,7 @@ def test_a_refused_sync_is_tried_again_without_end(working: Daemon) -> None:
 
 
 def test_a_document_that_the_index_lost_is_read_again(working: Daemon) -> None:
-    with working.provider.held("set_buckets") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
+    with adding(working, "set_buckets") as source_id:
         first = working.source(source_id)["task"]["id"]
         working.provider.delete_document(working.team_id, source_id)
     working.wait_ready(source_id)
@@ -43,7 +37,7 @@ def test_a_document_lost_later_is_read_again_when_it_joins_a_bucket(working: Dae
     source_id = working.add_ready()
     working.provider.delete_document(working.team_id, source_id)
     working.make_bucket("second")
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    join(working, source_id)
     working.wait_ready(source_id)
     for bucket in ("inbox", "second"):
         assert working.found("quay", buckets=[bucket]) == [source_id]
@@ -51,9 +45,7 @@ def test_a_document_lost_later_is_read_again_when_it_joins_a_bucket(working: Dae
 
 def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
     daemon.start()
-    with daemon.provider.held("set_buckets") as hold:
-        source_id = daemon.add_source()
-        hold.wait_entered()
+    with adding(daemon, "set_buckets") as source_id:
         daemon.stop()
     assert daemon.source(source_id)["ready"] is False
     daemon.start("syncing", "sweeping")
@@ -62,23 +54,20 @@ def test_a_stop_in_a_sync_is_made_up_for(daemon: Daemon) -> None:
         daemon.advance(11)
         return bool(daemon.source(source_id)["ready"])
 
-    wait_until(is_ready_in_time, "the sync is claimed again", PATIENCE_S)
+    daemon.wait(is_ready_in_time, "the sync is claimed again")
 
 
 def test_deleting_during_a_sync_wins(working: Daemon) -> None:
-    with working.provider.held("set_buckets") as hold:
-        source_id = working.add_source()
-        hold.wait_entered()
-        body_of(working.ask("DELETE", f"/v1/sources/{source_id}"))
-    gone = "the index forgets the source"
-    wait_until(lambda: working.provider.get_document(working.team_id, source_id) is None, gone, PATIENCE_S)
+    with adding(working, "set_buckets") as source_id:
+        delete(working, source_id)
+    wait_gone(working, source_id)
     assert (working.count("sources"), working.count("memberships")) == (0, 0)
 
 
-@pytest.mark.parametrize("count", [1, 150])
-def test_any_number_of_syncs_become_active(daemon: Daemon, count: int) -> None:
+def test_more_syncs_than_one_claim_takes_become_active(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syncing, "CLAIM_LIMIT", 4)
     daemon.start("indexing")
-    made = [daemon.add_source(f"Quay number {number}.\n".encode()) for number in range(count)]
+    made = [daemon.add_source(f"Quay number {number}.\n".encode()) for number in range(10)]
     for source_id in made:
         daemon.wait_status(source_id, "active")
     daemon.start("syncing")
