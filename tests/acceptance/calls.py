@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
-from tests.acceptance.installations import wait_until
+from tests.acceptance.installations import Installation, wait_until
 
 BOUNDARY = "acceptance-boundary"
 MULTIPART = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
@@ -25,7 +26,7 @@ def make_bucket(client: httpx.Client, slug: str) -> str:
 def upload(
     client: httpx.Client, bucket: str, filename: str, data: bytes, key: str | None = None, **fields: str
 ) -> httpx.Response:
-    """One-call upload; whatever the daemon answers."""
+    """One-call upload."""
     headers = {} if key is None else {"Idempotency-Key": key}
     return client.post(f"/v1/buckets/{bucket}/files", files={"file": (filename, data)}, data=fields, headers=headers)
 
@@ -33,20 +34,22 @@ def upload(
 def upload_body(
     client: httpx.Client, bucket: str, body: bytes, headers: dict[str, str] | None = None
 ) -> httpx.Response:
-    """One-call upload of a multipart body as it stands."""
+    """One-call upload of this multipart body."""
     return client.post(f"/v1/buckets/{bucket}/files", content=body, headers=MULTIPART | (headers or {}))
 
 
 def multipart(parts: Sequence[Part], *, closed: bool = True) -> bytes:
     """A body of (name, filename or None, bytes), with or without its closing boundary."""
-    body = b"".join(_part(*part) for part in parts)
+    body = b""
+    for name, filename, data in parts:
+        of_file = "" if filename is None else f'; filename="{filename}"'
+        head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{of_file}\r\n\r\n'
+        body += head.encode() + data + b"\r\n"
     return body + f"--{BOUNDARY}--\r\n".encode() if closed else body
 
 
-def _part(name: str, filename: str | None, data: bytes) -> bytes:
-    of_file = "" if filename is None else f'; filename="{filename}"'
-    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{of_file}\r\n\r\n'
-    return head.encode() + data + b"\r\n"
+def port_of(installation: Installation) -> int:
+    return urlsplit(installation.base_url).port or 0
 
 
 def get_source(client: httpx.Client, source_id: str) -> dict[str, Any]:
@@ -77,3 +80,13 @@ def search(client: httpx.Client, query: str, bucket: str) -> list[dict[str, Any]
     answer = client.post("/v1/search", json={"query": query, "buckets": [bucket]})
     answer.raise_for_status()
     return list(answer.json()["data"])
+
+
+def wait_task(client: httpx.Client, task_id: str, timeout_s: float = 120) -> dict[str, Any]:
+    """The task once it has ended; raises TooLate."""
+
+    def ended() -> dict[str, Any] | None:
+        task = client.get(f"/v1/knowledge/tasks/{task_id}").raise_for_status().json()
+        return dict(task) if task["finished_at"] else None
+
+    return wait_until(ended, f"the end of {task_id}", timeout_s)

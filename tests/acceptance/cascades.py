@@ -1,4 +1,4 @@
-"""Deleting a full bucket over HTTP, for tests and for the benchmark."""
+"""Deleting a full bucket over HTTP, for the test and for the benchmark."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from tests.corpus import Prose
 
 #: Indexing some hundred documents on a busy machine.
 FILLED_S = 240
-ENDED_S = 120
 
 
 def fill(client: httpx.Client, members: int, shared: int) -> list[str]:
@@ -21,9 +20,12 @@ def fill(client: httpx.Client, members: int, shared: int) -> list[str]:
     ids = [upload(client, "doomed", f"{n}.md", text.encode()).json()["id"] for n, text in enumerate(texts)]
     for source_id in ids[:shared]:
         client.post("/v1/buckets/kept/sources", json={"source_id": source_id}).raise_for_status()
-    for bucket in ("doomed", "kept"):
-        store = f"/v1/buckets/{bucket}"
-        wait_until(lambda: _pending(client, store) == 0, f"all of {bucket} is ready", FILLED_S)  # noqa: B023
+
+    def is_ready() -> bool:
+        stores = [client.get(f"/v1/buckets/{bucket}").json()["bucketStore"] for bucket in ("doomed", "kept")]
+        return all(store["pending_member_count"] == 0 for store in stores)
+
+    wait_until(is_ready, "all sources are ready", FILLED_S)
     return ids
 
 
@@ -37,15 +39,3 @@ def found(client: httpx.Client) -> set[str]:
     """Sources that a search of everything finds."""
     answer = client.post("/v1/search", json={"query": "umber quay", "max_num_results": 50})
     return {result["source_id"] for result in answer.json()["data"]}
-
-
-def wait_task(client: httpx.Client, task_id: str) -> dict[str, Any]:
-    def ended() -> dict[str, Any] | None:
-        task = client.get(f"/v1/knowledge/tasks/{task_id}").json()
-        return task if task["finished_at"] else None
-
-    return wait_until(ended, "the end of the cascade", ENDED_S)
-
-
-def _pending(client: httpx.Client, store: str) -> int:
-    return int(client.get(store).json()["bucketStore"]["pending_member_count"])

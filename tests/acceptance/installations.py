@@ -84,13 +84,18 @@ class Installation:
         """Start one more daemon process on the same folders, without waiting for anything."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "daemon.out").open("ab") as out:
-            return self._spawn("svc_daemon", "serve", launcher=launcher, stdout=out, stderr=out)
+            return self.spawn("svc_daemon", "serve", launcher=launcher, stdout=out, stderr=out)
 
     def kill(self) -> None:
         """kill -9, as a crash or the kernel would."""
         process = self._started()
         process.kill()
         process.wait()
+
+    def crash(self) -> None:
+        """kill -9, and start again."""
+        self.kill()
+        self.start()
 
     def stop(self) -> int:
         """SIGTERM; the exit code, or TooLate."""
@@ -150,11 +155,7 @@ class Installation:
         return dict(answer.json()) if answer.status_code == 200 else None
 
     def svc(
-        self,
-        *arguments: str,
-        stdin: str | None = None,
-        cwd: Path | None = None,
-        timeout_s: float = COMMAND_TIMEOUT_S,
+        self, *arguments: str, stdin: str | None = None, cwd: Path | None = None, timeout_s: float = COMMAND_TIMEOUT_S
     ) -> Finished:
         """Run `svc` to its end, with neither terminal nor colours."""
         process = self.spawn_svc(*arguments, cwd=cwd, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE)
@@ -173,12 +174,12 @@ class Installation:
     def operate(self, *arguments: str) -> Finished:
         """Run `svc-daemon` to its end."""
         pipe = subprocess.PIPE
-        with self._spawn("svc_daemon", *arguments, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
+        with self.spawn("svc_daemon", *arguments, stdout=pipe, stderr=pipe, encoding="utf-8") as process:
             out, err = process.communicate(timeout=COMMAND_TIMEOUT_S)
         return Finished(process.returncode, out, err)
 
     def hold_to_every_promise(self) -> None:
-        """Stop the daemon, whoever started it; then nothing may be wrong with its data directory, to the last byte."""
+        """Stop the daemon, whatever started it; then its data directory must be whole, to the last byte."""
         if self._started().poll() is not None:
             stop_process(self.pid)
         elif (code := self.stop()) != 0:
@@ -192,11 +193,11 @@ class Installation:
     ) -> "subprocess.Popen[str]":
         """Start `svc` and return at once."""
         pipe = subprocess.PIPE
-        return self._spawn(
+        return self.spawn(
             "svc_cli", *arguments, cwd=cwd or self.root, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
         )
 
-    def _spawn(self, *words: str, launcher: Sequence[str] = (), **options: Any) -> "subprocess.Popen[Any]":
+    def spawn(self, *words: str, launcher: Sequence[str] = (), **options: Any) -> "subprocess.Popen[Any]":
         """Start the module that comes first with the other words: as a fork, where that is the same."""
         options = {"env": self.environ, "cwd": self.root, "stdin": subprocess.DEVNULL, **options}
         if launcher or not can_fork(self.environ):

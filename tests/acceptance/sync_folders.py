@@ -74,14 +74,14 @@ def items(finished: Finished) -> dict[str, Json]:
     return {item["path"]: item for item in finished.json["items"]}
 
 
-def held(installation: Installation, bucket: str = BUCKET) -> list[Json]:
+def list_held(installation: Installation, bucket: str = BUCKET) -> list[Json]:
     """Every source of the bucket."""
     with installation.client() as client:
         return list_sources(client, bucket)
 
 
 def titles(installation: Installation, bucket: str = BUCKET) -> list[str]:
-    return sorted(source["title"] for source in held(installation, bucket))
+    return sorted(source["title"] for source in list_held(installation, bucket))
 
 
 def put_stranger(installation: Installation, name: str = "stranger.md") -> str:
@@ -101,7 +101,7 @@ def forget(installation: Installation) -> None:
 def assert_equal(installation: Installation, folder: Path) -> None:
     """The bucket has each file of the folder once, with its bytes, ready, and nothing else."""
     hashes = {path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()}
-    sources = held(installation)
+    sources = list_held(installation)
     assert sorted(source["title"] for source in sources) == sorted(hashes)
     assert {source["title"]: source["sha256"] for source in sources} == hashes
     assert [source["title"] for source in sources if not source["ready"]] == []

@@ -2,23 +2,14 @@
 
 import hashlib
 import random
-import subprocess
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
-import pytest
-
-from tests.acceptance.calls import list_sources
-from tests.acceptance.holding_proxies import holding
 from tests.acceptance.installations import Finished, Installation, wait_until
+from tests.acceptance.proxies import held
+from tests.acceptance.sync_folders import list_held
 
-BUCKET = "inbox"
-SIZE = 20_000_000
-
-
-def _port(installation: Installation) -> int:
-    return urlsplit(installation.base_url).port or 0
+BUCKET = "handbook"
+SIZE = 12_000_000
 
 
 def _make_files(folder: Path, count: int, size_bytes: int) -> None:
@@ -29,79 +20,70 @@ def _make_files(folder: Path, count: int, size_bytes: int) -> None:
         (folder / f"{number:03}.md").write_text(f"# Note {number}\n\n{words}", encoding="utf-8")
 
 
-def _upload(installation: Installation, *words: str) -> Finished:
-    return installation.svc("upload", *words, "-b", BUCKET, "--json")
+def _upload(installation: Installation, *words: str, bucket: str = BUCKET) -> Finished:
+    return installation.svc("upload", *words, "-b", bucket, "--json")
 
 
-def _kill_in_the_middle(installation: Installation, budget_bytes: int, *words: str) -> None:
-    """Run the upload through a proxy that lets so many bytes pass, and kill it there."""
-    with holding(_port(installation), budget_bytes) as proxy, _spawn(installation, proxy.url, *words) as process:
-        assert proxy.holds.wait(60), "the proxy holds the upload"
-        process.kill()
-
-
-def _spawn(installation: Installation, base_url: str, *words: str) -> "subprocess.Popen[str]":
-    """Start an upload at another address, where the key that is stored for this one does not count."""
-    installation.environ["SVC_API_KEY"] = installation.key
-    return installation.spawn_svc("upload", *words, "-b", BUCKET, "--json", "--base-url", base_url)
+def _outcome(finished: Finished, *names: str) -> tuple[int, ...]:
+    """The exit code, and how many files have each of these outcomes."""
+    return finished.exit, *(finished.json["counts"][name] for name in names)
 
 
 def _received(installation: Installation) -> int:
     return sum(part.stat().st_size for part in installation.files.parts.iterdir())
 
 
-def _held(installation: Installation) -> list[dict[str, Any]]:
-    with installation.client() as client:
-        return list_sources(client, BUCKET)
+def _remove_all(installation: Installation) -> None:
+    assert installation.svc("source", "rm", "--force", *(each["id"] for each in list_held(installation))).exit == 0
 
 
 def test_a_killed_upload_of_a_large_file_goes_on_where_it_stopped(installation: Installation) -> None:
     data = random.Random(7).randbytes(SIZE)
     (installation.root / "large.bin").write_bytes(data)
-    _kill_in_the_middle(installation, SIZE // 2, "large.bin")
+    with held(installation, SIZE // 2, "upload", "large.bin", "-b", BUCKET):
+        pass
     wait_until(lambda: _received(installation) > SIZE // 3, "the first half")
     second = _upload(installation, "large.bin")
     # A file of random bytes can't be read; it is stored all the same.
     assert second.json["items"][0]["error"]["code"] == "unsupported_format"
     # All that the proxy let pass is there; what it held is not.
-    assert SIZE // 2 <= second.json["bytes_sent"] < SIZE * 0.6
-    (source,) = _held(installation)
+    assert SIZE // 2 <= second.json["bytes_sent"] < SIZE * 0.65
+    (source,) = list_held(installation)
     assert source["sha256"] == hashlib.sha256(data).hexdigest()
     installation.hold_to_every_promise()
 
 
 def test_a_killed_batch_goes_on_with_the_same_sessions(installation: Installation) -> None:
     _make_files(installation.root / "docs", 30, 50_000)
-    _kill_in_the_middle(installation, 800_000, "docs")
+    with held(installation, 800_000, "upload", "docs", "-b", BUCKET):
+        pass
     stored = wait_until(lambda: _received(installation), "the first files")
     assert stored > 300_000
     sessions = {part.name for part in installation.files.parts.iterdir()}
     second = _upload(installation, "docs")
-    assert (second.exit, second.json["counts"]["created"], second.json["counts"]["ready"]) == (0, 30, 30)
+    assert _outcome(second, "created", "ready") == (0, 30, 30)
     total = sum(path.stat().st_size for path in (installation.root / "docs").iterdir())
     assert second.json["bytes_sent"] <= total - stored + 50_100
     (batch_id,) = second.json["batch_ids"]
     shown = installation.svc("batch", "show", batch_id, "--items", "--json").json
     assert sessions <= {item["session_id"] for item in shown["items"]}
-    assert len(_held(installation)) == 30
     third = _upload(installation, "docs")
-    assert (third.json["bytes_sent"], third.json["counts"]["unchanged"]) == (0, 30)
+    assert (third.json["bytes_sent"], *_outcome(third, "unchanged")) == (0, 0, 30)
+    assert len(list_held(installation)) == 30
     installation.hold_to_every_promise()
 
 
-@pytest.mark.parametrize("budget_bytes", [3_000, 60_000, 500_000])
-def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: Installation, budget_bytes: int) -> None:
+def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: Installation) -> None:
     _make_files(installation.root / "docs", 30, 20_000)
-    with holding(_port(installation), budget_bytes) as proxy:
-        first = _spawn(installation, proxy.url, "docs")
-        assert proxy.holds.wait(60), "the proxy holds the upload"
-        installation.kill()
-        out, _ = first.communicate(timeout=120)
-    assert first.returncode in {3, 7}, out
-    installation.start()
-    second = _upload(installation, "docs")
-    assert (second.exit, second.json["counts"]["ready"]) == (0, 30)
-    assert len(_held(installation)) == 30
+    for budget_bytes in (3_000, 60_000, 500_000):
+        bucket = f"after-{budget_bytes}"
+        with held(installation, budget_bytes, "upload", "docs", "-b", bucket) as first:
+            installation.kill()
+            out, _ = first.communicate(timeout=120)
+        assert first.returncode in {3, 7}, (budget_bytes, out)
+        installation.start()
+        second = _upload(installation, "docs", bucket=bucket)
+        assert (*_outcome(second, "ready"), len(list_held(installation, bucket))) == (0, 30, 30), budget_bytes
     installation.hold_to_every_promise()
 
 
@@ -111,62 +93,52 @@ def test_removed_sources_of_a_batch_come_back(installation: Installation) -> Non
     gone = [item["source_id"] for item in first.json["items"][:3]]
     assert installation.svc("source", "rm", "--force", *gone).exit == 0
     # The whole folder would be the same batch; what is left of it is another one.
-    second = _upload(installation, "docs")
-    assert (second.exit, second.json["counts"]["created"], second.json["counts"]["unchanged"]) == (0, 3, 2)
-    assert installation.svc("source", "rm", "--force", *(source["id"] for source in _held(installation))).exit == 0
+    assert _outcome(_upload(installation, "docs"), "created", "unchanged") == (0, 3, 2)
     for _ in range(2):
-        again = _upload(installation, "docs")
-        assert (again.exit, again.json["counts"]["created"], again.json["counts"]["ready"]) == (0, 5, 5)
-        ids = [source["id"] for source in _held(installation)]
-        assert len(ids) == 5
-        assert installation.svc("source", "rm", "--force", *ids).exit == 0
+        _remove_all(installation)
+        assert _outcome(_upload(installation, "docs"), "created", "ready") == (0, 5, 5)
+        assert len(list_held(installation)) == 5
 
 
 def test_a_poisoned_file_among_many_is_named_and_the_others_are_ready(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 120, 100)
+    _make_files(installation.root / "docs", 40, 100)
     (installation.root / "docs" / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
     for _ in range(2):
         finished = _upload(installation, "docs")
-        assert (finished.exit, finished.json["counts"]["ready"]) == (3, 120)
+        assert _outcome(finished, "ready") == (3, 40)
         assert [item["path"] for item in finished.json["items"] if item["error"]] == ["docs/broken.pdf"]
-    assert len(_held(installation)) == 121
+    assert len(list_held(installation)) == 41
 
 
-def test_a_file_that_a_batch_rejects_is_recorded_and_the_others_go_up(installation: Installation) -> None:
+def test_what_a_batch_refuses_is_recorded_for_each_file_and_the_others_go_up(installation: Installation) -> None:
     _make_files(installation.root / "docs", 3, 100)
+    refused = _upload(installation, "docs", *(word for number in range(21) for word in ("--tag", f"t{number}")))
+    assert (refused.exit, [item["error"]["code"] for item in refused.json["items"]]) == (3, ["too_many_tags"] * 3)
+    assert list_held(installation) == []
     far = Path("docs", *["long" * 40] * 8, "far.md")
     (installation.root / far).parent.mkdir(parents=True)
     (installation.root / far).write_text("Words in a place with too long a name.")
     finished = _upload(installation, "docs", str(far))
-    assert (finished.exit, finished.json["counts"]["ready"], finished.json["counts"]["failed"]) == (3, 3, 1)
-    assert finished.json["error"]["code"] == "invalid_request"
-    assert len(_held(installation)) == 3
+    assert (*_outcome(finished, "ready", "failed"), finished.json["error"]["code"]) == (3, 3, 1, "invalid_request")
+    assert len(list_held(installation)) == 3
     again = _upload(installation, "docs", str(far))
-    assert (again.exit, again.json["counts"]["unchanged"], again.json["bytes_sent"]) == (3, 3, 0)
+    assert (*_outcome(again, "unchanged"), again.json["bytes_sent"]) == (3, 3, 0)
 
 
-def test_a_batch_of_files_that_are_all_refused_says_why_for_each(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 4, 100)
-    finished = _upload(installation, "docs", *(word for number in range(21) for word in ("--tag", f"t{number}")))
-    assert finished.exit == 3
-    assert {item["error"]["code"] for item in finished.json["items"]} == {"too_many_tags"}
-    assert _held(installation) == []
-
-
-@pytest.mark.parametrize("mode", ["one", "session", "batch"])
-def test_each_mode_brings_the_same_sources(installation: Installation, mode: str) -> None:
-    _make_files(installation.root / "docs", 3, 3000)
-    first, second = _upload(installation, "docs", "--mode", mode), _upload(installation, "docs")
-    assert (first.exit, first.json["counts"]["ready"], len(first.json["batch_ids"])) == (0, 3, mode == "batch")
-    assert (second.json["counts"]["unchanged"], second.json["bytes_sent"]) == (3, 0)
-    ids = [source["id"] for source in _held(installation)]
-    assert installation.svc("source", "rm", "--force", *ids).exit == 0
-    third = _upload(installation, "docs", "--mode", mode)
-    assert (third.exit, third.json["counts"]["ready"]) == (0, 3)
-    for name in ("000", "001", "002"):
-        (installation.root / "docs" / f"{name}.md").write_text(f"Other words of {name}.")
-    swapped = _upload(installation, "docs", "--mode", mode, "--replace")
-    assert (swapped.exit, swapped.json["counts"]["replaced"], len(_held(installation))) == (0, 3, 3)
+def test_each_mode_brings_the_same_sources(installation: Installation) -> None:
+    docs = installation.root / "docs"
+    _make_files(docs, 3, 3000)
+    for mode in ("one", "session", "batch"):
+        first, second = _upload(installation, "docs", "--mode", mode), _upload(installation, "docs")
+        assert (*_outcome(first, "ready"), len(first.json["batch_ids"])) == (0, 3, mode == "batch"), mode
+        assert (*_outcome(second, "unchanged"), second.json["bytes_sent"]) == (0, 3, 0), mode
+        _remove_all(installation)
+        assert _outcome(_upload(installation, "docs", "--mode", mode), "ready") == (0, 3), mode
+        for path in docs.iterdir():
+            path.write_text(f"Words of {path.name} after {mode}.")
+        swapped = _upload(installation, "docs", "--mode", mode, "--replace")
+        assert (*_outcome(swapped, "replaced"), len(list_held(installation))) == (0, 3, 3), mode
+        _remove_all(installation)
 
 
 def test_the_shipped_limits_refuse_nothing(installation: Installation, large: bool) -> None:
@@ -175,17 +147,17 @@ def test_the_shipped_limits_refuse_nothing(installation: Installation, large: bo
         installation.environ.pop(name)
     installation.start()
     _make_files(installation.root / "docs", 2000 if large else 12, 100)
-    mode = "auto" if large else "one"
-    finished = _upload(installation, "docs", "--mode", mode, "-j", "8")
-    assert finished.exit == 0
+    assert _upload(installation, "docs", "--mode", "auto" if large else "one", "-j", "8").exit == 0
     log = installation.files.log.read_text(encoding="utf-8")
     assert '"status":429' not in log
     assert log.count('"status":201') >= 12
 
 
-def test_with_no_terminal_an_upload_writes_few_plain_lines(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 150, 50)
-    finished = installation.svc("upload", "docs", "-b", BUCKET)
-    assert finished.exit == 0
-    assert "\x1b" not in finished.stdout + finished.stderr
-    assert len(finished.stderr.splitlines()) <= 12
+def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
+    count = 10_000 if large else 60
+    _make_files(installation.root / "docs", count, 50)
+    for verb in ("upload", "sync"):
+        finished = installation.svc(verb, "docs", "-b", verb, timeout_s=1800)
+        assert (finished.exit, f"{count} files" in finished.stdout) == (0, True)
+        assert len(finished.stderr.splitlines()) <= (25 if large else 12)
+        assert "\x1b" not in finished.stdout + finished.stderr

@@ -1,16 +1,15 @@
-"""Everything that the service does, done at once, while it is killed again and again: each answer holds."""
+"""Everything that the service does, done at once, while it is killed and stopped again and again: each answer holds."""
 
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import httpx
 
 from svc_daemon.core.problems import Mend
 from svc_daemon.offline import verify_directory
-from tests.acceptance.calls import list_sources, make_bucket, wait_ended
+from tests.acceptance.calls import list_sources, make_bucket, wait_ended, wait_task
 from tests.acceptance.installations import Installation, wait_until
 from tests.acceptance.workloads import BUCKETS, OPERATION_TIMEOUT_S, Client, Made, Site, hosting
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -18,23 +17,20 @@ from tests.conftest import UNLIMITED, MakeInstallation
 CLIENTS = 6
 OPERATIONS = 300
 LARGE_OPERATIONS = 3000
-OPERATIONS_PER_KILL = 25
+#: One end of the daemon in so many operations; every fourth is a stop.
+OPERATIONS_PER_END = 25
 #: What waits for a lease or a pause after the last kill is done by then.
 SETTLE_TIMEOUT_S = 90.0
 
 
 def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallation, large: bool) -> None:
     # A kill costs what is being read an attempt; without enough of them a source would fail, which is allowed.
-    installation = make_installation(
-        **UNLIMITED,
-        SVC_FETCH_ALLOW="127.0.0.0/8",
-        SVC_LIMIT_WEBHOOK_RETRY_SECONDS="1",
-        SVC_LIMIT_TASK_ATTEMPTS="100",
-    )
+    limits = {"SVC_LIMIT_WEBHOOK_RETRY_SECONDS": "1", "SVC_LIMIT_TASK_ATTEMPTS": "100"}
+    installation = make_installation(**UNLIMITED, **limits, SVC_FETCH_ALLOW="127.0.0.0/8")
     installation.start()
     operations = LARGE_OPERATIONS if large else OPERATIONS
     with hosting() as site:
-        clients = _work_under_kills(installation, site, operations)
+        clients = _work_under_ends(installation, site, operations)
         done = sum((Counter(client.done) for client in clients), Counter())
         assert (done.total(), len(done)) == (operations, 14), done
         with installation.client() as client:
@@ -47,26 +43,34 @@ def test_every_answer_holds_whatever_is_killed(make_installation: MakeInstallati
     installation.hold_to_every_promise()
 
 
-def _work_under_kills(installation: Installation, site: Site, operations: int) -> list[Client]:
+def _work_under_ends(installation: Installation, site: Site, operations: int) -> list[Client]:
     with installation.client() as client:
         for bucket in BUCKETS:
             make_bucket(client, bucket)
     clients = [Client(installation, site, number, operations // CLIENTS) for number in range(CLIENTS)]
     moments = random.Random(17)
-    with _running(clients):
+    for each in clients:
+        each.start()
+    try:
         # By progress and not by time: a busy machine does the same in each life of the daemon.
-        for threshold in sorted(moments.sample(range(operations), operations // OPERATIONS_PER_KILL)):
-            wait_until(lambda: _is_far(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
+        for turn, threshold in enumerate(sorted(moments.sample(range(operations), operations // OPERATIONS_PER_END))):
+            wait_until(lambda: _has_come_to(clients, threshold), f"{threshold} operations", OPERATION_TIMEOUT_S)  # noqa: B023
             clients[0].join(moments.uniform(0, 0.05))
-            installation.kill()
+            if turn % 4 == 3:
+                assert installation.stop() == 0
+            else:
+                installation.kill()
             assert _broken(installation) == []
             installation.start()
-    assert [client.failure for client in clients if client.failure] == []
+    finally:
+        for each in clients:
+            each.join()
+    assert [each.failure for each in clients if each.failure] == []
     return clients
 
 
-def _is_far(clients: Sequence[Client], operations: int) -> bool:
-    """Whether so many are done, or nobody goes on."""
+def _has_come_to(clients: Sequence[Client], operations: int) -> bool:
+    """Whether so many are done, or no client runs any more."""
     done = sum(sum(list(client.done.values())) for client in clients)
     return done >= operations or not any(client.is_alive() for client in clients)
 
@@ -78,33 +82,18 @@ def _broken(installation: Installation) -> list[str]:
     return [problem.message for problem in problems if problem.mend not in cleared]
 
 
-@contextmanager
-def _running(clients: Sequence[Client]) -> Iterator[None]:
-    for client in clients:
-        client.start()
-    try:
-        yield
-    finally:
-        for client in clients:
-            client.join()
-
-
 def _wait_settled(client: httpx.Client, clients: Sequence[Client]) -> None:
     """Until nothing is on its way: cascades, sources and calls have ended."""
     for task_id in (task_id for each in clients for task_id in each.cascades):
-        wait_until(lambda: _task(client, task_id) == "succeeded", f"the end of {task_id}", SETTLE_TIMEOUT_S)  # noqa: B023
+        assert wait_task(client, task_id, SETTLE_TIMEOUT_S)["status"] == "succeeded"
     for made in (made for each in clients for made in each.made if not made.is_deleted):
         wait_ended(client, made.id, SETTLE_TIMEOUT_S)
-    wait_until(lambda: _pending_calls(client) == 0, "the last call", SETTLE_TIMEOUT_S)
 
+    def is_quiet() -> bool:
+        pending = client.get("/v1/webhooks/deliveries", params={"status": "pending"})
+        return not pending.json()["deliveries"]
 
-def _task(client: httpx.Client, task_id: str) -> str:
-    return str(client.get(f"/v1/knowledge/tasks/{task_id}").json()["status"])
-
-
-def _pending_calls(client: httpx.Client) -> int:
-    answer = client.get("/v1/webhooks/deliveries", params={"status": "pending"})
-    return len(answer.json()["deliveries"])
+    wait_until(is_quiet, "the last call", SETTLE_TIMEOUT_S)
 
 
 def _hold_sources(client: httpx.Client, made: Sequence[Made]) -> None:
@@ -133,7 +122,7 @@ def _hold_searches(client: httpx.Client, made: Sequence[Made]) -> None:
 
 
 def _hold_webhooks(site: Site, made: Sequence[Made]) -> None:
-    """Whoever came from a URL and is there was told to be ready, always as the same event."""
+    """Each source that came from a URL and is there was reported ready, always as the same event."""
     events: dict[str, set[str]] = {}
     for call in (json.loads(seen.body) for seen in site.server.requests if seen.path == "/hook"):
         assert call["event"] == "source.ready", call

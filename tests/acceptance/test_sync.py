@@ -17,7 +17,7 @@ from tests.acceptance.sync_folders import (
     counts,
     fill,
     forget,
-    held,
+    list_held,
     sync,
     titles,
     write,
@@ -53,12 +53,12 @@ def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: I
 
 
 def test_moving_files_sends_no_byte(installation: Installation, docs: Path) -> None:
-    ids = {source["id"] for source in held(installation)}
+    ids = {source["id"] for source in list_held(installation)}
     (docs / "000").rename(docs / "renamed")
     (docs / "renamed" / "05.md").rename(docs / "five.md")
     finished = sync(installation, "--prune", "detach")
     assert (counts(finished), finished.json["bytes_sent"]) == ({"moved": 12}, 0)
-    assert {source["id"] for source in held(installation)} == ids
+    assert {source["id"] for source in list_held(installation)} == ids
     assert_equal(installation, docs)
     with installation.client() as client:
         (hit,) = search(client, "wren5", BUCKET)
@@ -105,7 +105,7 @@ def test_a_daemon_at_another_port_is_the_same_service(installation: Installation
 
 
 def test_what_was_done_behind_its_back_is_mended(installation: Installation, docs: Path) -> None:
-    by_title = {source["title"]: source["id"] for source in held(installation)}
+    by_title = {source["title"]: source["id"] for source in list_held(installation)}
     with installation.client() as client:
         client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
         client.patch(f"/v1/sources/{by_title['000/02.md']}", json={"title": "renamed.md"}).raise_for_status()
@@ -186,10 +186,10 @@ def test_diff_tells_by_its_exit_code_and_changes_nothing(installation: Installat
     assert sync(installation, verb="diff").exit == 0
     write(docs, "new.md", "New words.")
     (docs / "000" / "01.md").rename(docs / "one.md")
-    before = held(installation)
+    before = list_held(installation)
     planned = sync(installation, verb="diff")
     assert (planned.exit, counts(planned)) == (10, {"created": 1, "moved": 1, "unchanged": 11})
-    assert held(installation) == before
+    assert list_held(installation) == before
     assert counts(sync(installation)) == {"created": 1, "moved": 1, "unchanged": 11}
 
 

@@ -20,8 +20,8 @@ from tests.acceptance.sync_folders import (
     counts,
     fill,
     forget,
-    held,
     items,
+    list_held,
     moved_away,
     put_stranger,
     sync,
@@ -59,7 +59,7 @@ def _make_file(folder: Path) -> None:
 def test_a_root_that_is_not_there_stops_the_sync(
     installation: Installation, docs: Path, end: Callable[[Path], None]
 ) -> None:
-    before = held(installation)
+    before = list_held(installation)
     with moved_away(docs):
         end(docs)
         stopped = sync(installation, *PRUNE, "--max-delete", "100%")
@@ -68,7 +68,7 @@ def test_a_root_that_is_not_there_stops_the_sync(
     assert "40 files of it are in the bucket" in stopped.json["error"]["message"]
     assert withheld(stopped) == [("ended_early", None, [])]
     assert foreseen.exit == 11
-    assert held(installation) == before
+    assert list_held(installation) == before
     again = sync(installation, *PRUNE)
     assert (again.exit, counts(again)) == (0, {"unchanged": 40})
 
@@ -141,7 +141,7 @@ def test_a_folder_that_took_a_files_place_is_not_the_file(installation: Installa
 def test_prune_delete_deletes_its_own_and_nobody_elses(installation: Installation, docs: Path) -> None:
     gone = items(sync(installation, "--prune", "none"))
     assert gone == {}
-    victim = next(source for source in held(installation) if source["title"] == "000/07.md")
+    victim = next(source for source in list_held(installation) if source["title"] == "000/07.md")
     (docs / "000" / "07.md").unlink()
     finished = sync(installation, "--prune", "delete", "--name", "docs")
     assert (finished.exit, counts(finished)) == (0, {"deleted": 1, "unchanged": 39})
@@ -151,7 +151,7 @@ def test_prune_delete_deletes_its_own_and_nobody_elses(installation: Installatio
 
 
 def test_prune_detach_leaves_the_source_in_its_other_bucket(installation: Installation, docs: Path) -> None:
-    victim = next(source for source in held(installation) if source["title"] == "000/07.md")
+    victim = next(source for source in list_held(installation) if source["title"] == "000/07.md")
     assert installation.svc("bucket", "create", "other").exit == 0
     assert installation.svc("source", "attach", victim["id"], "-b", "other").exit == 0
     (docs / "000" / "07.md").unlink()
@@ -280,7 +280,7 @@ def test_a_document_with_the_title_of_a_file_is_left_alone(installation: Install
     write(folder, "b.md", "More.")
     (folder / "a.md").unlink()
     assert counts(sync(installation, *PRUNE)) == {"created": 1, "detached": 1}
-    assert [source["id"] for source in held(installation) if source["title"] == "a.md"] == [stranger]
+    assert [source["id"] for source in list_held(installation) if source["title"] == "a.md"] == [stranger]
 
 
 def test_two_mappings_into_one_bucket_do_not_meet(installation: Installation) -> None:
@@ -299,7 +299,7 @@ def test_two_mappings_into_one_bucket_do_not_meet(installation: Installation) ->
 
 
 def test_a_folder_that_comes_back_as_it_was_is_equal_again(installation: Installation, docs: Path) -> None:
-    assert installation.svc("source", "rm", "--force", *(each["id"] for each in held(installation))).exit == 0
+    assert installation.svc("source", "rm", "--force", *(each["id"] for each in list_held(installation))).exit == 0
     finished = sync(installation, *PRUNE)
     assert (finished.exit, counts(finished)) == (0, {"created": 40})
     assert_equal(installation, docs)

@@ -15,7 +15,7 @@ from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import BUCKET, held, write
+from tests.acceptance.sync_folders import BUCKET, list_held, write
 
 MAPPING = "docs"
 
@@ -75,4 +75,4 @@ def test_the_successor_is_replaced_and_where_there_is_none_the_file_is_new(
     (sent,) = [item for item in told if item.path == "a.md"]
     with installation.client() as api:
         wait_ended(api, str(sent.source_id))
-    assert [source["id"] for source in held(installation) if source["title"] == "a.md"] == [sent.source_id]
+    assert [source["id"] for source in list_held(installation) if source["title"] == "a.md"] == [sent.source_id]

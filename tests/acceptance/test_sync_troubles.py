@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.holding_proxies import holding
 from tests.acceptance.installations import Installation
+from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import (
     BUCKET,
     assert_equal,
@@ -122,14 +122,8 @@ def test_a_name_or_tags_that_no_source_can_carry_are_refused_before_anything_is_
 
 def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> None:
     fill(installation.root / "docs", 30, 4000)
-    port = int(installation.base_url.rpartition(":")[2])
-    installation.environ["SVC_API_KEY"] = installation.key
-    with holding(port, 20_000) as proxy:
-        first = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url)
-        assert proxy.holds.wait(60)
+    with held(installation, 20_000, "sync", "docs", "-b", BUCKET):
         second = sync(installation)
-        first.kill()
-        first.communicate()
     assert (second.exit, second.json["error"]["code"]) == (14, "svc_sync_running")
     assert sync(installation).exit == 0
 
@@ -200,16 +194,6 @@ def test_a_state_folder_that_cannot_be_made_is_a_usage_error(installation: Insta
     (installation.root / "state").write_text("in the way")
     finished = sync(installation)
     assert (finished.exit, finished.json["error"]["code"]) == (2, "svc_file_refused")
-
-
-def test_with_no_terminal_few_plain_lines_are_written(installation: Installation, large: bool) -> None:
-    count = 10_000 if large else 250
-    fill(installation.root / "docs", count)
-    finished = installation.svc("sync", "docs", "-b", BUCKET, timeout_s=1800)
-    assert finished.exit == 0
-    assert f"{count} files" in finished.stdout
-    assert len(finished.stderr.splitlines()) <= 25
-    assert "\x1b" not in finished.stdout + finished.stderr
 
 
 def test_a_file_of_mode_zero_is_synced_by_root_and_told_to_others(installation: Installation) -> None:

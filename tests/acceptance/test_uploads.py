@@ -18,9 +18,9 @@ import requests
 from google.resumable_media import InvalidResponse, RetryStrategy
 from google.resumable_media.requests import ResumableUpload
 
-from tests.acceptance.calls import list_sources, make_bucket
-from tests.acceptance.cutting_proxies import cutting
+from tests.acceptance.calls import list_sources, make_bucket, port_of
 from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.proxies import CuttingProxy
 
 BUCKET = "inbox"
 SIZE = 20_000_000
@@ -91,18 +91,12 @@ def prepared(installation: Installation) -> Iterator[httpx.Client]:
         yield client
 
 
-def port_of(installation: Installation) -> int:
-    port = urlsplit(installation.base_url).port
-    assert port is not None
-    return port
-
-
 def test_an_upload_cut_at_random_places_is_whole(shared_installation: Installation, data: bytes, large: bool) -> None:
     cuts = 100 if large else 15
     moments = random.Random(11)
     # Together less than the file, so that each of them ends in a cut.
     budgets = [moments.randrange(1, SIZE // cuts) for _ in range(cuts)]
-    with prepared(shared_installation) as client, cutting(port_of(shared_installation), budgets.copy()) as proxy:
+    with prepared(shared_installation) as client, CuttingProxy(port_of(shared_installation), budgets) as proxy:
         session = open_session(client, data, sha256=hashlib.sha256(data).hexdigest())
         lost, offset = [], 0
         while offset < SIZE:
@@ -273,7 +267,7 @@ def test_googles_own_client_uploads(shared_installation: Installation, data: byt
     cuts = (100 if large else 30) if is_cut else 0
     google = GooglesClient(shared_installation, data)
     moments = random.Random(cuts)
-    with prepared(shared_installation) as client, cutting(port_of(shared_installation), []) as proxy:
+    with prepared(shared_installation) as client, CuttingProxy(port_of(shared_installation), []) as proxy:
         upload = google.initiate(f"http://127.0.0.1:{proxy.port}")
         assert upload.resumable_url.startswith(f"http://127.0.0.1:{proxy.port}/v1/storage/")
         google.close()  # so that the next connection is cut

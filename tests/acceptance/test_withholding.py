@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.calls import search
-from tests.acceptance.holding_proxies import holding
 from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import BUCKET, Json, counts, fill, items, sync, titles, unreadable, withheld, write
 from tests.acceptance.watches import Watch, run_state, watching
 from tests.conftest import MakeInstallation
@@ -142,10 +142,7 @@ def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Install
     assert counts(sync(installation, *words)) == {"created": 100}
     for path in sorted((installation.root / "docs").rglob("*.md"))[1:]:
         path.unlink()
-    installation.environ["SVC_API_KEY"] = installation.key
-    with holding(int(installation.base_url.rpartition(":")[2]), 9000) as proxy:
-        running = installation.spawn_svc("sync", "docs", "-b", BUCKET, "--json", "--base-url", proxy.url, *words)
-        assert proxy.holds.wait(60)
+    with held(installation, 9000, "sync", "docs", "-b", BUCKET, *words) as running:
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=60)
     report = json.loads(out)

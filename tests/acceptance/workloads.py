@@ -1,6 +1,6 @@
 """Clients that do everything at once against a daemon that is killed under them.
 
-Each client owns what it makes, so it knows what must come of it. It sends again, with the same key, whatever was not
+Each client owns what it makes, so it knows what must become of it. It sends again, with the same key, whatever was not
 answered; an answer is a promise, and the promises are kept in `Made`.
 """
 
@@ -21,13 +21,13 @@ from tests.fetch.servers import Exchange, Server, serving
 BUCKETS = ("alpha", "beta")
 #: No operation needs longer than a few kills and restarts.
 OPERATION_TIMEOUT_S = 60.0
-#: Nobody who means this installation answers so: its port has gone to another one.
+#: No daemon of this installation answers so: its port has gone to another one.
 _STRANGERS = (401, 421)
 
 
 @dataclass(slots=True)
 class Made:
-    """A source as its client was promised it."""
+    """A source as it was promised to its client."""
 
     id: str
     #: A word that only this document has; it changes when the document does.
@@ -41,7 +41,7 @@ class Made:
     type: str = "file"
     is_readable: bool = True
     is_deleted: bool = False
-    #: It takes another's place when it is ready; were it deleted before, the other would stay.
+    #: It takes another's place when it is ready; if it were deleted before, the other would stay.
     is_successor: bool = False
     #: The path of its URL.
     path: str | None = None
@@ -77,8 +77,10 @@ def hosting() -> Iterator[Site]:
         yield site
 
 
-def document(word: str) -> bytes:
-    return f"# Notes on {word}\n\nThe umber quay was built of grey stone, and {word} is what it is called.\n".encode()
+def document(word: str, length: int = 1) -> bytes:
+    """A document of so many chapters, of which the first has the word."""
+    more = "".join(f"\n## Chapter {number}\n\n{'The tide came in at noon. ' * 40}\n" for number in range(1, length))
+    return f"# Notes on {word}\n\nThe umber quay was built of stone, and {word} is its name.\n{more}".encode()
 
 
 class Client(threading.Thread):
@@ -138,11 +140,11 @@ class Client(threading.Thread):
         opened = self.call("POST", path, (200, 201), json=body, headers={"Idempotency-Key": words[0]})
         for item in opened["items"]:
             self._send(item["upload_url"], document(item["client_file_id"]))
-        told = self.call("POST", f"{path}/{opened['batch_id']}/finalize", (200,))
-        for item in told["finalized"] + told["replayed"]:
+        ended = self.call("POST", f"{path}/{opened['batch_id']}/finalize", (200,))
+        for item in ended["finalized"] + ended["replayed"]:
             word = item["client_file_id"]
             self._keep(Made(item["knowledge_id"], word, {bucket}, _sha256(document(word))))
-        assert (told["pending"], told["failed"]) == ([], [])
+        assert (ended["pending"], ended["failed"]) == ([], [])
 
     def import_file(self) -> None:
         self._take_in("files/import", "md", "file")
@@ -255,7 +257,7 @@ class Client(threading.Thread):
         return self._http
 
     def close(self) -> None:
-        """Let go of the connection; the next call makes another one."""
+        """Close the connection; the next call makes another one."""
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -274,7 +276,8 @@ class Client(threading.Thread):
 
     def _upload(self, bucket: str, data: bytes | None = None, **fields: str) -> Made:
         word = self._new_word()
-        filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word))
+        # Long enough that a kill hits it while it is read, too.
+        filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word, 12))
 
         def send(key: str) -> Any:
             files = {"file": (filename, content)}
@@ -305,8 +308,8 @@ class Client(threading.Thread):
             asked = self._client().put(path, headers={"Content-Range": f"bytes */{len(data)}"})
             if asked.status_code != 308:
                 return asked.status_code == 200
-            told = asked.headers.get("Range")
-            first = int(told.removeprefix("bytes=0-")) + 1 if told else 0
+            stored = asked.headers.get("Range")
+            first = int(stored.removeprefix("bytes=0-")) + 1 if stored else 0
             last = min(first + len(data) // 2, len(data) - 1)
             headers = {"Content-Range": f"bytes {first}-{last}/{len(data)}"}
             return self._client().put(path, content=data[first : last + 1], headers=headers).status_code == 200
@@ -327,7 +330,7 @@ class Client(threading.Thread):
         return self._random.choice(BUCKETS)
 
     def _new_word(self) -> str:
-        """A word that nobody else has."""
+        """A word that no other document has."""
         self._words += 1
         return f"word{self._number}x{self._words}"
 

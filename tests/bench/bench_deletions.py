@@ -2,7 +2,8 @@
 
 import time
 
-from tests.acceptance.cascades import delete, fill, found, wait_task
+from tests.acceptance.calls import wait_task
+from tests.acceptance.cascades import delete, fill, found
 from tests.bench.installations import measured, read_options
 from tests.bench.machines import report, timed
 

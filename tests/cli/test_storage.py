@@ -12,8 +12,8 @@ from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.storage import Storage
 from svc_cli.errors import BadAnswer
-from tests.acceptance.cutting_proxies import cutting
 from tests.acceptance.installations import Installation
+from tests.acceptance.proxies import CuttingProxy
 from tests.cli.odd_servers import OddServer
 
 DATA = bytes(range(256)) * 20_000
@@ -32,7 +32,7 @@ def test_an_upload_that_is_cut_again_and_again_arrives_whole(client: Client, sha
     opened = client.open_upload("b", FILE, len(DATA)).body
     port = urlsplit(shared_installation.base_url).port or 0
     seen: list[int] = []
-    with cutting(port, [700_000] * 6) as proxy:
+    with CuttingProxy(port, [700_000] * 6) as proxy:
         url = urlsplit(opened["upload_url"])._replace(netloc=f"127.0.0.1:{proxy.port}").geturl()
         storage = Storage(RetryPolicy(first_delay_s=0.001))
         assert storage.send(url, BytesContent(DATA), on_sent=seen.append) == len(DATA)

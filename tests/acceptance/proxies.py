@@ -1,0 +1,145 @@
+"""TCP proxies before a daemon: one cuts connections in the middle of what the client sends, one holds them."""
+
+import random
+import socket
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from tests.acceptance.calls import port_of
+from tests.acceptance.installations import Installation
+
+CHUNK_BYTES = 16 * 1024
+
+
+class Proxy:
+    """Forwards to a local port; the subclass decides how much of what the client sends."""
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def number_connection(self) -> int:
+        """Called for each connection, in order; the number that `forward` gets."""
+        return 0
+
+    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+        raise NotImplementedError
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(client, self.number_connection()), daemon=True).start()
+
+    def _serve(self, client: socket.socket, number: int) -> None:
+        with client, suppress(OSError), socket.create_connection(("127.0.0.1", self._target_port)) as target:
+            threading.Thread(target=_pump, args=(target, client), daemon=True).start()
+            try:
+                self.forward(number, client, target)
+            finally:
+                # Its pump lets go of it, so that its end, or its reset, goes out with the end of this block.
+                target.shutdown(socket.SHUT_RD)
+
+
+class CuttingProxy(Proxy):
+    """Each connection may send so many bytes, then it is cut on both sides."""
+
+    def __init__(self, target_port: int, budgets: list[int]) -> None:
+        super().__init__(target_port)
+        #: Bytes that the connections to come may send, one each; those behind them are not cut.
+        self.budgets = budgets
+        self.cuts = 0
+        #: What the client of each connection has sent, in order, and how much of it is the first head.
+        self.forwarded: list[int] = []
+        self.heads: list[int] = []
+        #: Whether a cut is a reset or an orderly end.
+        self._random = random.Random(1)
+
+    def body_bytes(self, number: int) -> int:
+        """What the connection has sent after its first head."""
+        return self.forwarded[number] - self.heads[number]
+
+    def number_connection(self) -> int:
+        self.heads.append(0)
+        self.forwarded.append(0)
+        return len(self.forwarded) - 1
+
+    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+        budget = self.budgets.pop(0) if self.budgets else None
+        begun = b""
+        while data := client.recv(CHUNK_BYTES if budget is None else min(CHUNK_BYTES, budget)):
+            self.forwarded[number] += len(data)
+            if b"\r\n\r\n" not in begun:
+                begun += data
+                head, end, _ = begun.partition(b"\r\n\r\n")
+                self.heads[number] = len(head) + len(end)
+            target.sendall(data)
+            if budget is not None and (budget := budget - len(data)) == 0:
+                self._cut(client, target)
+                return
+
+    def _cut(self, *connections: socket.socket) -> None:
+        self.cuts += 1
+        with_reset = self._random.random() < 0.5
+        for connection in connections:
+            if with_reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+class HoldingProxy(Proxy):
+    """Once `budget_bytes` have gone to the port in all, nothing more does, and no connection ends."""
+
+    def __init__(self, target_port: int, budget_bytes: int) -> None:
+        super().__init__(target_port)
+        self._left_bytes = budget_bytes
+        self._lock = threading.Lock()
+        #: Set when the budget is spent.
+        self.holds = threading.Event()
+
+    def forward(self, number: int, client: socket.socket, target: socket.socket) -> None:
+        # What is held is read all the same, so that the end of the client is noticed.
+        while data := client.recv(CHUNK_BYTES):
+            with self._lock:
+                passed = data[: self._left_bytes]
+                self._left_bytes -= len(passed)
+                if not self._left_bytes:
+                    self.holds.set()
+            target.sendall(passed)
+
+
+@contextmanager
+def held(installation: Installation, budget_bytes: int, *words: str) -> "Iterator[subprocess.Popen[str]]":
+    """`svc WORDS… --json`, whose connections are held since so many bytes went out; killed at the end of the block."""
+    # The key that is stored for the daemon's own address does not count at this one.
+    installation.environ["SVC_API_KEY"] = installation.key
+    with HoldingProxy(port_of(installation), budget_bytes) as proxy:
+        url = f"http://127.0.0.1:{proxy.port}"
+        with installation.spawn_svc(*words, "--json", "--base-url", url) as process:
+            try:
+                assert proxy.holds.wait(60), "the proxy holds the command"
+                yield process
+            finally:
+                process.kill()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    """Pass on what one side sends, and its end."""
+    with suppress(OSError):
+        while data := source.recv(CHUNK_BYTES):
+            sink.sendall(data)
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

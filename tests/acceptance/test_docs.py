@@ -1,0 +1,151 @@
+"""What README.md and the pages of docs/ show is what happens: their commands, run in order."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.acceptance.forks import ROOT
+from tests.acceptance.installations import Installation, environment
+from tests.acceptance.sync_folders import forget, titles, write
+from tests.rules.transcripts import fences, shown_commands
+
+#: The first command of the README makes an environment and installs the project.
+COMMAND_TIMEOUT_S = 300.0
+
+
+def read_page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def run(installation: Installation, commands: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run them in a shell, without a keyboard."""
+    return subprocess.run(
+        ["sh", "-euc", commands],
+        env=installation.environ,
+        cwd=cwd or installation.root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_TIMEOUT_S,
+        check=False,
+    )
+
+
+@pytest.fixture
+def builder(installation: Installation) -> Installation:
+    """An installation as a build has it: our commands are on its path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{installation.environ['PATH']}"
+    installation.environ |= {"PATH": path, "CI": "1"}
+    return installation
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Installation]:
+    """A fresh copy of the tree and nothing else."""
+    fresh = Installation(tmp_path)
+    # Compiled when they are imported, which most modules of the libraries never are.
+    fresh.environ = environment(tmp_path, {"PIP_NO_COMPILE": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    for inherited in ("PYTHONPATH", "VIRTUAL_ENV", "PYTEST_CURRENT_TEST"):
+        fresh.environ.pop(inherited, None)
+    yield fresh
+    fresh.clear()
+
+
+def test_the_commands_of_the_readme_do_what_it_says(reader: Installation) -> None:
+    # What a clone would have: no caches, no environments, no build folders.
+    left_out = (".git", ".venv", "*_cache", "__pycache__", "*.egg-info", "build", "dist", ".hypothesis")
+    copy = shutil.copytree(ROOT, reader.root / "svc", ignore=shutil.ignore_patterns(*left_out))
+    shown = shown_commands((copy / "README.md").read_text(encoding="utf-8"))
+    assert shown
+    for command in shown:
+        ended = run(reader, command.line, copy)
+        printed = ended.stdout + ended.stderr
+        assert ended.returncode == 0, f"{command.line}\n{printed}"
+        assert command.promises(ended.stdout), f"{command.line}\npromises {command.output}, printed\n{printed}"
+
+
+def test_the_commands_of_the_tutorial_do_what_it_says(builder: Installation) -> None:
+    for fence in re.finditer(r"^```(sh|console)\n(.*?)^```$", read_page("tutorial.md"), re.DOTALL | re.MULTILINE):
+        if fence[1] == "sh":  # as a whole, since it has documents in it
+            ended = run(builder, fence[2])
+            assert ended.returncode == 0, ended.stderr
+            continue
+        for shown in (command for block in fences(fence[0]) for command in block.commands):
+            program, *words = shlex.split(shown.line)
+            assert program == "svc"
+            finished = builder.svc(*words)
+            printed = finished.stderr + finished.stdout
+            assert shown.promises(printed), f"{shown.line}\npromises {shown.output}, printed\n{printed}"
+
+
+def build(builder: Installation, number: int) -> "subprocess.CompletedProcess[str]":
+    """Run a block of docs/how-to/ci.md on a machine that has never synced before."""
+    if (builder.root / "state").exists():
+        forget(builder)
+    commands = re.findall(r"^```sh\n(.*?)^```", read_page("how-to/ci.md"), re.DOTALL | re.MULTILINE)
+    return run(builder, commands[number])
+
+
+def test_a_build_shows_what_a_sync_would_do_and_fails_with_each_document_that_is_not_ready(
+    builder: Installation,
+) -> None:
+    docs = builder.root / "docs"
+    write(docs, "a.md", "Words.")
+    write(docs, "b.md", "More words.")
+    assert build(builder, 0).returncode == 0
+    write(docs, "broken.pdf", b"%PDF-1.7\nnothing that a PDF has")
+    shown = build(builder, 2)
+    assert (shown.returncode, "broken.pdf" in shown.stdout, titles(builder)) == (0, True, ["a.md", "b.md"])
+    assert build(builder, 0).returncode == 3
+    assert build(builder, 1).stdout.startswith("broken.pdf document_unreadable ")
+    (docs / "broken.pdf").unlink()
+    (docs / "b.md").unlink()
+    assert build(builder, 0).returncode == 0
+    assert titles(builder) == ["a.md"]
+    for folder, wait, reported in (
+        ("docs", "accepted", "new.md not_ready"),
+        ("none", "ready", "there is no such folder."),
+    ):
+        write(docs, "new.md", "New words.")
+        synced = builder.svc("sync", folder, "-b", "handbook", "--wait", wait, "--json").stdout
+        (builder.root / "sync.json").write_text(synced)
+        assert build(builder, 1).stdout.endswith(f"{reported}\n")
+
+
+HANDBOOK = """# Handbook
+
+## Vacation
+
+Full-time employees get 30 days of vacation a year.
+
+## Garage
+
+It opens at seven.
+"""
+PRICING = "# Prices\n\nThe plan costs five crowns a month, to be paid on the first day.\n"
+
+
+def test_a_build_fails_when_an_expectation_is_broken(builder: Installation) -> None:
+    page = read_page("how-to/eval.md")
+    expectations, recipe = re.findall(r"^```(?:yaml|sh)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    write(builder.root / "docs", "handbook.md", HANDBOOK)
+    write(builder.root / "docs", "pricing.md", PRICING)
+    golden = write(builder.root, "golden.yaml", expectations)
+    passed = run(builder, recipe)
+    assert passed.returncode == 0, passed.stderr
+    shown = next(command for command in shown_commands(page) if command.output)
+    assert shown.promises(builder.svc(*shown.line.split()[1:]).stdout)
+    golden.write_text(expectations.replace("30 days", "31 days"))
+    broken = run(builder, recipe)
+    assert broken.returncode == 3
+    assert 'handbook.md > Vacation: "31 days": the text is in none of its passages' in broken.stdout
+    (report,) = ElementTree.parse(builder.root / "eval.xml").getroot()
+    assert (report.get("tests"), report.get("failures")) == ("2", "1")
