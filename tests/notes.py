@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
@@ -32,21 +32,27 @@ def ids(connection: Connection) -> list[int]:
 
 
 @contextmanager
-def busy_writer(database: Database) -> Iterator[None]:
-    """The writer is held, so that what is submitted inside becomes one group."""
+def held(start: Callable[[Callable[[Connection], None]], "Future[None]"]) -> Iterator["Future[None]"]:
+    """Start some work with a connection, by a read or a write, that lasts as long as the block."""
     begun, let_go = threading.Event(), threading.Event()
 
-    def hold(_: Connection) -> None:
+    def hold(connection: Connection) -> None:
+        ids(connection)
         begun.set()
         assert let_go.wait(DEADLINE_S)
 
-    held = database.submit(hold)
+    started = start(hold)
     assert begun.wait(DEADLINE_S)
     try:
-        yield
+        yield started
     finally:
         let_go.set()
-    held.result(DEADLINE_S)
+    started.result(DEADLINE_S)
+
+
+def busy_writer(database: Database) -> AbstractContextManager["Future[None]"]:
+    """The writer is held, so that what is submitted inside becomes one group."""
+    return held(database.submit)
 
 
 def submit_all(database: Database, works: list[Callable[[Connection], Any]]) -> list["Future[Any]"]:

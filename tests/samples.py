@@ -127,8 +127,8 @@ def make_docx_with_tracked_words(words: str) -> bytes:
     return _saved(document)
 
 
-def make_docx_bomb(expanded_bytes: int = 300 * 1024**2) -> bytes:
-    """A Word file whose body is a few hundred kilobytes packed, and far more expanded."""
+def make_docx_bomb(expanded_bytes: int = 201 * 1024**2) -> bytes:
+    """A Word file whose body is some hundred kilobytes packed, and over the limit of 200 MB expanded."""
     return replaced(make_docx({"A": "b"}), "word/document.xml", b" " * expanded_bytes)
 
 

@@ -15,6 +15,7 @@ from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
 from tests.api.servers import is_closed
 from tests.conftest import UNLIMITED, MakeInstallation
+from tests.limits import limited
 
 IDLE_SOCKETS = 1200
 
@@ -30,9 +31,8 @@ def many_descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < IDLE_SOCKETS + 200:
         pytest.skip(f"this process may open {hard} files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, IDLE_SOCKETS + 200), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with limited(resource.RLIMIT_NOFILE, max(soft, IDLE_SOCKETS + 200)):
+        yield
 
 
 @pytest.fixture

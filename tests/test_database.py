@@ -13,7 +13,7 @@ import pytest
 
 from svc_daemon.database import GROUP_LIMIT, LOG_SIZE_LIMIT_BYTES, LOG_WAIT_BYTES, Database
 from svc_daemon.errors import StorageError
-from tests.notes import DEADLINE_S, busy_writer, ids, ids_in, insert, prepare, submit_all
+from tests.notes import DEADLINE_S, busy_writer, held, ids, ids_in, insert, prepare, submit_all
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n"
 
@@ -30,22 +30,13 @@ def database(path: Path) -> Iterator[Database]:
     opened.close()
 
 
-def _note(seen: list[int], number: int, _: Connection) -> None:
-    seen.append(number)
-
-
-def test_what_waits_together_shares_one_commit(database: Database) -> None:
+def test_what_waits_together_shares_one_commit_up_to_a_bound(database: Database) -> None:
     futures = submit_all(database, [insert(number) for number in range(GROUP_LIMIT)])
     assert [future.result(DEADLINE_S) for future in futures] == list(range(GROUP_LIMIT))
     # One commit for the work that held the writer, one for all the others.
     assert (database.operations, database.commits) == (GROUP_LIMIT + 1, 2)
-
-
-def test_a_group_has_a_bound(database: Database) -> None:
-    futures = submit_all(database, [insert(number) for number in range(GROUP_LIMIT + 1)])
-    for future in futures:
-        future.result(DEADLINE_S)
-    assert database.commits == 3
+    futures = submit_all(database, [insert(-number) for number in range(1, GROUP_LIMIT + 2)])
+    assert (futures[-1].result(DEADLINE_S), database.commits) == (-GROUP_LIMIT - 1, 5)
 
 
 def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: Database, path: Path) -> None:
@@ -53,64 +44,41 @@ def test_many_threads_write_with_fewer_commits_and_lose_nothing(database: Databa
         answered = list(pool.map(lambda number: database.write(insert(number)), range(400)))
     assert answered == list(range(400))
     assert database.commits < database.operations == 400
-    with sqlite3.connect(path) as other:
-        assert other.execute("SELECT COUNT(*) FROM notes").fetchone()[0] == 400
-    other.close()
+    assert ids_in(path) == answered
 
 
 def test_work_runs_in_the_order_it_was_submitted(database: Database) -> None:
     seen: list[int] = []
-    futures = submit_all(database, [partial(_note, seen, number) for number in range(50)])
+
+    def note(number: int, _: Connection) -> None:
+        seen.append(number)
+
+    futures = submit_all(database, [partial(note, number) for number in range(50)])
     futures[-1].result(DEADLINE_S)
     assert seen == list(range(50))
 
 
-def test_work_that_raises_is_rolled_back_alone(database: Database) -> None:
+def test_work_that_raises_is_rolled_back_alone_and_its_error_is_the_callers_own(database: Database) -> None:
     def half_done(connection: Connection) -> None:
         connection.execute("INSERT INTO notes (id) VALUES (100)")
         raise LookupError("changed my mind")
 
-    before, wrong, after = submit_all(database, [insert(1), half_done, insert(2)])
-    assert (before.result(DEADLINE_S), after.result(DEADLINE_S)) == (1, 2)
-    with pytest.raises(LookupError, match="changed my mind"):
-        wrong.result(DEADLINE_S)
+    before, wrong, double, after, seen = submit_all(database, [insert(1), half_done, insert(1), insert(2), ids])
+    # Work sees what was written before it.
+    assert [future.result(DEADLINE_S) for future in (before, after, seen)] == [1, 2, [1, 2]]
+    assert isinstance(wrong.exception(DEADLINE_S), LookupError)
+    assert isinstance(double.exception(DEADLINE_S), sqlite3.IntegrityError)
     assert database.read(ids) == [1, 2]
     assert database.commits == 2
 
 
-def test_a_broken_constraint_is_the_callers_own_error(database: Database) -> None:
-    first, second, third = submit_all(database, [insert(1), insert(1), insert(2)])
-    assert (first.result(DEADLINE_S), third.result(DEADLINE_S)) == (1, 2)
-    with pytest.raises(sqlite3.IntegrityError):
-        second.result(DEADLINE_S)
-
-
-def test_work_sees_what_its_neighbours_before_it_wrote(database: Database) -> None:
-    *_, seen = submit_all(database, [insert(1), insert(2), ids])
-    assert seen.result(DEADLINE_S) == [1, 2]
-
-
-def test_work_that_was_cancelled_in_the_queue_never_runs(database: Database) -> None:
-    with busy_writer(database):
+def test_work_can_be_cancelled_in_the_queue_and_no_more_once_it_runs(database: Database) -> None:
+    with busy_writer(database) as running:
         kept, dropped = database.submit(insert(1)), database.submit(insert(2))
         assert dropped.cancel()
+        assert not running.cancel()
+    running.result(DEADLINE_S)
     kept.result(DEADLINE_S)
-    assert database.read(ids) == [1]
-
-
-def test_work_that_runs_can_no_longer_be_cancelled(database: Database) -> None:
-    begun, let_go = threading.Event(), threading.Event()
-
-    def work(connection: Connection) -> None:
-        insert(1)(connection)
-        begun.set()
-        assert let_go.wait(DEADLINE_S)
-
-    future = database.submit(work)
-    assert begun.wait(DEADLINE_S)
-    assert not future.cancel()
-    let_go.set()
-    future.result(DEADLINE_S)
     assert database.read(ids) == [1]
 
 
@@ -134,16 +102,15 @@ def test_a_write_is_seen_by_the_next_read_of_every_thread(database: Database) ->
             assert seen == [list(range(number + 1))] * 4
 
 
-@pytest.mark.parametrize("statement", ["INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"])
-def test_a_read_cannot_write(database: Database, statement: str) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        database.read(lambda connection: connection.execute(statement))
+def test_a_read_that_fails_or_wants_to_write_changes_nothing_and_leaves_its_connection_usable(
+    database: Database,
+) -> None:
+    for statement in ("INSERT INTO notes (id) VALUES (1)", "DELETE FROM notes", "DROP TABLE notes"):
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            database.read(lambda connection: connection.execute(statement))  # noqa: B023
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        database.read(lambda connection: connection.execute("SELECT * FROM absent"))
     assert database.read(ids) == []
-
-
-def test_a_read_that_raises_leaves_its_connection_usable(database: Database) -> None:
-    with pytest.raises(sqlite3.OperationalError):
-        database.read(lambda connection: connection.execute("SELECT * FROM nothing"))
     database.write(insert(1))
     assert database.read(ids) == [1]
 
@@ -173,12 +140,11 @@ def test_nothing_is_taken_after_close(path: Path) -> None:
     database.read(ids)
     database.close()
     database.close()
-    with pytest.raises(StorageError):
-        database.submit(insert(1))
-    with pytest.raises(StorageError):
-        database.read(ids)
-    with ThreadPoolExecutor(1) as pool, pytest.raises(StorageError):
-        pool.submit(database.read, ids).result(DEADLINE_S)
+    with ThreadPoolExecutor(1) as pool:
+        late = lambda: pool.submit(database.read, ids).result(DEADLINE_S)  # noqa: E731
+        for call in (lambda: database.submit(insert(1)), lambda: database.read(ids), late):
+            with pytest.raises(StorageError):
+                call()
     assert not database.is_broken
 
 
@@ -207,7 +173,7 @@ def test_the_files_settings_are_those_of_the_design(database: Database) -> None:
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
     common = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000, "trusted_schema": 0}
-    assert database.write(lambda connection: {**settings(connection)}) == {**common, "query_only": 0}
+    assert database.write(settings) == {**common, "query_only": 0}
     assert database.read(settings) == {**common, "query_only": 1}
 
 
@@ -223,19 +189,8 @@ def _write_megabytes(database: Database, megabytes: int) -> int:
 
 
 def test_the_log_is_cut_back_after_a_reader_held_it_open(database: Database) -> None:
-    reading, let_go = threading.Event(), threading.Event()
-
-    def hold(connection: Connection) -> None:
-        ids(connection)
-        reading.set()
-        assert let_go.wait(DEADLINE_S)
-
-    with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(database.read, hold)
-        assert reading.wait(DEADLINE_S)
+    with ThreadPoolExecutor(1) as pool, held(lambda hold: pool.submit(database.read, hold)):
         assert _write_megabytes(database, 24) > LOG_SIZE_LIMIT_BYTES
-        let_go.set()
-        held.result(DEADLINE_S)
     _write_megabytes(database, 3)
     assert database.path.with_name("notes.db-wal").stat().st_size <= LOG_SIZE_LIMIT_BYTES
 

@@ -12,12 +12,35 @@ import pytest
 
 from svc_daemon.database import Database
 from svc_daemon.errors import StorageError
+from tests.acceptance.forks import ROOT
+from tests.limits import limited
 from tests.notes import DEADLINE_S, ids, ids_in, insert, prepare, submit_all
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "notes.db"
+
+
+#: How the programs begin, each in a process that has the limits to itself, on a database that is not there yet.
+_BEGINNING = """
+    import resource, sqlite3, sys
+    from contextlib import suppress
+    from pathlib import Path
+    from svc_daemon.errors import StorageError
+    from svc_daemon.database import Database
+    from tests.notes import ids, insert, prepare
+
+    broken = []
+    path = Path(sys.argv[1])
+    database = Database(path, prepare=prepare, on_broken=broken.append)
+"""
+
+
+def run_program(source: str, path: Path) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(_BEGINNING) + textwrap.dedent(source), str(path)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Path) -> None:
@@ -36,7 +59,7 @@ def test_a_full_database_refuses_and_what_it_answered_is_what_it_holds(path: Pat
     assert ids_in(path) == [*kept, 100]
 
 
-def test_full_told_in_other_words_by_the_work_is_still_full(path: Path) -> None:
+def test_full_raised_as_another_error_by_the_work_is_still_full(path: Path) -> None:
     database = Database(path, prepare=_prepare_small)
 
     def work(connection: Connection) -> None:
@@ -59,28 +82,12 @@ def _prepare_small(connection: Connection) -> None:
 
 #: Runs where the kernel refuses to let files grow: every further write of the log is an I/O error.
 _FAILING_DISK = """
-    import resource, sqlite3, sys
-    from pathlib import Path
-    from svc_daemon.database import Database
-    from svc_daemon.errors import StorageError
-
-    def prepare(connection):
-        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
-
-    def insert(number):
-        def work(connection):
-            connection.execute("INSERT INTO notes (id, text) VALUES (?, ?)", (number, "x" * 10_000))
-        return work
-
-    told = []
-    database = Database(Path(sys.argv[1]), prepare=prepare, on_broken=told.append)
     for number in range(10):
-        database.write(insert(number))
-    log_bytes = Path(sys.argv[1] + "-wal").stat().st_size
+        database.write(insert(number, "x" * 10_000))
+    log_bytes = Path(f"{path}-wal").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (log_bytes, resource.RLIM_INFINITY))
-    failures = []
-    for future in [database.submit(insert(number)) for number in range(10, 13)]:
-        failures.append(future.exception(30))
+    futures = [database.submit(insert(number, "x" * 10_000)) for number in range(10, 13)]
+    failures = [future.exception(30) for future in futures]
     assert all(isinstance(failure, StorageError) for failure in failures), failures
     assert failures[0].__cause__.sqlite_errorname.startswith("SQLITE_IOERR"), failures[0].__cause__
     assert database.is_broken
@@ -91,34 +98,30 @@ _FAILING_DISK = """
         assert isinstance(refused.__cause__, sqlite3.Error)
     else:
         raise AssertionError("a broken database took more")
-    assert database.read(lambda c: c.execute("SELECT COUNT(*) FROM notes").fetchone()[0]) == 10
+    assert database.read(ids) == list(range(10))
     database.close()
-    assert len(told) == 1, told
+    assert len(broken) == 1, broken
 """
 
 
 def test_an_io_error_ends_writing_and_keeps_what_was_answered(path: Path) -> None:
-    program = [sys.executable, "-c", textwrap.dedent(_FAILING_DISK), str(path)]
-    ended = subprocess.run(program, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
-    assert ended.returncode == 0, ended.stderr
+    run_program(_FAILING_DISK, path)
     assert ids_in(path) == list(range(10))
 
 
 def test_damage_found_by_a_piece_of_work_ends_writing(path: Path) -> None:
-    told: list[sqlite3.Error] = []
+    broken: list[sqlite3.Error] = []
     Database(path, prepare=_prepare_large).close()
     content = bytearray(path.read_bytes())
     # Page 1 holds the schema; every page behind it becomes noise.
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
-    database = Database(path, prepare=lambda _: None, on_broken=told.append)
-    wrong = database.submit(insert(1_000_000))
-    failure = wrong.exception(DEADLINE_S)
-    assert isinstance(failure, StorageError)
+    database = Database(path, prepare=lambda _: None, on_broken=broken.append)
+    assert isinstance(database.submit(insert(1_000_000)).exception(DEADLINE_S), StorageError)
     with pytest.raises(StorageError):
         database.submit(insert(1))
     database.close()
-    assert [error.sqlite_errorname for error in told] == ["SQLITE_CORRUPT"]
+    assert [error.sqlite_errorname for error in broken] == ["SQLITE_CORRUPT"]
 
 
 def _prepare_large(connection: Connection) -> None:
@@ -127,12 +130,12 @@ def _prepare_large(connection: Connection) -> None:
         insert(number, "x" * 3000)(connection)
 
 
-@pytest.mark.parametrize("content", [b"no database" * 500, b"x" * 100])
-def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-    with pytest.raises(StorageError, match=r"notes\.db"):
-        Database(path, prepare=prepare)
-    assert path.read_bytes() == content
+def test_a_file_that_is_no_database_is_a_storage_error_and_stays_as_it_is(path: Path) -> None:
+    for content in (b"no database" * 500, b"x" * 100):
+        path.write_bytes(content)
+        with pytest.raises(StorageError, match=r"notes\.db"):
+            Database(path, prepare=prepare)
+        assert path.read_bytes() == content
 
 
 def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path) -> None:
@@ -150,38 +153,23 @@ def test_a_schema_that_cannot_be_prepared_leaves_no_connection_behind(path: Path
 
 #: Runs where SQLite gets no more memory.
 _NO_MEMORY = """
-    import sqlite3, sys
-    from contextlib import suppress
-    from pathlib import Path
-    from svc_daemon.database import Database
-    from svc_daemon.errors import StorageError
-
-    told = []
-    database = Database(Path(sys.argv[1]), prepare=lambda connection: None, on_broken=told.append)
     with suppress(MemoryError):  # the limit holds for its own answer
         sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 1")
     for _ in range(2):
         failure = database.submit(lambda connection: None).exception(30)
         assert isinstance(failure, StorageError), failure
-    assert told == [], told
+    assert broken == [], broken
     database.close()
 """
 
 
 def test_a_lack_of_memory_is_answered_and_the_writer_goes_on(path: Path) -> None:
-    program = [sys.executable, "-c", textwrap.dedent(_NO_MEMORY), str(path)]
-    ended = subprocess.run(program, capture_output=True, text=True, timeout=DEADLINE_S * 2, check=False)
-    assert ended.returncode == 0, ended.stderr
+    run_program(_NO_MEMORY, path)
 
 
 def test_a_reader_that_gets_no_descriptor_is_a_storage_error(path: Path) -> None:
     database = Database(path, prepare=prepare)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        with pytest.raises(StorageError):
-            database.read(ids)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(StorageError):
+        database.read(ids)
     assert database.read(ids) == []
     database.close()

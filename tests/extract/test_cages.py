@@ -1,12 +1,12 @@
-"""The cage holds whatever the document does, leaves nothing behind, and says why a document gave no text."""
+"""The cage holds whatever the document does, leaves nothing behind, and reports why a document gave no text."""
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 
 #: Far more than anything here takes, so that only a hang reaches it.
 DEADLINE_S = 20
+OVER_LIMIT, CRASHED = SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, SourceErrorCode.EXTRACTION_CRASHED
 PARSERS = ("lxml", "pypdfium2", "docx", "pptx", "trafilatura", "selectolax", "python_calamine")
 
 
@@ -37,29 +38,35 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         await asyncio.sleep(0.01)
 
 
+def servers_of(extractor: Extractor) -> list[psutil.Process]:
+    """The fork server, once it runs: this process's child that has the extractor's scratch folder in its command."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if str(extractor.scratch_dir) in child.cmdline():
+                found.append(child)
+    return found
+
+
 def server_of(extractor: Extractor) -> psutil.Process:
-    """The fork server: this process's child that has the extractor's scratch folder in its command."""
-    mine = psutil.Process().children()
-    (server,) = (child for child in mine if str(extractor.scratch_dir) in _command(child))
+    (server,) = servers_of(extractor)
     return server
 
 
-def has_child(extractor: Extractor) -> bool:
-    """Whether a document is being read; the fork server itself may still be starting."""
-    mine = psutil.Process().children()
-    servers = [child for child in mine if str(extractor.scratch_dir) in _command(child)]
-    return any(server.children() for server in servers)
+async def until_all_is_gone(extractor: Extractor) -> None:
+    """Wait for the end of the server's children and of their private folders."""
+    scratch = extractor.scratch_dir
+    await until(
+        lambda: not server_of(extractor).children() and not any(entry.is_dir() for entry in scratch.iterdir()),
+        "the end of the children and their folders",
+    )
 
 
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return []
-
-
-def folders_in(scratch: Path) -> list[Path]:
-    return [entry for entry in scratch.iterdir() if entry.is_dir()] if scratch.exists() else []
+async def fails(reading: Awaitable[Extraction], code: SourceErrorCode, words: str, *, retryable: bool = False) -> None:
+    """The reading must fail with this code and these words."""
+    with pytest.raises(ExtractionFailed, match=words) as failed:
+        await reading
+    assert (failed.value.code, failed.value.retryable) == (code, retryable), words
 
 
 @pytest.fixture
@@ -69,26 +76,22 @@ def endless(tmp_path: Path) -> Path:
     return path
 
 
-async def begin(
-    make_extractor: MakeExtractor, path: Path, **limits: int
-) -> tuple[Extractor, "asyncio.Task[Extraction]"]:
+async def begin(make: MakeExtractor, path: Path, **limits: int) -> tuple[Extractor, "asyncio.Task[Extraction]"]:
     """An extractor and the task of one document, whose child runs."""
-    extractor = await make_extractor(**limits)
+    extractor = await make(**limits)
     reading = asyncio.create_task(read(extractor, path))
-    await until(lambda: has_child(extractor), "the child")
+    await until(lambda: any(server.children() for server in servers_of(extractor)), "the child")
     return extractor, reading
 
 
 async def test_a_document_comes_back_with_its_chunks_and_places(make_extractor: MakeExtractor, prose: Path) -> None:
     extraction = await read(await make_extractor(), prose)
-    assert extraction.content_type == "text/markdown"
-    assert extraction.title == "The harbour"
+    assert (extraction.content_type, extraction.title) == ("text/markdown", "The harbour")
     assert extraction.text.endswith(f"{PROSE}\n")
-    assert [chunk.ordinal for chunk in extraction.chunks] == list(range(len(extraction.chunks)))
-    assert {(chunk.headings, chunk.line_start, chunk.line_end) for chunk in extraction.chunks} == {
-        (("The harbour",), 3, 3)
-    }
-    assert all(extraction.text[chunk.char_start : chunk.char_end] == chunk.text for chunk in extraction.chunks)
+    for ordinal, chunk in enumerate(extraction.chunks):
+        place = (chunk.ordinal, chunk.headings, chunk.line_start, chunk.line_end)
+        assert place == (ordinal, ("The harbour",), 3, 3)
+        assert extraction.text[chunk.char_start : chunk.char_end] == chunk.text
 
 
 async def test_text_larger_than_one_line_of_an_answer_comes_back_whole(extract: Extract) -> None:
@@ -102,10 +105,8 @@ async def test_a_parser_that_never_ends_is_killed_at_the_wall_limit(
     make_extractor: MakeExtractor, endless: Path
 ) -> None:
     extractor = await make_extractor(wall_seconds=0.5)
-    with pytest.raises(ExtractionFailed, match=r"0\.5 s") as failed:
-        await read(extractor, endless)
-    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
-    await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
+    await fails(read(extractor, endless), OVER_LIMIT, r"0\.5 s")
+    await until_all_is_gone(extractor)
 
 
 async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> None:
@@ -114,9 +115,7 @@ async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> 
         (b"a\n\n" * 2_000_000, "paragraphs.txt", {"memory_bytes": 150 * 1024**2}, "150 MB of memory"),
         (b"# a\n\nb\n" * 51, "crumbs.md", {"chunks": 50}, "more than 50 pieces"),
     ):
-        with pytest.raises(ExtractionFailed, match=words) as failed:
-            await extract(data, name, **limit)
-        assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED, False)
+        await fails(extract(data, name, **limit), OVER_LIMIT, words)
 
 
 async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
@@ -125,10 +124,8 @@ async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
     path = tmp_path / "long.txt"
     path.write_text("word " * 1_000_000)
     extractor = await make_extractor(output_bytes=1024**2)
-    with pytest.raises(ExtractionFailed, match="over 1 MB") as failed:
-        await read(extractor, path)
-    assert failed.value.code == SourceErrorCode.EXTRACTION_LIMIT_EXCEEDED
-    await until(lambda: not server_of(extractor).children(), "the end of the child")
+    await fails(read(extractor, path), OVER_LIMIT, "over 1 MB")
+    await until_all_is_gone(extractor)
 
 
 async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
@@ -137,9 +134,7 @@ async def test_a_child_killed_from_outside_is_a_crash_worth_another_attempt(
     extractor, reading = await begin(make_extractor, endless)
     (child,) = server_of(extractor).children()
     child.kill()
-    with pytest.raises(ExtractionFailed, match="-9") as failed:
-        await reading
-    assert (failed.value.code, failed.value.retryable) == (SourceErrorCode.EXTRACTION_CRASHED, True)
+    await fails(reading, CRASHED, "-9", retryable=True)
     assert (await read(extractor, prose)).chunks
 
 
@@ -150,13 +145,11 @@ async def test_a_killed_fork_server_fails_its_documents_takes_its_children_along
     server = server_of(extractor)
     (child,) = server.children()
     server.kill()
-    with pytest.raises(ExtractionFailed, match="server ended") as failed:
-        await reading
-    assert failed.value.retryable
+    await fails(reading, CRASHED, "server ended", retryable=True)
     await until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "the child's end")
     assert (await read(extractor, prose)).chunks
     assert server_of(extractor).pid != server.pid
-    await until(lambda: not folders_in(extractor.scratch_dir), "the end of all private folders")
+    await until_all_is_gone(extractor)
 
 
 async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor, endless: Path) -> None:
@@ -164,7 +157,7 @@ async def test_a_cancelled_reading_ends_its_child(make_extractor: MakeExtractor,
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    await until(lambda: not server_of(extractor).children(), "the end of the child")
+    await until_all_is_gone(extractor)
 
 
 async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: MakeExtractor, tmp_path: Path) -> None:
@@ -175,7 +168,7 @@ async def test_twenty_at_once_all_come_back_and_leave_nothing(make_extractor: Ma
     descriptors = psutil.Process().num_fds()
     extractions = await asyncio.gather(*(read(extractor, path) for path in paths))
     assert [extraction.text for extraction in extractions] == [f"Number {number}." for number in range(20)]
-    await until(lambda: not server_of(extractor).children() and not folders_in(extractor.scratch_dir), "the end")
+    await until_all_is_gone(extractor)
     # What earlier tests left to be collected may go meanwhile.
     await until(lambda: psutil.Process().num_fds() <= descriptors, "the end of all pipes")
 
@@ -209,10 +202,9 @@ async def test_a_child_is_alone_poor_and_polite(make_extractor: MakeExtractor, e
 
 
 async def test_a_child_that_the_system_refuses_something_is_tried_again(extract: Extract) -> None:
-    with pytest.raises(ExtractionFailed, match="exit status 3") as failed:
-        # Its four descriptors are taken, so that it can't even open its parser.
-        await extract(b"From: a@b.example\r\nSubject: x\r\n\r\ny", "unnamed", descriptors=4)
-    assert failed.value.retryable
+    # Its four descriptors are taken, so that it can't even open its parser.
+    reading = extract(b"From: a@b.example\r\nSubject: x\r\n\r\ny", "unnamed", descriptors=4)
+    await fails(reading, CRASHED, "exit status 3", retryable=True)
 
 
 async def test_a_file_that_is_gone_is_no_bad_document(make_extractor: MakeExtractor, tmp_path: Path) -> None:
@@ -226,35 +218,26 @@ async def test_closing_ends_the_server_its_children_and_the_scratch_folder(
     extractor, reading = await begin(make_extractor, endless)
     family = [server_of(extractor), *server_of(extractor).children()]
     await extractor.close()
-    with pytest.raises(ExtractionFailed) as failed:
-        await reading
-    assert failed.value.retryable
+    await fails(reading, CRASHED, "server ended", retryable=True)
     assert not any(process.is_running() for process in family)
     assert not extractor.scratch_dir.exists()
 
 
-@pytest.fixture
-def daemon_that_reads(endless: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Another process that has an extractor read the endless file."""
+async def test_when_the_daemon_is_killed_server_children_and_scratch_folder_go_too(
+    endless: Path, tmp_path: Path
+) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
         "from svc_daemon.core.text.chunking import ChunkingOptions;"
         "asyncio.run(Extractor(Path(sys.argv[1])).extract(Path(sys.argv[2]), filename='e.pdf', content_type='',"
         " chunking=ChunkingOptions()))"
     )
-    process = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "scratch"), str(endless)])
-    yield process
-    process.kill()
-    process.wait()
-
-
-async def test_when_the_daemon_is_killed_server_children_and_scratch_folder_go_too(
-    daemon_that_reads: "subprocess.Popen[bytes]", tmp_path: Path
-) -> None:
-    daemon = psutil.Process(daemon_that_reads.pid)
-    await until(lambda: len(daemon.children(recursive=True)) == 2, "the server and its child")
-    family = daemon.children(recursive=True)
-    daemon_that_reads.send_signal(signal.SIGKILL)
+    with psutil.Popen([sys.executable, "-c", script, str(tmp_path / "scratch"), str(endless)]) as daemon:
+        try:
+            await until(lambda: len(daemon.children(recursive=True)) == 2, "the server and its child")
+            family = daemon.children(recursive=True)
+        finally:
+            daemon.kill()
     await until(lambda: not any(process.is_running() for process in family), "the end of all")
     assert not (tmp_path / "scratch").exists()
 

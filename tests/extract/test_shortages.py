@@ -43,24 +43,15 @@ async def test_a_fork_server_without_descriptors_reports_it_and_goes_on(
     assert server_of(extractor).pid == server.pid
 
 
-def remove_scratch(extractor: Extractor) -> None:
-    """Renamed, not removed: a child may still be clearing its own folder in there."""
-    extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed"))
-
-
-async def test_a_scratch_folder_that_was_removed_is_made_again(make_extractor: MakeExtractor, prose: Path) -> None:
-    extractor = await make_extractor()
-    await read(extractor, prose)
-    remove_scratch(extractor)
-    assert (await read(extractor, prose)).title == "The harbour"
-
-
-async def test_a_scratch_folder_that_cannot_be_made_is_no_shortage_and_no_lost_file(
+async def test_a_scratch_folder_that_was_removed_is_made_again_and_one_that_cannot_be_is_no_shortage(
     make_extractor: MakeExtractor, prose: Path
 ) -> None:
     extractor = await make_extractor()
     await read(extractor, prose)
-    remove_scratch(extractor)
+    # Renamed, not removed: a child may still be clearing its own folder in there.
+    extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed"))
+    assert (await read(extractor, prose)).title == "The harbour"
+    extractor.scratch_dir.rename(extractor.scratch_dir.with_name("removed-too"))
     extractor.scratch_dir.touch()
     with pytest.raises(ExtractionFailed) as failed:
         await read(extractor, prose)
