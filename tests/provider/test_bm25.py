@@ -42,30 +42,26 @@ def _having(connection: sqlite3.Connection, query: str) -> dict[str, int]:
     return {word: connection.execute(count, (any_of([word]),)).fetchone()[0] for word in query.split()}
 
 
-@pytest.mark.parametrize(
-    ("query", "limit", "is_enough"),
-    [
-        ("fog owl", 50, True),
-        ("owl fog elk", 50, True),
-        ("ice fog elk owl", 100, True),
-        # Too few chunks have the rare word to fill a page.
-        ("yew fog", 50, False),
-        # They are enough, but the last of them may score less than one with the common word.
-        ("owl oak", 240, False),
-        ("fog", 50, False),
-        ("fog ice", 50, False),
-    ],
-)
-def test_scoring_chunks_with_a_rare_word_alone_changes_nothing(
-    connection: sqlite3.Connection, query: str, limit: int, is_enough: bool
-) -> None:
-    having = _having(connection, query)
-    # Where sources are named, every chunk is scored.
-    scored = rank(connection, having, EVERY, CHUNKS, limit)
-    statements: list[str] = []
-    connection.set_trace_callback(statements.append)
-    ranked = rank(connection, having, Scope(), CHUNKS, limit)
-    connection.set_trace_callback(None)
-    assert ranked == scored
-    every = any_of(sorted(having, key=lambda word: having[word]))
-    assert any(every in statement for statement in statements) is not is_enough
+#: Query, limit, and whether the chunks with a rare word are enough.
+QUERIES = [
+    *(("fog owl", 50, True), ("owl fog elk", 50, True), ("ice fog elk owl", 100, True)),
+    # Too few chunks have the rare word to fill a page.
+    ("yew fog", 50, False),
+    # They are enough, but the last of them may score less than one with the common word.
+    ("owl oak", 240, False),
+    *(("fog", 50, False), ("fog ice", 50, False)),
+]
+
+
+def test_scoring_chunks_with_a_rare_word_alone_changes_nothing(connection: sqlite3.Connection) -> None:
+    for query, limit, is_enough in QUERIES:
+        having = _having(connection, query)
+        # Where sources are named, every chunk is scored.
+        scored = rank(connection, having, EVERY, CHUNKS, limit)
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        ranked = rank(connection, having, Scope(), CHUNKS, limit)
+        connection.set_trace_callback(None)
+        assert ranked == scored, query
+        every = any_of(sorted(having, key=having.__getitem__))
+        assert any(every in statement for statement in statements) is not is_enough, query

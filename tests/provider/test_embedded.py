@@ -6,20 +6,21 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from svc_daemon.core.search.ranking import BEST, POOL
 from svc_daemon.database import Database
-from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider, SearchQuery
+from svc_daemon.provider.contract import Hit, IndexDocument, SearchProvider
 from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
 from svc_daemon.provider.embedded.schema import VERSION, prepare
 from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
 from tests.provider.contract_suite import ProviderContract
-from tests.provider.samples import TEAM, make_document, search, sources
+from tests.provider.samples import TEAM, found, make_document, put, search
 
 #: Tables of which a deleted document must leave no row.
 TABLES = ("documents", "texts", "chunks", "memberships", "chunk_index_docsize", "vectors", "signs")
@@ -42,7 +43,7 @@ def file(folder: Path) -> Path:
 @pytest.fixture
 def outside(provider: EmbeddedProvider, file: Path) -> Iterator[sqlite3.Connection]:
     """A connection of our own to the team's file, which holds one document."""
-    provider.put_document(TEAM, make_document("src_0", "nothing of note"), ["bkt_0"])
+    put(provider, "src_0", "nothing of note", buckets=["bkt_0"])
     connection = sqlite3.connect(file, isolation_level=None)
     yield connection
     connection.close()
@@ -98,7 +99,7 @@ def log_bytes(file: Path) -> int:
 def test_buckets_and_titles_that_are_so_already_are_not_written(
     provider: EmbeddedProvider, outside: sqlite3.Connection
 ) -> None:
-    provider.put_document(TEAM, make_document("src_1", "fox", title="vulpes"), ["bkt_1", "bkt_2"])
+    put(provider, "src_1", "fox", title="vulpes", buckets=["bkt_1", "bkt_2"])
     before = data_version(outside)
     provider.set_buckets(TEAM, "src_1", 1, ["bkt_2", "bkt_1", "bkt_2"])
     provider.set_title(TEAM, "src_1", "vulpes")
@@ -110,8 +111,8 @@ def test_buckets_and_titles_that_are_so_already_are_not_written(
 
 def test_changes_leave_rows_and_postings_in_step(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
     before = count_rows(outside)
-    provider.put_document(TEAM, make_document("src_1", "fox", "dog", headings=("A", "B")), ["bkt_1", "bkt_2"])
-    provider.put_document(TEAM, make_document("src_1", "cat", generation=2), ["bkt_1"])
+    put(provider, "src_1", "fox", "dog", headings=("A", "B"), buckets=["bkt_1", "bkt_2"])
+    put(provider, "src_1", "cat", generation=2, buckets=["bkt_1"])
     provider.set_buckets(TEAM, "src_1", 2, ["bkt_3", "bkt_4"])
     provider.set_title(TEAM, "src_1", "felis")
     check_index(outside)
@@ -122,8 +123,8 @@ def test_changes_leave_rows_and_postings_in_step(provider: EmbeddedProvider, out
 
 def test_a_deleted_text_can_not_be_read_in_the_file(provider: EmbeddedProvider, file: Path) -> None:
     secret = "correct horse battery staple"
-    provider.put_document(TEAM, make_document("src_0", "kept"), [])
-    provider.put_document(TEAM, make_document("src_1", secret * 20, title="x", headings=("y",)), [])
+    put(provider, "src_0", "kept")
+    put(provider, "src_1", secret * 20, title="x", headings=("y",))
     provider.delete_document(TEAM, "src_1")
     provider.close()
     assert secret.encode() not in file.read_bytes()
@@ -133,7 +134,7 @@ def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outsid
     chance = random.Random(1)
     for number in range(1, 61):
         texts = [" ".join(f"word{chance.randrange(10**6)}" for _ in range(120)) for _ in range(12)]
-        provider.put_document(TEAM, make_document(f"src_{number}", *texts), ["bkt_1"])
+        put(provider, f"src_{number}", *texts, buckets=["bkt_1"])
     query = "SELECT sum(length(block)) FROM chunk_index_data"
     (full,) = outside.execute(query).fetchone()
     for number in range(1, 59):
@@ -145,7 +146,7 @@ def test_what_was_removed_gives_its_room_back(provider: EmbeddedProvider, outsid
 
 
 def test_the_last_deletion_leaves_an_empty_index(provider: EmbeddedProvider, outside: sqlite3.Connection) -> None:
-    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    put(provider, "src_1", "fox")
     for name in ("src_0", "src_1"):
         provider.delete_document(TEAM, name)
     assert set(count_rows(outside).values()) == {0}
@@ -154,7 +155,7 @@ def test_the_last_deletion_leaves_an_empty_index(provider: EmbeddedProvider, out
 
 
 def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvider) -> None:
-    provider.put_document(TEAM, make_document("src_1", "a\ud800 fox", title="t\ud800", headings=("h\ud800",)), [])
+    put(provider, "src_1", "a\ud800 fox", title="t\ud800", headings=("h\ud800",))
     provider.set_title(TEAM, "src_1", "new\ud800")
     stored = provider.get_text(TEAM, "src_1")
     assert stored is not None
@@ -164,7 +165,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark(provider: EmbeddedProvide
 def test_every_document_is_listed_past_one_page(provider: EmbeddedProvider) -> None:
     names = [f"src_{number:04}" for number in range(LIST_PAGE + 1)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: provider.put_document(TEAM, make_document(name, "fox"), []), names))
+        list(pool.map(lambda name: put(provider, name, "fox"), names))
     assert [listed.source_id for listed in provider.list_documents(TEAM)] == names
 
 
@@ -179,9 +180,8 @@ def test_a_large_document_goes_through_every_change(provider: EmbeddedProvider, 
     provider.set_title(TEAM, "src_1", "vulpes")
     stored = provider.get_text(TEAM, "src_1")
     assert stored is not None
-    assert stored.text == document.text
-    assert tuple(stored.chunk for stored in stored.chunks) == document.chunks
-    assert len(search(provider, "vulpes", bucket_ids=["bkt_2"], limit=5000).hits) == len(document.chunks)
+    assert (stored.text, tuple(stored.chunk for stored in stored.chunks)) == (document.text, document.chunks)
+    assert len(found(provider, "vulpes", "bkt_2", limit=5000)) == len(document.chunks)
     provider.delete_document(TEAM, "src_1")
     assert count_rows(outside) == before
     check_index(outside)
@@ -198,23 +198,20 @@ def test_what_a_killed_put_left_is_never_seen_and_goes_at_the_next_start(folder:
     leave_half_a_document(file, "src_1")
     provider = EmbeddedProvider(folder)
     assert provider.get_document(TEAM, "src_1") is None
-    assert sources(search(provider, "fox")) == []
-    provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
-    assert sources(search(provider, "fox", bucket_ids=["bkt_1"])) == ["src_1"]
+    assert found(provider, "fox") == []
+    put(provider, "src_1", "fox", buckets=["bkt_1"])
+    assert found(provider, "fox", "bkt_1") == ["src_1"]
     provider.close()
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         assert count_rows(connection)["chunks"] == 1
         check_index(connection)
-    connection.close()
 
 
 def test_a_document_that_is_being_written_is_not_found(provider: EmbeddedProvider, file: Path) -> None:
-    provider.put_document(TEAM, make_document("src_0", "fox"), ["bkt_0"])
+    put(provider, "src_0", "fox", buckets=["bkt_0"])
     leave_half_a_document(file, "src_1")
-    assert sources(search(provider, "fox")) == ["src_0"]
-    assert sources(search(provider, "fox", bucket_ids=["bkt_1"])) == []
-    assert sources(search(provider, "fox", bucket_ids=["bkt_0", "bkt_1"])) == ["src_0"]
-    assert sources(search(provider, "fox", source_ids=["src_1"])) == []
+    assert found(provider, "fox") == found(provider, "fox", "bkt_0", "bkt_1") == ["src_0"]
+    assert found(provider, "fox", "bkt_1") == found(provider, "fox", source_ids=["src_1"]) == []
     assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_0"]
 
 
@@ -227,7 +224,7 @@ def test_every_way_to_keep_within_buckets_finds_the_same(provider: EmbeddedProvi
     for number in range(60):
         texts = [" ".join(chance.choices(words, k=6)) for _ in range(chance.randint(1, 4))]
         buckets = ["bkt_all", *(name for name, share in BUCKET_SHARES.items() if chance.random() < share)]
-        provider.put_document(TEAM, make_document(f"src_{number}", *texts), buckets)
+        put(provider, f"src_{number}", *texts, buckets=buckets)
     whole = search(provider, "fox hen", limit=500).hits
     for names in [[name] for name in BUCKET_SHARES] + [["bkt_all"], ["bkt_10", "bkt_80"], ["bkt_10", "bkt_20"]]:
         expected = {hit.chunk_id: bm25_of(hit) for hit in whole if set(names) & set(hit.bucket_ids)}
@@ -241,35 +238,32 @@ def test_what_the_best_passages_share_moves_others_up(provider: EmbeddedProvider
         provider.put_document(
             TEAM, make_document(f"src_best_{number}", "mooring mooring mooring, rope and bollard"), []
         )
-    provider.put_document(TEAM, make_document("src_off", "a mooring of wood, cheese and paper"), [])
-    provider.put_document(TEAM, make_document("src_on", "a mooring of rope, bollard and anchor"), [])
+    put(provider, "src_off", "a mooring of wood, cheese and paper")
+    put(provider, "src_on", "a mooring of rope, bollard and anchor")
     for number in range(POOL - BEST - 2):
         provider.put_document(
             TEAM, make_document(f"src_{number:02}", f"mooring number{number} and {'filler ' * 20}"), []
         )
     hits = search(provider, "mooring", limit=POOL).hits
-    assert [hit.source_id for hit in hits[:7]] == [
-        *(f"src_best_{number}" for number in range(BEST)),
-        "src_on",
-        "src_off",
-    ]
+    best = [f"src_best_{number}" for number in range(BEST)]
+    assert [hit.source_id for hit in hits[:7]] == [*best, "src_on", "src_off"]
     feedback = {hit.source_id: hit.keyword.feedback or 0.0 for hit in hits if hit.keyword}
     assert feedback["src_off"] < 0.1 < feedback["src_on"] <= feedback["src_best_0"] == 1.0
 
 
 def test_few_passages_keep_the_order_of_bm25(provider: EmbeddedProvider) -> None:
     for number in range(POOL - 1):
-        provider.put_document(TEAM, make_document(f"src_{number:02}", "mooring " + "filler " * number), [])
+        put(provider, f"src_{number:02}", "mooring " + "filler " * number)
     hits = search(provider, "mooring", limit=POOL).hits
     assert [hit.source_id for hit in hits] == [f"src_{number:02}" for number in range(POOL - 1)]
     assert {hit.keyword.feedback for hit in hits if hit.keyword} == {None}
 
 
-def test_pages_join_where_the_order_was_made_anew(provider: EmbeddedProvider) -> None:
+def test_pages_join_where_the_order_was_changed(provider: EmbeddedProvider) -> None:
     chance = random.Random(4)
     for number in range(2 * POOL):
         text = "mooring " + " ".join(chance.choices(["rope", "bollard", "wood", "cheese", "anchor"], k=5))
-        provider.put_document(TEAM, make_document(f"src_{number}", text), [])
+        put(provider, f"src_{number}", text)
     whole = search(provider, "mooring wood", limit=3 * POOL)
     pages = [search(provider, "mooring wood", limit=15, offset=offset) for offset in range(0, 2 * POOL, 15)]
     assert [hit for page in pages for hit in page.hits] == list(whole.hits)
@@ -277,7 +271,7 @@ def test_pages_join_where_the_order_was_made_anew(provider: EmbeddedProvider) ->
 
 
 def test_the_idf_of_a_match_is_that_of_the_team_s_chunks(provider: EmbeddedProvider) -> None:
-    provider.put_document(TEAM, make_document("src_1", "fox", "foxes", "dog", "cat"), ["bkt_1"])
+    put(provider, "src_1", "fox", "foxes", "dog", "cat", buckets=["bkt_1"])
     (hit, _) = search(provider, "fox").hits
     assert hit.matches[0].idf == pytest.approx(math.log(1 + (4 - 2 + 0.5) / (2 + 0.5)))
 
@@ -286,9 +280,9 @@ def test_a_search_is_interrupted_at_its_deadline(folder: Path) -> None:
     ticks = iter([0.0])
     # In time when the search begins; every later look finds the deadline passed.
     provider = EmbeddedProvider(folder, clock=lambda: next(ticks, 2.0))
-    provider.put_document(TEAM, make_document("src_1", *["fox"] * 3000), ["bkt_1"])
+    put(provider, "src_1", *["fox"] * 3000, buckets=["bkt_1"])
     with pytest.raises(SearchTimeout):
-        provider.search(TEAM, SearchQuery(text="fox", deadline_s=1.0))
+        search(provider, "fox", deadline_s=1.0)
     assert len(search(provider, "fox").hits) == 10
     provider.close()
 
@@ -296,29 +290,25 @@ def test_a_search_is_interrupted_at_its_deadline(folder: Path) -> None:
 # Files
 
 
-@pytest.mark.parametrize("team_id", ["", "..", "a/b", "../team", "a.db", "team\x00", "t" * 200, "team one"])
-def test_a_team_id_that_is_no_file_name_is_refused(provider: EmbeddedProvider, folder: Path, team_id: str) -> None:
-    calls: list[Callable[[], object]] = [
-        lambda: provider.put_document(team_id, make_document("src_1", "fox"), []),
-        lambda: provider.get_document(team_id, "src_1"),
-        lambda: search(provider, "fox", team_id=team_id),
-        lambda: provider.delete_team(team_id),
+def test_a_team_id_that_is_no_file_name_is_refused(provider: EmbeddedProvider, folder: Path) -> None:
+    calls: list[Callable[[str], object]] = [
+        lambda team_id: put(provider, "src_1", "fox", team_id=team_id),
+        lambda team_id: provider.get_document(team_id, "src_1"),
+        lambda team_id: search(provider, "fox", team_id=team_id),
+        provider.delete_team,
     ]
-    for call in calls:
+    for call, team_id in product(calls, ["", "..", "a/b", "../team", "a.db", "team\x00", "t" * 200, "team one"]):
         with pytest.raises(ProviderFailed, match="can't be the name"):
-            call()
+            pytest.fail(f"{team_id!r} is taken: {call(team_id)}")
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
-def test_reading_makes_no_file(provider: EmbeddedProvider, folder: Path) -> None:
+def test_neither_reading_nor_a_deleted_team_leaves_a_file(provider: EmbeddedProvider, folder: Path) -> None:
     search(provider, "fox")
     provider.get_document(TEAM, "src_1")
     list(provider.list_documents(TEAM))
     assert not folder.exists()
-
-
-def test_a_deleted_team_leaves_no_file(provider: EmbeddedProvider, folder: Path) -> None:
-    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    put(provider, "src_1", "fox")
     provider.delete_team(TEAM)
     assert list(folder.iterdir()) == []
 
@@ -335,41 +325,41 @@ def test_a_file_that_is_no_index_of_this_version_fails_and_names_the_way_out(fol
         file.write_bytes(b"this is not a database" * 500)
 
 
-def test_a_damaged_index_fails_and_says_the_way_out(folder: Path, file: Path) -> None:
+def test_a_damaged_index_fails_and_names_the_way_out(folder: Path, file: Path) -> None:
     first = EmbeddedProvider(folder)
     for number in range(30):
-        first.put_document(TEAM, make_document(f"src_{number}", *["fox and dog"] * 20), ["bkt_1"])
+        put(first, f"src_{number}", *["fox and dog"] * 20, buckets=["bkt_1"])
     first.close()
     whole = file.read_bytes()
     file.write_bytes(whole[:8192] + b"\xff" * (len(whole) - 8192))
-    told: list[str] = []
-    provider = EmbeddedProvider(folder, on_damaged=told.append)
+    reported: list[str] = []
+    provider = EmbeddedProvider(folder, on_damaged=reported.append)
     for _ in range(2):
         with pytest.raises(IndexDamaged, match=r"damaged.*made again from the stored files"):
             search(provider, "fox")
     provider.put_document("team_two", make_document("src_1", "fox"), ["bkt_1"])
-    assert told == [TEAM]
+    assert reported == [TEAM]
     provider.close()
 
 
-def test_damage_is_told_again_when_it_comes_back(folder: Path, file: Path) -> None:
-    told: list[str] = []
-    provider = EmbeddedProvider(folder, on_damaged=told.append)
+def test_damage_is_reported_again_when_it_comes_back(folder: Path, file: Path) -> None:
+    reported: list[str] = []
+    provider = EmbeddedProvider(folder, on_damaged=reported.append)
     folder.mkdir()
     for _ in range(2):
         file.write_bytes(b"this is not a database" * 500)
         with pytest.raises(IndexDamaged):
-            provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
+            put(provider, "src_1", "fox", buckets=["bkt_1"])
         provider.delete_team(TEAM)
-    provider.put_document(TEAM, make_document("src_1", "fox"), ["bkt_1"])
-    assert [hit.source_id for hit in search(provider, "fox").hits] == ["src_1"]
-    assert told == [TEAM, TEAM]
+    put(provider, "src_1", "fox", buckets=["bkt_1"])
+    assert found(provider, "fox") == ["src_1"]
+    assert reported == [TEAM, TEAM]
     provider.close()
 
 
 def test_after_close_nothing_is_opened_again(folder: Path) -> None:
     provider = EmbeddedProvider(folder)
-    provider.put_document(TEAM, make_document("src_1", "fox"), [])
+    put(provider, "src_1", "fox")
     provider.close()
     provider.close()
     with pytest.raises(ProviderError, match="stopping"):

@@ -5,62 +5,54 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from svc_daemon.provider.contract import QueryVector, SearchMode, SearchQuery
 from svc_daemon.provider.embedded import embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.embedded.signs import SignsCache, SignsKey, warm_up
 from svc_daemon.provider.errors import SearchTimeout
-from tests.provider.samples import MODEL, TEAM, make_document, unit
+from tests.provider.samples import MODEL, TEAM, near, put, unit
 
 
-def put(provider: EmbeddedProvider, source_id: str, *vectors: bytes, bucket: str = "bkt_1") -> None:
-    """A document of so many chunks, with these vectors."""
-    provider.put_document(TEAM, make_document(source_id, *(f"n{n}" for n in range(len(vectors)))), [bucket])
-    names = [f"chk_{source_id.removeprefix('src_')}_1_{n}" for n in range(len(vectors))]
-    provider.put_vectors(TEAM, MODEL, list(zip(names, vectors, strict=True)))
+def embed(provider: EmbeddedProvider, source_id: str, *vectors: bytes, bucket: str = "bkt_1") -> None:
+    """Put a document of so many chunks, with these vectors."""
+    put(provider, source_id, *(f"n{n}" for n in range(len(vectors))), buckets=[bucket])
+    number = source_id.removeprefix("src_")
+    provider.put_vectors(TEAM, MODEL, [(f"chk_{number}_1_{n}", vector) for n, vector in enumerate(vectors)])
 
 
-def found(
-    provider: EmbeddedProvider, *numbers: float, bucket: str = "bkt_1", deadline_s: float | None = None
-) -> list[str]:
+def found(provider: EmbeddedProvider, *numbers: float, bucket: str = "bkt_1", **fields: Any) -> list[str]:
     """Ids of chunks, nearest first."""
-    query = SearchQuery(
-        text="x",
-        mode=SearchMode.SEMANTIC,
-        vector=QueryVector(model=MODEL, values=unit(*numbers)),
-        bucket_ids=[bucket],
-        deadline_s=deadline_s,
-    )
-    return [hit.chunk_id for hit in provider.search(TEAM, query).hits]
+    return [hit.chunk_id for hit in near(provider, "x", *numbers, bucket_ids=[bucket], **fields).hits]
 
 
-def rows(file: Path, table: str) -> int:
-    with closing(sqlite3.connect(file)) as connection:
-        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+def rows(folder: Path) -> list[int]:
+    """How many vectors the file of the team has, and how many signs."""
+    with closing(sqlite3.connect(folder / f"{TEAM}.db")) as connection:
+        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("vectors", "signs")]
 
 
 def test_a_large_document_takes_its_vectors_along(provider: EmbeddedProvider, folder: Path) -> None:
     count = SLICE_CHUNKS + 10
     chance = random.Random(6)
     numbers = [[chance.gauss(0, 1) for _ in range(64)] for _ in range(count)]
-    put(provider, "src_1", *[unit(*each) for each in numbers])
+    embed(provider, "src_1", *[unit(*each) for each in numbers])
     provider.set_title(TEAM, "src_1", "new")
     provider.set_buckets(TEAM, "src_1", 1, ["bkt_2"])
     assert provider.count_unembedded(TEAM, MODEL, ["bkt_2"]) == (0, count)
     for ordinal in (0, count - 1):
         assert found(provider, *numbers[ordinal], bucket="bkt_2")[0] == f"chk_1_1_{ordinal}"
-    assert (rows(folder / f"{TEAM}.db", "vectors"), rows(folder / f"{TEAM}.db", "signs")) == (count, count)
+    assert rows(folder) == [count, count]
 
 
 def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(folder: Path) -> None:
     """Between the slices of a copy the original gets a vector: the copy counts only what it has."""
     provider = EmbeddedProvider(folder)
-    put(provider, "src_1", *[unit(1, 1)] * (SLICE_CHUNKS + 10))
+    embed(provider, "src_1", *[unit(1, 1)] * (SLICE_CHUNKS + 10))
     file = folder / f"{TEAM}.db"
     provider.close()
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
@@ -75,10 +67,10 @@ def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(fold
 
 def test_a_removed_vector_can_not_be_read_in_the_file(provider: EmbeddedProvider, folder: Path) -> None:
     secret, dropped, kept = (unit(*(chance.gauss(0, 1) for _ in range(96))) for chance in map(random.Random, range(3)))
-    put(provider, "src_0", kept)
-    put(provider, "src_1", secret)
+    embed(provider, "src_0", kept)
+    embed(provider, "src_1", secret)
     provider.delete_document(TEAM, "src_1")
-    provider.put_document(TEAM, make_document("src_2", "x"), [])
+    put(provider, "src_2", "x")
     provider.put_vectors(TEAM, "old", [("chk_2_1_0", dropped)])
     provider.drop_vectors(TEAM, MODEL)
     provider.close()
@@ -87,23 +79,23 @@ def test_a_removed_vector_can_not_be_read_in_the_file(provider: EmbeddedProvider
 
 
 def test_dropping_goes_past_one_slice(provider: EmbeddedProvider, folder: Path) -> None:
-    put(provider, "src_1", *[unit(1, 1)] * (2 * SLICE_CHUNKS + 1))
+    embed(provider, "src_1", *[unit(1, 1)] * (2 * SLICE_CHUNKS + 1))
     provider.drop_vectors(TEAM, None)
-    assert (rows(folder / f"{TEAM}.db", "vectors"), rows(folder / f"{TEAM}.db", "signs")) == (0, 0)
+    assert rows(folder) == [0, 0]
 
 
 def test_a_document_that_takes_a_removed_one_s_place_is_not_taken_for_it(provider: EmbeddedProvider) -> None:
-    put(provider, "src_1", unit(1, 0))
+    embed(provider, "src_1", unit(1, 0))
     assert found(provider, 1, 0) == ["chk_1_1_0"]
     provider.delete_document(TEAM, "src_1")
-    put(provider, "src_2", unit(0, 1))
+    embed(provider, "src_2", unit(0, 1))
     assert found(provider, 1, 0) == []
     assert found(provider, 0, 1) == ["chk_2_1_0"]
 
 
 def test_what_does_not_fit_into_memory_is_found_all_the_same(folder: Path) -> None:
     provider = EmbeddedProvider(folder, signs_bytes=1)
-    put(provider, "src_1", unit(1, 0), unit(1, 1))
+    embed(provider, "src_1", unit(1, 0), unit(1, 1))
     for _ in range(2):
         assert found(provider, 1, 0) == ["chk_1_1_0", "chk_1_1_1"]
     provider.close()
@@ -112,7 +104,7 @@ def test_what_does_not_fit_into_memory_is_found_all_the_same(folder: Path) -> No
 def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> None:
     ticks: list[float] = []
     provider = EmbeddedProvider(folder, clock=lambda: ticks.pop(0) if ticks else 2.0)
-    put(provider, "src_1", *[unit(1, n + 1) for n in range(50)])
+    embed(provider, "src_1", *[unit(1, n + 1) for n in range(50)])
     # In time when the search begins; the look before the signs are compared finds the deadline passed.
     ticks[:] = [0.0]
     with pytest.raises(SearchTimeout):
@@ -124,7 +116,7 @@ def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> Non
 def test_listing_what_has_no_vector_looks_at_no_more_chunks_than_it_gives(folder: Path) -> None:
     provider = EmbeddedProvider(folder)
     for number in range(40):
-        provider.put_document(TEAM, make_document(f"src_{number:02}", *["fox"] * 50), [])
+        put(provider, f"src_{number:02}", *["fox"] * 50)
     provider.close()
     index = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
     looks = 0
@@ -150,11 +142,15 @@ def test_listing_what_has_no_vector_looks_at_no_more_chunks_than_it_gives(folder
 def index(provider: EmbeddedProvider, folder: Path) -> Iterator[TeamIndex]:
     """The team's index, with ten documents of one chunk each in each of ten buckets."""
     for number in range(100):
-        put(provider, f"src_{number:02}", unit(1, number), bucket=f"bkt_{number // 10}")
+        embed(provider, f"src_{number:02}", unit(1, number), bucket=f"bkt_{number // 10}")
     provider.close()
     files = IndexFiles(folder, on_broken=lambda _: None, on_damaged=lambda _: None)
     yield files.get(TEAM)
     files.close()
+
+
+def warm(index: TeamIndex, cache: SignsCache, bucket: str, model: str = MODEL) -> None:
+    index.database.read(lambda connection: warm_up(connection, index, cache, model, bucket))
 
 
 def held(index: TeamIndex, cache: SignsCache, bucket: str | None, most: int = 99) -> tuple[int, int]:
@@ -177,17 +173,19 @@ def held(index: TeamIndex, cache: SignsCache, bucket: str | None, most: int = 99
     return index.database.read(work), reads()
 
 
-def test_signs_are_read_once(index: TeamIndex) -> None:
+def test_signs_are_read_once_and_after_a_change_only_what_changed(index: TeamIndex) -> None:
     cache = SignsCache(10**6)
+    assert [held(index, cache, bucket) for bucket in ("bkt_1", "bkt_1", None)] == [(10, 1), (10, 0), (100, 1)]
+    writing.delete(index.database, "src_15")
+    assert held(index, cache, "bkt_1") == (9, 0)
+    writing.set_buckets(index.database, "src_25", 1, ["bkt_1"])
     assert held(index, cache, "bkt_1") == (10, 1)
-    assert held(index, cache, "bkt_1") == (10, 0)
-    assert held(index, cache, None) == (100, 1)
 
 
 def test_signs_that_were_read_beforehand_are_not_read_again(index: TeamIndex) -> None:
     cache = SignsCache(10**6)
     for model in ("unknown", MODEL):
-        index.database.read(lambda connection: warm_up(connection, index, cache, model, "bkt_1"))  # noqa: B023 - run at once
+        warm(index, cache, "bkt_1", model)
         assert (cache.size_bytes > 0) is (model == MODEL)
     assert held(index, cache, "bkt_1") == (10, 0)
 
@@ -197,17 +195,8 @@ def test_what_is_read_beforehand_takes_half_of_the_memory(index: TeamIndex) -> N
     held(index, cache, "bkt_0")
     cache = SignsCache(4 * cache.size_bytes)
     for number in range(10):
-        index.database.read(lambda connection: warm_up(connection, index, cache, MODEL, f"bkt_{number}"))  # noqa: B023 - run at once
+        warm(index, cache, f"bkt_{number}")
     assert [held(index, cache, f"bkt_{number}")[1] for number in range(4)] == [0, 0, 1, 1]
-
-
-def test_after_a_change_only_what_changed_is_read(index: TeamIndex) -> None:
-    cache = SignsCache(10**6)
-    held(index, cache, "bkt_1")
-    writing.delete(index.database, "src_15")
-    assert held(index, cache, "bkt_1") == (9, 0)
-    writing.set_buckets(index.database, "src_25", 1, ["bkt_1"])
-    assert held(index, cache, "bkt_1") == (10, 1)
 
 
 def test_memory_is_bounded_and_what_was_used_last_stays(index: TeamIndex) -> None:
