@@ -3,46 +3,51 @@
 import random
 from itertools import pairwise
 
-import pytest
-
 from svc_daemon.core.answers.citations import MOST_MARKS, WrittenAnswer
 from svc_daemon.core.answers.passages import Citation, quote_of
 from tests.core.answers.passages import passage
 from tests.core.limits import cpu_limit_s
 
+POLICY = "Our policy is generous. Full-time employees get 30 days of vacation a year.\nRequests go to the manager."
 PASSAGES = [
-    passage(
-        "Our policy is generous. Full-time employees get 30 days of vacation a year.\nRequests go to the manager.",
-        title="Handbook",
-        headings=("Vacation",),
-    ),
+    passage(POLICY, title="Handbook", headings=("Vacation",)),
     passage("The garage opens at 7. Employees may park there."),
 ]
 QUESTION = "How many days of vacation do employees get after 5 years?"
 
-#: What the model writes, what is told, and whether it is grounded.
-WRITTEN = [
-    ("Employees get 30 days [1].", "Employees get 30 days [1].", True),
-    ("Employees get 30 days. [1]", "Employees get 30 days. [1]", True),
-    (
-        "Employees get 30 days. [1] The garage opens at 7. [2]",
-        "Employees get 30 days. [1] The garage opens at 7. [2]",
-        True,
-    ),
-    ("- 30 days of vacation [1]\n- A garage [2]", "- 30 days of vacation [1]\n- A garage [2]", True),
-    # Numbered as they come, whatever the passages' own numbers are.
-    (
-        "The garage opens at 7 [2]. Employees get 30 days [1].",
-        "The garage opens at 7 [1]. Employees get 30 days [2].",
-        True,
-    ),
-    # One number for each quote.
-    (
-        "Employees get 30 days [1]. The policy is generous [1].",
-        "Employees get 30 days [1]. The policy is generous [2].",
-        True,
-    ),
-    ("30 days of vacation [1], a year [1].", "30 days of vacation [1], a year [1].", True),
+#: What the model writes and what is kept as it is; whether it is grounded.
+UNCHANGED = {
+    True: [
+        *("Employees get 30 days [1].", "Employees get 30 days. [1]", "30 days of vacation [1], a year [1]."),
+        *("Employees get 30 days. [1] The garage opens at 7. [2]", "- 30 days of vacation [1]\n- A garage [2]"),
+        # The question may be repeated.
+        "After 5 years employees get 30 days [1].",
+        # Quotations.
+        *("It is “full-time employees get 30 days” [1].", 'It is "Full-time  Employees get 30 days" [1].'),
+        *("“Full-time employees … a year” [1].", "The so-called “policy” gives 30 days [1]."),
+        *("It is ‘employees get 30 days of vacation’ [1].", "It’s the manager’s vacation policy [1]."),  # noqa: RUF001
+        # What only looks like a mark.
+        "Employees [all of them] get 30 days [1].",
+    ],
+    False: [
+        # A sentence without a mark.
+        *(
+            "Employees get 30 days [1]. They love it.",
+            "According to the handbook:\n- 30 days [1]",
+            "Employees get 30 days.",
+        ),
+        # A passage with nothing of the kind.
+        *("The moon is made of cheese [1].", "Employees get 40 days of vacation [1]."),
+        "“Our policy is generous”, but “all of it is a lie” [1].",
+        # Nothing that a passage could support, and no mark.
+        *("They do it. [1]", "Employees get 30 days [1", "[1]", ""),
+    ],
+}
+#: What the model writes, what is kept of it, and whether that is grounded.
+CHANGED = [
+    # Numbered as they come, whatever the passages' own numbers are; one number for each quote.
+    ("The garage opens at 7 [2]. They get 30 days [1].", "The garage opens at 7 [1]. They get 30 days [2].", True),
+    ("They get 30 days [1]. The policy is generous [1].", "They get 30 days [1]. The policy is generous [2].", True),
     ("Employees park and get vacation [1, 2].", "Employees park and get vacation [1][2].", True),
     ("Employees get 30 days [ 1 ].", "Employees get 30 days [1].", True),
     # No such passage: the mark goes.
@@ -51,100 +56,67 @@ WRITTEN = [
     ("Employees get 30 days [9] [1] a year.", "Employees get 30 days [1] a year.", True),
     ("Employees get 30 days [1, 9].", "Employees get 30 days [1].", True),
     ("Employees get 30 days [9999] a year.", "Employees get 30 days a year.", False),
-    # A sentence without a mark.
-    ("Employees get 30 days [1]. They love it.", "Employees get 30 days [1]. They love it.", False),
-    ("According to the handbook:\n- 30 days [1]", "According to the handbook:\n- 30 days [1]", False),
-    ("Employees get 30 days.", "Employees get 30 days.", False),
-    # A passage that says nothing of the kind.
-    ("The moon is made of cheese [1].", "The moon is made of cheese [1].", False),
-    ("Employees get 40 days of vacation [1].", "Employees get 40 days of vacation [1].", False),
-    ("After 5 years employees get 30 days [1].", "After 5 years employees get 30 days [1].", True),
-    # Quotations.
-    ("It says “full-time employees get 30 days” [1].", "It says “full-time employees get 30 days” [1].", True),
-    ('It says "Full-time  Employees get 30 days" [1].', 'It says "Full-time  Employees get 30 days" [1].', True),
-    ("It says “employees get 30 weeks of vacation” [1].", "It says “employees get 30 weeks of vacation”.", False),
-    ("It says “full-time employees get 30 days” [2].", "It says “full-time employees get 30 days”.", False),
-    ("“Full-time employees … a year” [1].", "“Full-time employees … a year” [1].", True),
-    (
-        "“Our policy is generous”, but “all of it is a lie” [1].",
-        "“Our policy is generous”, but “all of it is a lie” [1].",
-        False,
-    ),
-    ("The so-called “policy” gives 30 days [1].", "The so-called “policy” gives 30 days [1].", True),
-    ("It says ‘employees get 30 weeks of vacation’ [1].", "It says ‘employees get 30 weeks of vacation’.", False),  # noqa: RUF001
-    ("It says ‘employees get 30 days of vacation’ [1].", "It says ‘employees get 30 days of vacation’ [1].", True),  # noqa: RUF001
-    ("It’s the manager’s vacation policy [1].", "It’s the manager’s vacation policy [1].", True),  # noqa: RUF001
+    # Quotations that no cited passage has.
+    ("It is “employees get 30 weeks of vacation” [1].", "It is “employees get 30 weeks of vacation”.", False),
+    ("It is “full-time employees get 30 days” [2].", "It is “full-time employees get 30 days”.", False),
+    ("It is ‘employees get 30 weeks of vacation’ [1].", "It is ‘employees get 30 weeks of vacation’.", False),  # noqa: RUF001
     # A mark that only repeats the one before it.
     ("Employees get 30 days [1][1] [1].", "Employees get 30 days [1].", True),
     ("Employees get 30 days [1, 1] of vacation [1].", "Employees get 30 days [1] of vacation [1].", True),
-    # Nothing that a passage could say.
+    # Nothing that a passage could support.
     ("I found nothing about this in the sources. [1]", "I found nothing about this in the sources.", False),
     ("I found nothing about this in the sources [1].", "I found nothing about this in the sources.", False),
-    ("They do it. [1]", "They do it. [1]", False),
-    # What only looks like a mark.
-    ("Employees [all of them] get 30 days [1].", "Employees [all of them] get 30 days [1].", True),
-    ("Employees get 30 days [1", "Employees get 30 days [1", False),
     ("\n \nEmployees get 30 days [1].", "Employees get 30 days [1].", True),
-    ("[1]", "[1]", False),
-    ("", "", False),
 ]
+WRITTEN = [*CHANGED, *((text, text, grounded) for grounded, texts in UNCHANGED.items() for text in texts)]
 
 
 def write(pieces: list[str]) -> tuple[WrittenAnswer, list[str | Citation]]:
     answer = WrittenAnswer(QUESTION, PASSAGES)
-    told = [each for piece in pieces for each in answer.feed(piece)]
-    return answer, [*told, *answer.finish()]
+    fed = [each for piece in pieces for each in answer.feed(piece)]
+    return answer, [*fed, *answer.finish()]
 
 
-def test_marks_are_held_to_the_passages() -> None:
-    for written, told, is_grounded in WRITTEN:
-        answer, _ = write([written])
-        assert (answer.text, answer.judge()) == (told, is_grounded)
+def test_marks_are_held_to_the_passages_and_lead_to_their_words() -> None:
+    for written, kept, is_grounded in WRITTEN:
+        answer, pieces = write([written])
+        assert (answer.text, answer.judge()) == (kept, is_grounded), written
+        for mark, citation in pairwise(pieces):
+            if isinstance(citation, Citation):
+                assert str(mark).strip() == f"[{citation.number}]", written
+                assert answer.text[citation.index :].startswith(f"[{citation.number}]"), written
+                assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
 
 
 def test_it_makes_no_difference_where_the_pieces_are_cut() -> None:
-    for written, told, is_grounded in WRITTEN:
+    for written, kept, is_grounded in WRITTEN:
         cuts = random.Random(written)
         for _ in range(5):
             places = sorted(cuts.choices(range(len(written) + 1), k=8))
-            pieces = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
-            answer, pieces_told = write(pieces)
-            assert (answer.text, answer.judge()) == (told, is_grounded)
-            assert "".join(piece for piece in pieces_told if isinstance(piece, str)) == told
+            sent = [written[start:end] for start, end in zip([0, *places], [*places, len(written)], strict=True)]
+            answer, pieces = write(sent)
+            assert (answer.text, answer.judge()) == (kept, is_grounded), sent
+            assert "".join(piece for piece in pieces if isinstance(piece, str)) == kept, sent
 
 
-@pytest.mark.parametrize(("written", "told", "is_grounded"), WRITTEN)
-def test_each_mark_that_stays_leads_to_words_of_a_passage(written: str, told: str, is_grounded: bool) -> None:
-    answer, pieces = write([written])
-    for mark, citation in pairwise(pieces):
-        if isinstance(citation, Citation):
-            assert str(mark).strip() == f"[{citation.number}]"
-            assert answer.text[citation.index :].startswith(f"[{citation.number}]")
-            assert quote_of(PASSAGES[citation.passage], citation.span) in PASSAGES[citation.passage].text
+def test_a_mark_leads_to_its_sentence_and_a_quotation_to_exactly_its_words() -> None:
+    for written, quote in [
+        ("Requests go to a manager [1].", "Requests go to the manager."),
+        ("They “get 30 days of vacation” [1].", "get 30 days of vacation"),
+    ]:
+        answer, _ = write([written])
+        assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == [quote], written
 
 
-def test_a_mark_leads_to_the_sentence_that_says_it() -> None:
-    answer, _ = write(["Requests go to a manager [1]."])
-    assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == ["Requests go to the manager."]
-
-
-def test_a_quotation_leads_to_exactly_its_words() -> None:
-    answer, _ = write(["They “get 30 days of vacation” [1]."])
-    assert [quote_of(PASSAGES[0], each.span) for each in answer.citations] == ["get 30 days of vacation"]
-
-
-def test_text_is_told_as_soon_as_no_mark_can_come_of_it() -> None:
+def test_text_is_passed_on_as_soon_as_no_mark_can_come_of_it() -> None:
     answer = WrittenAnswer(QUESTION, PASSAGES)
-    assert answer.feed("Employees get ") == ["Employees get"]
-    assert answer.feed("30 days [") == [" 30 days"]
-    assert answer.feed("12 or so] a year") == [" [12 or so] a year"]
+    pieces = [answer.feed(piece) for piece in ("Employees get ", "30 days [", "12 or so] a year")]
+    assert pieces == [["Employees get"], [" 30 days"], [" [12 or so] a year"]]
 
 
 def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
-    parts = [
-        *("[1]", "[2]", "[3]", "[", "]", "1", ", ", " ", ". ", "“", "”", '"', "full-time employees get", "30 days"),
-        "\n",
-    ]
+    marks = ["[1]", "[2]", "[3]", "[", "]", "1", ", ", " ", ". ", "“", "”", '"', "\n"]
+    parts = [*marks, "full-time employees get", "30 days"]
     chance = random.Random(1)
     for _ in range(1000):
         answer, _ = write(chance.choices(parts, k=12))
@@ -156,24 +128,20 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
 
 def test_what_a_mark_costs_does_not_grow_with_the_answer() -> None:
     for part in [
-        "Employees get 30 days [1]. ",
-        "get 30 days [1] [2] ",
-        "a [1] ",
-        "“employees get 30 days” [1] ",
+        *("Employees get 30 days [1]. ", "get 30 days [1] [2] ", "a [1] ", "“employees get 30 days” [1] "),
         "Wer “bekommt frei” [2], 30 [1]? ",
     ]:
-        written = part * 5_000
-        with cpu_limit_s(5):
-            answer, _ = write([written])
+        with cpu_limit_s(3):
+            answer, _ = write([part * 2_500])
             assert answer.text and answer.judge() in (True, False)
-            assert len(answer.citations) == MOST_MARKS
+            assert len(answer.citations) == MOST_MARKS, part
 
 
 def test_a_sentence_without_an_end_is_judged_in_time_that_grows_with_it() -> None:
     for part in ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "]:
         answer, _ = write(["Employees get vacation ", part * (49_000 // len(part)), " [1]."])
         with cpu_limit_s(8):
-            assert answer.judge() in (True, False)
+            assert answer.judge() in (True, False), part
 
 
 def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
@@ -184,9 +152,9 @@ def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
             assert len(answer.text) > 1_000_000
 
 
-@pytest.mark.parametrize("part", ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"'])  # noqa: RUF001
-def test_a_model_that_loops_costs_little(part: str) -> None:
-    with cpu_limit_s(2):
-        answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
-        assert answer.text and len(answer.citations) <= 2
-        assert answer.judge() in (True, False)
+def test_a_model_that_loops_costs_little() -> None:
+    for part in ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"']:  # noqa: RUF001
+        with cpu_limit_s(2):
+            answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
+            assert answer.text and answer.judge() in (True, False)
+            assert len(answer.citations) <= 2, part
