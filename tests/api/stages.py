@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
 from svc_daemon.process.gates import Gates
@@ -25,12 +26,12 @@ FINALIZE = "/v1/buckets/{bucket}/uploads/{session_id}/finalize"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request of a route, so far apart that a test can change any part of it."""
+    """A request of a route, in parts that a test can change."""
 
     method: str
     #: As in the table of routes.
     path: str
-    #: What stands in place of the path's parameters.
+    #: The values of the path's parameters.
     places: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -57,6 +58,33 @@ class Call:
         """With these headers besides; `_` stands for `-`."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.but(headers=self.options.get("headers", {}) | named)
+
+    def bare(self, content: bytes, content_type: str) -> "Call":
+        """With this body in place of its own."""
+        options = {name: value for name, value in self.options.items() if name not in ("json", "files", "data")}
+        return replace(self, options=options).but(content=content).naming(Content_Type=content_type)
+
+    def into(self, bucket: str) -> "Call":
+        """The call of a legacy route with this bucket in its body; an empty one names none."""
+        manifest = self.options["json"].get("manifest")
+        return self.sending(manifest=manifest | {"bucket": bucket}) if manifest else self.sending(bucket=bucket)
+
+    def using(self, model: str) -> "Call":
+        """About this model, wherever the call names one."""
+        if "model" in self.places:
+            return self.at(model=model)
+        if "agent_id" in self.places:
+            return self.at(agent_id=model.partition(":")[2] or "default")
+        if self.path == "/v1/agents":
+            return self
+        if self.method == "GET":
+            return self.asking(agent=model)
+        if self.path == "/v1/keys":
+            return self.sending(models=[model])
+        return self.sending(model=model) if is_openai_path(self.path) else self.sending(agent=model)
+
+    def is_to(self, *ends: str) -> bool:
+        return self.path.endswith(ends)
 
 
 class Stage:
@@ -99,15 +127,14 @@ class Stage:
 
     def fetched(self, url: str, door: str = "files/import", **fields: Any) -> str:
         """A ready source from the URL."""
-        body = {"url": url, **fields}
-        told = body_of(self.daemon.ask("POST", f"/v1/buckets/{self.bucket()}/{door}", json=body), 201)
-        self.daemon.wait_ready(told["id"])
-        return str(told["id"])
+        source_id = self.daemon.post(f"/v1/buckets/{self.bucket()}/{door}", 201, json={"url": url, **fields})["id"]
+        self.daemon.wait_ready(source_id)
+        return str(source_id)
 
     def queued_from_url(self) -> str:
         """A source from a URL that no worker has taken up; none may run."""
-        body = {"url": self.file_url()}
-        return str(body_of(self.daemon.ask("POST", f"/v1/buckets/{self.bucket()}/files/import", json=body), 201)["id"])
+        path, body = f"/v1/buckets/{self.bucket()}/files/import", {"url": self.file_url()}
+        return str(self.daemon.post(path, 201, json=body)["id"])
 
     def session(
         self, data: bytes = NOTES, bucket: str | None = None, **fields: Any
@@ -126,7 +153,7 @@ class Stage:
 
     def finalized(self) -> dict[str, str]:
         places = self.uploaded()
-        body_of(self.daemon.ask("POST", FINALIZE.format(**places)), 201)
+        self.daemon.post(FINALIZE.format(**places), 201)
         return places
 
     def batch(self, *, arrived: bool = True) -> dict[str, str]:
@@ -142,25 +169,26 @@ class Stage:
 
     def agent(self, **fields: Any) -> str:
         """The id of a new agent."""
-        body = {"agent_id": self.name("agent"), **fields}
-        return str(body_of(self.daemon.ask("POST", "/v1/agents", json=body), 201)["id"])
+        return str(self.daemon.post("/v1/agents", 201, json={"agent_id": self.name("agent"), **fields})["id"])
 
     def made_key(self) -> str:
         """The id of an API key that nobody uses."""
         return _id_of(self.daemon.add_key())
 
+    def key_for(self, model: str) -> str:
+        """A key that is kept to this model."""
+        return self.daemon.add_key(models=(model,))
+
     def delivery(self) -> str:
         """The id of a call of a webhook that arrived."""
         source_id = self.fetched(self.file_url(), webhook={"url": self.receiver.url})
-        found: list[dict[str, Any]] = []
+        query = {"source_id": source_id, "status": "delivered"}
 
-        def arrived() -> bool:
-            query = {"source_id": source_id, "status": "delivered"}
-            found[:] = body_of(self.daemon.ask("GET", "/v1/webhooks/deliveries", params=query))["deliveries"]
-            return bool(found)
+        def deliveries() -> list[dict[str, Any]]:
+            return list(self.daemon.show("/v1/webhooks/deliveries", **query)["deliveries"])
 
-        self.daemon.wait(arrived, "the webhook is called")
-        return str(found[0]["id"])
+        self.daemon.wait(lambda: bool(deliveries()), "the webhook is called")
+        return str(deliveries()[0]["id"])
 
     @property
     def key_id(self) -> str:
@@ -177,12 +205,6 @@ class Stage:
             yield gates
         finally:
             daemon.app.state.context = daemon.context
-
-    @contextmanager
-    def writing(self, base_url: str) -> Iterator[None]:
-        """A model at this address writes the answers while the block runs; it is given half a second to begin."""
-        with self.daemon.writing(base_url, first_word_s=0.5):
-            yield
 
     @contextmanager
     def resting(self) -> Iterator[None]:
