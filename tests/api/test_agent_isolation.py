@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.api.agents import made
 from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 
@@ -26,22 +27,16 @@ class Team:
     #: The sources that each agent may find.
     reach: dict[str, set[str]]
 
-    def expected(self, agent_id: str, question: set[str]) -> set[str]:
-        return {source_id for source_id in self.reach[agent_id] if self.words[source_id] & question}
-
 
 @pytest.fixture(scope="module")
 def teams(shared: Daemon) -> tuple[Team, Team]:
     chance = random.Random(20)
     shared.start("indexing", "syncing")
     both = fill(shared, shared.key, chance), fill(shared, shared.add_team(), chance)
-    shared.wait(lambda: all(is_ready(shared, team) for team in both), "all of both teams is ready")
+    ids = [(source_id, team.key) for team in both for source_id in team.words]
+    shared.wait(lambda: all(shared.source(*each)["ready"] for each in ids), "all of both teams is ready")
     shared.stop()
     return both
-
-
-def is_ready(daemon: Daemon, team: Team) -> bool:
-    return all(daemon.source(source_id, team.key)["ready"] for source_id in team.words)
 
 
 def fill(daemon: Daemon, key: str, chance: random.Random) -> Team:
@@ -53,13 +48,13 @@ def fill(daemon: Daemon, key: str, chance: random.Random) -> Team:
         chosen, (first, *others) = chance.sample(WORDS, 5), chance.sample(BUCKETS, chance.randint(1, 3))
         source_id = daemon.add_source(" ".join(chosen).encode(), bucket=first, filename=f"{number}.txt", key=key)
         for other in others:
-            body_of(daemon.ask("POST", f"/v1/buckets/{other}/sources", key=key, json={"source_id": source_id}))
+            daemon.post(f"/v1/buckets/{other}/sources", key=key, json={"source_id": source_id})
         places[source_id], words[source_id] = {first, *others}, set(chosen)
     reach = {bucket: {source for source, at in places.items() if bucket in at} for bucket in BUCKETS}
     picked = chance.sample(sorted(places), 5)
     policies = {bucket: {"bucket_ids": [bucket]} for bucket in BUCKETS} | {"picked": {"source_ids": picked}}
     for agent_id, policy in policies.items():
-        body_of(daemon.ask("POST", "/v1/agents", key=key, json={"agent_id": agent_id, "policy": policy}), 201)
+        made(daemon, agent_id, key=key, policy=policy)
     return Team(key, words, {**reach, "picked": set(picked)})
 
 
@@ -71,29 +66,26 @@ def search(daemon: Daemon, team: Team, model: str, question: str) -> set[str]:
 
 def ask(daemon: Daemon, team: Team, model: str, question: str) -> set[str]:
     """The sources that are quoted; the answer has the words of no other."""
-    told = body_of(daemon.ask("POST", "/v1/responses", key=team.key, json={"model": model, "input": question}))
-    quoted = {source["source_id"] for source in told["sources"]}
-    text = told["output"][0]["content"][0]["text"]
-    assert {word for word in WORDS if told["grounded"] and word in text} <= {
-        word for source_id in quoted for word in team.words[source_id]
-    }
+    answer = daemon.post("/v1/responses", key=team.key, json={"model": model, "input": question})
+    quoted = {source["source_id"] for source in answer["sources"]}
+    written = {word for word in WORDS if answer["grounded"] and word in answer["output"][0]["content"][0]["text"]}
+    assert written <= {word for source_id in quoted for word in team.words[source_id]}
     return quoted
 
 
 def test_an_agent_finds_all_of_its_scope_and_nothing_else(
     shared: Daemon, teams: tuple[Team, Team], large: bool
 ) -> None:
-    chance = random.Random(21)
-    found_nothing = 0
-    for number in range(LARGE if large else QUESTIONS):
+    chance, found_nothing, count = random.Random(21), 0, LARGE if large else QUESTIONS
+    for number in range(count):
         team = chance.choice(teams)
         agent_id = chance.choice(sorted(team.reach))
         question = chance.sample(WORDS, chance.randint(1, 4))
         model = f"{chance.choice(('svc-agent', 'svc-rag-agent'))}:{agent_id}"
         found = ask if number % 5 == 0 else search
         source_ids = found(shared, team, model, " ".join(question))
-        expected = team.expected(agent_id, set(question))
+        expected = {source_id for source_id in team.reach[agent_id] if team.words[source_id] & set(question)}
         assert source_ids <= expected if found is ask else source_ids == expected, question
         found_nothing += not source_ids
-    # A question that finds nothing shows nothing.
-    assert found_nothing < (LARGE if large else QUESTIONS) / 3
+    # A question that finds nothing proves nothing.
+    assert found_nothing < count / 3

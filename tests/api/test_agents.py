@@ -3,7 +3,6 @@
 import threading
 from typing import Any
 
-from svc_daemon.wire.agents import AgentAnswer
 from tests.api.agents import FILTERS, OUT_OF_REACH, change, changed, faults, listed, made, make, show
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
@@ -23,7 +22,6 @@ def test_an_agent_is_returned_as_it_was_made(shared: Daemon) -> None:
     policy = {"bucket_ids": ["prices", bucket_id, "*"], "filters": FILTERS, "top_k": 3, "score_threshold": 0.5}
     described = {"name": "Sales", "role": "seller", "instructions": "Be\nbrief.", "bound_surface": "widget"}
     agent = made(shared, "sales", policy=policy, **described)
-    assert AgentAnswer.model_validate(agent, extra="forbid")
     named = {"id": "sales", "agent_id": "sales", "object": "agent", "model": "svc-agent:sales", **described}
     assert {name: agent[name] for name in named} == named
     assert agent["policy"] == {**policy, "scope": "buckets", "bucket_ids": [bucket_id, "*"], "source_ids": []}

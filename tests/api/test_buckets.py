@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import httpx
 
-from svc_daemon.wire.buckets import BucketAnswer
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 
@@ -235,8 +234,3 @@ def test_counts_agree_with_each_other_and_with_the_listing(working: Daemon) -> N
     assert (bucket["counts"]["total"], bucket["counts"]["file"], bucket["counts"]["retrievable"]) == (4, 4, 2)
     assert bucket["bucketStore"] == store("indexing", all=4, indexed=2, pending=1, failed=1)
     assert working.members(status="all") == [*ready, failed, queued]
-
-
-def test_the_answers_are_of_the_model(shared: Daemon) -> None:
-    for answer in (shared.ask("GET", INBOX), shared.ask("PATCH", INBOX, json={})):
-        assert BucketAnswer.model_validate(answer.json(), extra="forbid")

@@ -148,20 +148,12 @@ def test_an_unexpected_error_is_logged_with_its_traceback(
 
 
 def test_an_unknown_path_is_shown_by_its_beginning(client: httpx.Client) -> None:
-    for path in ("/nowhere", "/raise", "/raise/bug/"):
+    for path in ("/raise/bug/", "/" + "x" * 5000):
         answer = client.get(path)
         envelope_of(answer, E.NOT_FOUND)
-        assert f"nothing at {path!r}" in answer.text
+        assert f"nothing at '{path[:100]}" in answer.text
         assert "begin with /v1" in answer.text
-    answer = client.get("/" + "x" * 5000)
-    envelope_of(answer, E.NOT_FOUND)
-    assert len(answer.text) < 700
-
-
-def test_a_wrong_method_lists_those_of_every_route(client: httpx.Client) -> None:
-    answer = client.post("/raise/bug")
-    envelope_of(answer, E.METHOD_NOT_ALLOWED)
-    assert answer.headers["allow"] == "DELETE, GET, HEAD"
+        assert len(answer.text) < 700
 
 
 def test_invalid_fields_are_named_without_their_values(client: httpx.Client) -> None:
@@ -205,13 +197,6 @@ def test_openai_errors_have_a_type_for_each_code_and_the_first_wrong_field() -> 
         assert (error["type"], error["param"]) == (kind, None), code
     two = refusals([("input.0.role", "must be user."), ("model", "is missing.")])
     assert json.loads(response_of(two, "req_1", openai_style=True).body)["error"]["param"] == "input.0.role"
-
-
-def test_every_error_has_the_header_for_retries() -> None:
-    for code in E:
-        for openai_style in (True, False):
-            headers = dict(response_of(ServiceError(code), "req_1", openai_style=openai_style).headers)
-            assert headers[b"x-should-retry"] == str(ERRORS[code].retryable).lower().encode()
 
 
 def test_openai_paths_answer_as_openai_does(client: httpx.Client) -> None:
