@@ -1,16 +1,12 @@
 """The end of an upload: counts, exit code, error."""
 
-import pytest
-
 from svc_cli.commands.upload_report import ACTIONS, Summary, render_summary
 from svc_cli.errors import ApiError, FileRefused, SvcError, WaitTimedOut
 from svc_cli.exits import Exit
 from svc_cli.uploads.items import ReportItem
 from tests.cli.consoles import MakeConsole
 
-READY = {"id": "src_1", "status": "active", "ready": True, "warnings": ["Page 2 has no text."]}
-QUEUED = {"id": "src_2", "status": "queued", "ready": False}
-FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": {"code": "document_unreadable", "message": "bad"}}
+UNREADABLE = "type can't be read"
 
 
 def _item(path: str, action: str = "created", source: dict[str, object] | None = None) -> ReportItem:
@@ -20,6 +16,10 @@ def _item(path: str, action: str = "created", source: dict[str, object] | None =
     return item
 
 
+def _skipped(path: str, reason: str = UNREADABLE) -> ReportItem:
+    return ReportItem(path=path, action="skipped", reason=reason)
+
+
 def _refused(code: str, exit: Exit) -> ReportItem:
     item, error = _item("r.md"), FileRefused("refused.", code=code)
     error.exit = exit
@@ -27,47 +27,40 @@ def _refused(code: str, exit: Exit) -> ReportItem:
     return item
 
 
-def _conflict() -> ReportItem:
-    return ReportItem(
-        path="c.md", action="conflict", exit=Exit.CONFLICT, error={"code": "svc_title_conflict", "message": "m"}
-    )
+READY = _item("a.md", source={"id": "src_1", "status": "active", "ready": True, "warnings": ["Page 2 has no text."]})
+QUEUED = _item("q.md", source={"id": "src_2", "status": "queued", "ready": False})
+ERROR = {"code": "document_unreadable", "message": "bad"}
+FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": ERROR}
+BROKEN = _item("f.pdf", source=FAILED)
+CONFLICT = ReportItem(
+    path="c.md", action="conflict", exit=Exit.CONFLICT, error={"code": "svc_title_conflict", "message": "m"}
+)
 
 
 def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
     return Summary(bucket="b", items=list(items), duration_ms=1, is_strict=strict, stopped_by=stopped_by)
 
 
-@pytest.mark.parametrize(
-    ("summary", "exit", "code"),
-    [
-        (_summary(), Exit.DONE, None),
-        (_summary(_item("a", source=READY)), Exit.DONE, None),
-        (_summary(_item("a", source=READY), _item("s", "skipped")), Exit.DONE, None),
-        (_summary(_item("a", source=READY), _item("s", "skipped"), strict=True), Exit.FAILED, "svc_some_skipped"),
-        (_summary(_item("a", source=FAILED)), Exit.FAILED, "document_unreadable"),
-        (_summary(_item("a", source=READY), _item("f", source=FAILED)), Exit.FAILED, "document_unreadable"),
-        (_summary(_conflict()), Exit.CONFLICT, "svc_title_conflict"),
-        (_summary(_conflict(), _item("f", source=FAILED)), Exit.FAILED, "svc_some_failed"),
+def test_the_exit_code_and_the_error_follow_from_the_items() -> None:
+    for summary, exit_code, code in (
+        *((_summary(), Exit.DONE, None), (_summary(READY), Exit.DONE, None)),
+        (_summary(READY, _skipped("s")), Exit.DONE, None),
+        (_summary(READY, _skipped("s"), strict=True), Exit.FAILED, "svc_some_skipped"),
+        (_summary(BROKEN), Exit.FAILED, "document_unreadable"),
+        (_summary(READY, BROKEN), Exit.FAILED, "document_unreadable"),
+        (_summary(CONFLICT), Exit.CONFLICT, "svc_title_conflict"),
+        (_summary(CONFLICT, BROKEN), Exit.FAILED, "svc_some_failed"),
         (_summary(_refused("svc_network_failed", Exit.TEMPORARY)), Exit.TEMPORARY, "svc_network_failed"),
         (_summary(_refused("empty_file", Exit.FAILED)), Exit.FAILED, "empty_file"),
-        (_summary(_item("q", source=QUEUED), stopped_by=WaitTimedOut("late")), Exit.TIMEOUT, "svc_timeout"),
-    ],
-)
-def test_the_exit_code_and_the_error_follow_from_the_items(summary: Summary, exit: Exit, code: str | None) -> None:
-    value = summary.as_json()
-    assert summary.exit is exit
-    assert value["exit_code"] == int(exit)
-    assert value.get("error", {}).get("code") == code
+        (_summary(QUEUED, stopped_by=WaitTimedOut("late")), Exit.TIMEOUT, "svc_timeout"),
+    ):
+        value = summary.as_json()
+        found = (summary.exit, value["exit_code"], value.get("error", {}).get("code"))
+        assert found == (exit_code, int(exit_code), code), summary.items
 
 
 def test_the_outcomes_add_up_to_the_items() -> None:
-    summary = _summary(
-        _item("a", source=READY),
-        _item("q", source=QUEUED),
-        _item("f", source=FAILED),
-        _conflict(),
-        _item("s", "skipped"),
-    )
+    summary = _summary(READY, QUEUED, BROKEN, CONFLICT, _skipped("s"))
     counts = summary.counts
     assert sum(counts[action] for action in ACTIONS) == len(summary.items)
     assert (counts["ready"], counts["pending"], counts["failed"]) == (1, 1, 1)
@@ -78,39 +71,35 @@ def test_an_indexed_source_that_is_not_yet_in_its_bucket_is_pending() -> None:
 
 
 def test_the_report_names_failures_skips_and_warnings(make_console: MakeConsole) -> None:
-    skipped = ReportItem(path="s.png", action="skipped", reason="type can't be read")
-    summary = _summary(_item("a.md", source=READY), _item("f.pdf", source=FAILED), skipped)
-    text = render_summary(make_console().console, summary)
-    for words in ("3 files", "f.pdf", "document_unreadable", "s.png", "type can't be read", "Page 2 has no text."):
+    text = render_summary(make_console().console, _summary(READY, BROKEN, _skipped("s.png")))
+    for words in ("3 files", "f.pdf", "document_unreadable", "s.png", UNREADABLE, "Page 2 has no text."):
         assert words in text
 
 
 def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeConsole) -> None:
-    items = [ReportItem(path=f"a/{number}.gz", action="skipped", reason="type can't be read") for number in range(40)]
-    items += [ReportItem(path="b.bin", action="skipped", reason="type can't be read")]
+    summary = _summary(*(_skipped(f"a/{number}.gz") for number in range(40)), _skipped("b.bin"))
     console = make_console().console
-    assert "40 \N{MULTIPLICATION SIGN} .gz  type can't be read" in render_summary(console, _summary(*items))
+    assert f"40 \N{MULTIPLICATION SIGN} .gz  {UNREADABLE}" in render_summary(console, summary)
     console.is_verbose = True
-    assert all(f"a/{number}.gz" in render_summary(console, _summary(*items)) for number in range(40))
+    text = render_summary(console, summary)
+    assert all(f"a/{number}.gz" in text for number in range(40))
 
 
-def test_one_cause_of_many_failures_is_told_once_with_every_file(make_console: MakeConsole) -> None:
-    items = [_item(f"{number}.pdf", source=FAILED) for number in range(5)]
-    text = render_summary(make_console().console, _summary(*items))
+def test_one_cause_of_many_failures_is_named_once_with_every_file(make_console: MakeConsole) -> None:
+    text = render_summary(make_console().console, _summary(*(_item(f"{n}.pdf", source=FAILED) for n in range(5))))
     assert text.count("document_unreadable") == 1
     assert all(f"  {number}.pdf" in text for number in range(5))
 
 
 def test_a_skipped_file_has_a_code_for_its_reason() -> None:
-    codes = {"dotfile": "dotfile", "type can't be read": "type_unreadable"}
+    codes = {"dotfile": "dotfile", UNREADABLE: "type_unreadable"}
     codes |= {"can't be read: Permission denied": "unreadable", "something that is new": "something_that_is_new"}
-    items = [ReportItem(path="a", action="skipped", reason=reason).as_json() for reason in codes]
-    assert [item["reason_code"] for item in items] == list(codes.values())
-    assert ReportItem(path="a", action="created").as_json()["reason_code"] is None
+    assert {reason: _skipped("a", reason).as_json()["reason_code"] for reason in codes} == codes
+    assert _item("a").as_json()["reason_code"] is None
 
 
 def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> None:
-    items = [ReportItem(path=f"{number}.png", action="skipped", reason="ignored") for number in range(500)]
+    items = [_skipped(f"{number}.png", "ignored") for number in range(500)]
     text = render_summary(make_console().console, _summary(*items))
     assert "500 files, such as 0.png  ignored" in text
     assert len(text.splitlines()) < 30
@@ -118,7 +107,7 @@ def test_many_skips_are_counted_and_not_all_named(make_console: MakeConsole) -> 
 
 def test_an_error_of_an_item_has_every_field_of_an_error_and_names_its_request() -> None:
     for error in ({"code": "no_text_found", "message": "m"}, {"code": "x", "message": "m", "details": {"a": 1}}):
-        item = ReportItem(path="a.pdf", action="created")
+        item = _item("a.pdf")
         item.fail(error)
         summary = _summary(item).as_json()
         fields = {"retryable": False, "details": {}, "hint": None, "request_id": None} | error
