@@ -1,23 +1,50 @@
-"""The Python client, as another program uses it."""
+"""The Python client as another program uses it: calls, uploads that go on, addresses that stay secret, and keys."""
 
 import hashlib
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
-from svc_cli.client import ApiError, Client, NetworkFailed, NewFile, idempotency_key
+from svc_cli.client import (
+    ApiError,
+    BytesContent,
+    Client,
+    Description,
+    Member,
+    NetworkFailed,
+    NewFile,
+    idempotency_key,
+)
+from svc_cli.client.batches import batch_key
+from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy
+from svc_cli.client.storage import Storage
 from svc_cli.errors import BadAnswer, UsageError
 from tests.acceptance.installations import Installation
+from tests.acceptance.proxies import CuttingProxy
 from tests.cli.odd_servers import OddServer
 
 TEXT = b"# Leave\n\nThe cobalt rule grants ninety days."
+DATA = bytes(range(256)) * 20_000
+SHA256 = hashlib.sha256(DATA).hexdigest()
+FILE = Description(filename="a.txt", title="a.txt", sha256=SHA256)
+TWICE = RetryPolicy(attempts=2, first_delay_s=0.001)
+NOBODY = "http://127.0.0.1:1"
 
 
 @pytest.fixture
 def client(shared_installation: Installation) -> Iterator[Client]:
     with Client(shared_installation.base_url, shared_installation.key) as made:
+        made.ensure_bucket("b")
         yield made
+
+
+def new(name: str, data: bytes = TEXT) -> NewFile:
+    return NewFile(filename=name, data=data, title=name, sha256=hashlib.sha256(data).hexdigest())
 
 
 def test_the_example_of_the_package_works(client: Client) -> None:
@@ -30,31 +57,26 @@ def test_the_example_of_the_package_works(client: Client) -> None:
 
 
 def test_a_repeated_key_replays_and_other_bytes_conflict(client: Client) -> None:
-    bucket_id = client.ensure_bucket("replays")["id"]
-    upload = NewFile(filename="a.md", data=TEXT, title="a.md", sha256=hashlib.sha256(TEXT).hexdigest())
-    key = idempotency_key(bucket_id, upload, 0)
-    first, second = client.send_upload("replays", upload, key), client.send_upload("replays", upload, key)
+    key = idempotency_key(client.ensure_bucket("replays")["id"], new("a.md"), 0)
+    first, second = (client.send_upload("replays", new("a.md"), key) for _ in range(2))
     assert (first.is_replay, second.is_replay, first.body["id"]) == (False, True, second.body["id"])
-    with pytest.raises(ApiError) as told:
-        client.upload("replays", NewFile(filename="a.md", data=b"other", title="a.md"), key)
-    assert (told.value.status, told.value.code) == (409, "idempotency_key_conflict")
+    with pytest.raises(ApiError) as refused:
+        client.upload("replays", new("a.md", b"other"), key)
+    assert (refused.value.status, refused.value.code) == (409, "idempotency_key_conflict")
 
 
-@pytest.mark.parametrize("key", ["", "a b", "a\n", " a", "é", "k" * 256])
-def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client, key: str) -> None:
+def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client) -> None:
     client.ensure_bucket("badly-keyed")
-    with pytest.raises(ApiError) as told:
-        client.upload("badly-keyed", NewFile(filename="a.md", data=TEXT, title="a.md"), key)
-    assert (told.value.status, told.value.code) == (400, "invalid_idempotency_key")
+    for key in ("", "a b", "a\n", " a", "é", "k" * 256):
+        with pytest.raises(ApiError) as refused:
+            client.upload("badly-keyed", new("a.md"), key)
+        assert (refused.value.status, refused.value.code) == (400, "invalid_idempotency_key"), key
     assert list(client.sources("badly-keyed", status="all")) == []
 
 
-def test_every_source_comes_whatever_the_size_of_a_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_source_comes_with_any_size_of_a_page(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.ensure_bucket("paged")
-    ids = [
-        client.upload("paged", NewFile(filename=f"{number}.md", data=b"%d" % number, title=f"{number}.md"))["id"]
-        for number in range(7)
-    ]
+    ids = [client.upload("paged", new(f"{number}.md", b"%d" % number))["id"] for number in range(7)]
     monkeypatch.setattr("svc_cli.client.api.PAGE_ROWS", 3)
     assert [source["id"] for source in client.sources("paged", status="all")] == ids
 
@@ -68,15 +90,12 @@ def test_a_name_in_a_path_can_not_leave_it_and_any_other_is_one_that_does_not_ex
     assert refused.value.code == "bucket_not_found"
 
 
-def test_a_dead_line_is_an_error_of_ours(odd: OddServer) -> None:
-    policy = RetryPolicy(attempts=2, first_delay_s=0.001)
+def test_a_broken_connection_is_an_error_of_ours(odd: OddServer) -> None:
     odd.answers["GET /v1/buckets"] = None
-    with Client(odd.url, "sk-test", policy=policy) as client, pytest.raises(NetworkFailed) as told:
-        client.buckets()
-    assert (told.value.is_dead, len(odd.requests)) == (False, 2)
-    with Client("http://127.0.0.1:1", "sk-test", policy=policy) as client, pytest.raises(NetworkFailed) as told:
-        client.buckets()
-    assert told.value.is_dead is True
+    for url, is_dead in ((odd.url, False), (NOBODY, True)):
+        with Client(url, "sk-test", policy=TWICE) as client, pytest.raises(NetworkFailed) as failed:
+            client.buckets()
+        assert (failed.value.is_dead, len(odd.requests)) == (is_dead, 2)
 
 
 def test_an_answer_that_lacks_a_field_is_a_bad_answer(odd: OddServer) -> None:
@@ -85,21 +104,111 @@ def test_an_answer_that_lacks_a_field_is_a_bad_answer(odd: OddServer) -> None:
         _ = client.buckets()["buckets"]
 
 
-def test_a_create_is_held_back_as_often_as_the_service_says(odd: OddServer) -> None:
-    details = {"retry_after_seconds": 0.01}
-    error = {"code": "upload_rate_limited", "message": "Slow down.", "retryable": True, "details": details}
-    busy = (429, {"error": error}, {"Retry-After": "1"})
-    accepted: tuple[int, dict[str, str], dict[str, str]] = (201, {"id": "src_1"}, {})
-    odd.answers["POST /v1/buckets/b/files"] = [*[busy] * 12, accepted]
+def _busy(code: str, **details: float) -> tuple[int, Any, dict[str, str]]:
+    return 429, {"error": {"code": code, "message": "Slow down.", "retryable": True, "details": details}}, {}
+
+
+def test_a_create_is_held_back_as_often_as_the_service_asks(odd: OddServer) -> None:
+    accepted: tuple[int, Any, dict[str, str]] = (201, {"id": "src_1"}, {})
+    odd.answers["POST /v1/buckets/b/files"] = [*[_busy("upload_rate_limited", retry_after_seconds=0.01)] * 12, accepted]
     with Client(odd.url, "sk-test", policy=RetryPolicy(attempts=1)) as client:
-        assert client.upload("b", NewFile(filename="a", data=b"x", title="a"))["id"] == "src_1"
+        assert client.upload("b", new("a", b"x"))["id"] == "src_1"
     assert len(odd.requests) == 13
 
 
 def test_what_is_over_a_whole_quota_is_not_waited_for(odd: OddServer) -> None:
     details = {"retry_after_seconds": 60, "requested_bytes": 2_000, "limit_bytes": 1_000}
-    error = {"code": "quota_exceeded", "message": "Too many bytes.", "retryable": True, "details": details}
-    odd.answers["POST /v1/buckets/b/files"] = (429, {"error": error}, {"Retry-After": "60"})
-    with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as told:
-        client.upload("b", NewFile(filename="a", data=b"x" * 2_000, title="a"))
-    assert (told.value.code, len(odd.requests)) == ("quota_exceeded", 1)
+    odd.answers["POST /v1/buckets/b/files"] = _busy("quota_exceeded", **details)
+    with Client(odd.url, "sk-test") as client, pytest.raises(ApiError) as refused:
+        client.upload("b", new("a", b"x" * 2_000))
+    assert (refused.value.code, len(odd.requests)) == ("quota_exceeded", 1)
+
+
+def test_an_upload_that_is_cut_again_and_again_arrives_whole(client: Client, shared_installation: Installation) -> None:
+    opened = client.open_upload("b", FILE, len(DATA)).body
+    seen: list[int] = []
+    with CuttingProxy(urlsplit(shared_installation.base_url).port or 0, [700_000] * 6) as proxy:
+        url = urlsplit(opened["upload_url"])._replace(netloc=f"127.0.0.1:{proxy.port}").geturl()
+        storage = Storage(RetryPolicy(first_delay_s=0.001))
+        assert storage.send(url, BytesContent(DATA), on_sent=seen.append) == len(DATA)
+        storage.close()
+    assert sum(seen) >= len(DATA)
+    source = client.finalize_upload("b", opened["session_id"]).body
+    assert (source["sha256"], source["size_bytes"]) == (SHA256, len(DATA))
+
+
+def test_the_rest_alone_is_sent_when_a_session_goes_on(client: Client) -> None:
+    opened = client.open_upload("b", FILE, len(DATA), "goes-on")
+
+    class Cut(BytesContent):
+        """Content whose reader gives up in the middle."""
+
+        def blocks(self, offset: int) -> Iterator[bytes]:
+            yield DATA[offset : offset + 2_000_000]
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        client.send_bytes(opened.body["upload_url"], Cut(DATA))
+    again = client.open_upload("b", FILE, len(DATA), "goes-on")
+    assert (again.is_replay, again.body["session_id"]) == (True, opened.body["session_id"])
+    left = client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True)
+    # The next sender takes over at once: what still lay in the buffers of the old connection is sent again.
+    assert len(DATA) - 2_000_000 <= left < len(DATA)
+    assert client.send_bytes(again.body["upload_url"], BytesContent(DATA), resume=True) == 0
+    assert client.upload_status("b", opened.body["session_id"])["received_bytes"] == len(DATA)
+
+
+def test_a_whole_file_goes_up_in_one_call_of_the_library(client: Client) -> None:
+    description = Description(filename="lib.txt", title="lib.txt", sha256=SHA256)
+    first = client.upload_content("b", description, BytesContent(DATA), "library")
+    assert client.upload_content("b", description, BytesContent(DATA), "library")["id"] == first["id"]
+
+
+def test_other_bytes_than_announced_are_refused(client: Client) -> None:
+    opened = client.open_upload("b", FILE, 5).body
+    for code in ("checksum_mismatch", "session_canceled"):
+        with pytest.raises(ApiError) as refused:
+            client.send_bytes(opened["upload_url"], BytesContent(b"other"))
+        assert refused.value.code == code
+        assert client.cancel_upload("b", opened["session_id"])["status"] == "canceled"
+
+
+def test_a_batch_of_the_library_is_the_same_again(client: Client) -> None:
+    members = [Member(Description(filename=f"{n}.md", title=f"{n}.md", sha256="0" * 64), 3) for n in range(3)]
+    key = batch_key("bkt", members, 0)
+    first, second = client.open_batch("b", members, key), client.open_batch("b", members, key)
+    assert (second.is_replay, first.body["batch_id"]) == (True, second.body["batch_id"])
+    assert first.body["items"] == second.body["items"]
+    assert batch_key("bkt", members, 1) != key != batch_key("bkt", members[:2], 0)
+    assert len({member.client_file_id for member in members}) == 3
+
+
+def test_no_error_names_the_address(odd: OddServer) -> None:
+    odd.answers["PUT /s/secret"] = None
+    odd.answers["PUT /odd/secret"] = (502, b"<html>", {})
+    odd.answers["PUT /stuck/secret"] = (308, b"", {})
+    storage = Storage(TWICE)
+    for url, kind in (
+        *((f"{odd.url}/s/secret", NetworkFailed), (f"{NOBODY}/s/secret", NetworkFailed)),
+        *((f"{odd.url}/odd/secret", BadAnswer), (f"{odd.url}/stuck/secret", BadAnswer)),
+    ):
+        with pytest.raises(kind) as failed:
+            storage.send(url, BytesContent(b"x"))
+        assert "secret" not in str(failed.value) + str(failed.value.hint)
+    storage.stop()
+    with pytest.raises(Stopped):
+        storage.send(f"{odd.url}/s/secret", BytesContent(b"x"))
+    storage.close()
+
+
+def test_an_idempotency_key_is_the_same_for_the_same_request_and_for_no_other() -> None:
+    fields: dict[str, Any] = {"tags": ("a", "b"), "metadata": {"k": "v"}, "sha256": "0" * 64}
+    upload = NewFile(filename="a.md", data=b"x", title="docs/a.md", **fields)
+    key = idempotency_key("bkt_1", upload, 0)
+    assert re.fullmatch(r"svc-[0-9a-f]{64}", key)
+    assert idempotency_key("bkt_1", replace(upload), 0) == key
+    assert idempotency_key("bkt_1", replace(upload, data=b"y"), 0) == key, "the bytes count by their hash alone"
+    changes: list[dict[str, Any]] = [{"title": "docs/b.md"}, {"filename": "b.md"}, {"tags": ("a",)}, {"metadata": {}}]
+    changes += [{"sha256": "1" * 64}, {"replaces": "src_1"}]
+    keys = [idempotency_key("bkt_1", replace(upload, **change), 0) for change in changes]
+    assert len({key, *keys, idempotency_key("bkt_2", upload, 0), idempotency_key("bkt_1", upload, 1)}) == 9

@@ -1,13 +1,15 @@
-"""Ignore files, held against git itself."""
+"""Ignore files, held against git itself, and `svc ignore`, which names the rule that leaves out a path."""
 
 import subprocess
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
 from svc_cli.uploads.selections import FolderPolicy, select
+from tests.cli.consoles import RunSvc
 
 POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
 FILES = (
@@ -15,48 +17,40 @@ FILES = (
     *("docs/build/z.md", "deep/one/two/c.txt", "deep/one/two/skip.txt", "with space.md", "üml.md", "#hash.md"),
 )
 GITIGNORE = "# comment\n*.log\n!keep.log\n/build/\ndeep/**/skip.txt\n\\#hash.md\nwith\\ space.md\n"
-NESTED = "!important.log\nbuild/\n"
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "repo"
-    for name in FILES:
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text")
-    (root / ".gitignore").write_text(GITIGNORE)
-    (root / "docs" / ".gitignore").write_text(NESTED)
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    return root
+def _write(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("text")
 
 
 def _kept_by_git(root: Path, under: str) -> list[str]:
-    listed = subprocess.run(
-        ["git", "-c", "core.quotePath=false", "ls-files", "-co", "--exclude-standard", "-z", under],
-        cwd=root,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    command = ["git", "-c", "core.quotePath=false", "ls-files", "-co", "--exclude-standard", "-z", under]
+    listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
     names = [name for name in listed.stdout.split("\0") if name]
     return sorted(name for name in names if not Path(name).name.startswith("."))
 
 
-@pytest.mark.parametrize("under", [".", "docs", "deep/one", "docs/build"])
-def test_what_git_keeps_is_what_is_sent(tree: Path, monkeypatch: pytest.MonkeyPatch, under: str) -> None:
-    monkeypatch.chdir(tree)
-    selection = select([under], POLICY)
-    assert sorted(file.title for file in selection.files) == _kept_by_git(tree, under)
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "repo"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    monkeypatch.chdir(root)
+    return root
 
 
-def test_svcignore_wins_over_gitignore_and_an_ignored_folder_is_one_line(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tree)
-    skips = {skip.path: skip.reason for skip in select(["."], POLICY).skips}
-    assert [path for path in skips if path.startswith("build/")] == ["build/"]
-    (tree / ".svcignore").write_text("!b.log\na.md\n")
+def test_what_git_keeps_is_sent_and_svcignore_wins_over_gitignore(repository: Path) -> None:
+    _write(repository, *FILES)
+    (repository / ".gitignore").write_text(GITIGNORE)
+    (repository / "docs" / ".gitignore").write_text("!important.log\nbuild/\n")
+    for under in (".", "docs", "deep/one", "docs/build"):
+        selection = select([under], POLICY)
+        assert sorted(file.title for file in selection.files) == _kept_by_git(repository, under), under
+    skips = [skip.path for skip in select(["."], POLICY).skips]
+    assert [path for path in skips if path.startswith("build/")] == ["build/"], "an ignored folder is one line"
+    (repository / ".svcignore").write_text("!b.log\na.md\n")
     titles = {file.title for file in select(["."], POLICY).files}
     assert titles & {"b.log", "a.md"} == {"b.log"}
     assert [file.title for file in select(["a.md"], POLICY).files] == ["a.md"], "what is named is sent"
@@ -91,18 +85,14 @@ def _make_tree(random: Random, folder: Path, depth: int = 0) -> None:
     (folder / ".gitignore").write_bytes("\n".join(_random_line(random) for _ in range((depth and 2) or 3)).encode())
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_any_pattern_means_what_it_means_to_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    root = tmp_path / "repo"
-    for number in range(8):
-        (root / str(number)).mkdir(parents=True)
-        _make_tree(Random(seed * 8 + number), root / str(number))
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
-    monkeypatch.chdir(root)
+def test_any_pattern_means_what_it_means_to_git(repository: Path) -> None:
+    for seed in range(96):
+        (repository / str(seed)).mkdir()
+        _make_tree(Random(seed), repository / str(seed))
     selection = select(["."], POLICY)
     # Git knows nothing of the service, which takes no name that ends in a backslash.
     refused = [skip.path for skip in selection.skips if skip.reason == "name is blank or a path"]
-    assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(root, ".")
+    assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(repository, ".")
 
 
 def test_rules_reach_a_folder_from_its_repository_and_from_nowhere_else(tmp_path: Path) -> None:
@@ -117,3 +107,47 @@ def test_an_include_takes_a_folder_with_all_that_is_in_it() -> None:
     included = Patterns(["docs/", "*.md", "!docs/drafts/", "[", "[]", "[!]b"])
     paths = ["docs/a.txt", "docs/deep/b.txt", "a.md", "a.txt", "docs/drafts/c.md", "xb"]
     assert [included.covers(path) for path in paths] == [True, True, True, False, False, False]
+
+
+@pytest.fixture
+def docs(svc: RunSvc) -> Path:
+    docs = Path.cwd()
+    _write(docs, "a.md", "kept.log", "other.log", "build/x.md", ".env")
+    (docs / ".gitignore").write_text("# made by tools\n\nbuild/\n*.log\n")
+    (docs / ".svcignore").write_text("!kept.log\ndrafts\n")
+    (docs / "link.md").symlink_to("a.md")
+    return docs
+
+
+def check(svc: RunSvc, *words: str) -> dict[str, tuple[Any, ...]]:
+    ended = svc("ignore", "check", *words, "--json")
+    assert ended.exit == 0
+    return {each["path"]: (each["reason"], each["at"], each["pattern"]) for each in ended.json["items"]}
+
+
+def test_each_path_is_shown_with_its_rule_and_the_file_of_it(svc: RunSvc, docs: Path) -> None:
+    rules: dict[str, tuple[Any, ...]] = {
+        "a.md": (None, "a.md", None),
+        "build/x.md": ("ignored", "build/", "build/"),
+        "kept.log": (None, "kept.log", "!kept.log"),
+        "other.log": ("ignored", "other.log", "*.log"),
+        ".env": ("dotfile", ".env", None),
+        "link.md": ("link", "link.md", None),
+        "drafts/": ("ignored", "drafts/", "drafts"),
+        "new/deep/b.log": ("ignored", "new/deep/b.log", "*.log"),
+        "two\nlines.md": ("name holds an invisible character", "two\nlines.md", None),
+    }
+    assert check(svc, *rules) == rules
+    assert f"{docs / '.gitignore'}: *.log" in svc("ignore", "check", "other.log").stdout
+    (docs / "svc.toml").write_text('bucket = "b"\n[[map]]\ndir = "."\nexclude = ["a.*"]\n')
+    assert check(svc, "a.md") == {"a.md": ("ignored", "a.md", "a.*")}, "excludes of the project count"
+    ended = svc("ignore", "check", "../elsewhere.md")
+    assert (ended.exit, "--root" in ended.stderr) == (2, True), "a path outside of the folder is refused"
+
+
+def test_a_list_names_all_that_is_left_out(svc: RunSvc, docs: Path) -> None:
+    ended = svc("ignore", "list", "--json")
+    reasons = dict.fromkeys((".env", ".gitignore", ".svcignore"), "dotfile")
+    reasons |= {"build/": "ignored", "other.log": "ignored", "link.md": "link"}
+    assert {each["path"]: each["reason"] for each in ended.json["items"]} == reasons
+    assert (ended.json["taken"], svc("ignore", "list", "nothere").exit) == (2, 5)
