@@ -77,11 +77,11 @@ def test_answers_and_results_have_quotes() -> None:
 
 
 def test_what_is_no_answer_is_refused() -> None:
+    whole = {"source_id": "src_1", "quote": "x", "location": PLACE}
     wrong: list[Any] = [{"quote": 5}, {"source_id": 5}, {"location": {}}]
     wrong += [{"location": {"char_start": "1", "char_end": 2}}]
-    whole = {"source_id": "src_1", "quote": "x", "location": PLACE}
-    documents = [None, 5, [], {}, *({"sources": each} for each in (None, {}, [5], [{}]))]
-    documents += [{"sources": [whole | fields]} for fields in wrong]
+    sources: list[Any] = [None, {}, [5], [{}], *([whole | fields] for fields in wrong)]
+    documents: list[Any] = [None, 5, [], {}, *({"sources": each} for each in sources)]
     for document in documents:
         with pytest.raises(UsageError, match=r"x\.json"):
             pytest.fail(f"{document} has the quotes {read_quotes(document, 'x.json')}")

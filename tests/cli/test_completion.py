@@ -34,82 +34,49 @@ _svc
 _ASK_FISH = "source completions/svc.fish; complete --do-complete 'svc {}'"
 
 
-def _shell(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"no {name} here")
-    return found
-
-
-def _run(*command: str) -> list[str]:
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+def _run(shell: str, *words: str) -> list[str]:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    ended = subprocess.run([shell, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     return ended.stdout.splitlines()
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
-def test_the_committed_script_is_current(shell: str) -> None:
-    committed = (ROOT / "completions" / FILES[shell]).read_text(encoding="utf-8")
-    assert committed == SCRIPTS[shell](grammar_of(build())), f"svc completion {shell} > completions/{FILES[shell]}"
+def test_the_committed_scripts_are_current_and_printed(svc: RunSvc) -> None:
+    grammar = grammar_of(build())
+    for shell, script in SCRIPTS.items():
+        committed = (ROOT / "completions" / FILES[shell]).read_text(encoding="utf-8")
+        assert committed == script(grammar), f"svc completion {shell} > completions/{FILES[shell]}"
+        printed = svc("completion", shell)
+        assert (printed.exit, printed.stdout) == (0, committed)
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
-def test_the_command_prints_it(svc: RunSvc, shell: str) -> None:
-    printed = svc("completion", shell)
-    assert (printed.exit, printed.stdout) == (0, (ROOT / "completions" / FILES[shell]).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("shell", "flag"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
+def test_the_shell_itself_can_read_it(shell: str, flag: str) -> None:
+    _run(shell, flag, str(Path("completions", FILES[shell])))
 
 
-@pytest.mark.parametrize(
-    ("shell", "check"), [("bash", ("bash", "-n")), ("zsh", ("zsh", "-n")), ("fish", ("fish", "--no-execute"))]
-)
-def test_the_shell_itself_can_read_it(shell: str, check: tuple[str, str]) -> None:
-    _run(_shell(check[0]), check[1], str(Path("completions", FILES[shell])))
+#: Lines of the command line that end where the shell is asked, and what every shell offers there.
+OFFERED = {"up": "upload", "bucket ar": "archive", "upload --wait ": "ready accepted", "upload --no-cr": "--no-create"}
+VERBS = "ls create set show archive rm"
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (("svc", "up"), ["upload"]),
-        (("svc", "bucket", ""), ["ls", "create", "set", "show", "archive", "rm"]),
-        (("svc", "bucket", "ar"), ["archive"]),
-        (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
-        (("svc", "upload", "--no-cr"), ["--no-create"]),
-        (("svc", "--progress", "p"), ["plain"]),
-        (("svc", "--json", "sea"), ["search"]),
-        (("svc", "completion", "z"), ["zsh"]),
-        (("svc", "upload", "--title", ""), [""]),
-        (("svc", "upload", ""), [""]),
-    ],
-)
-def test_bash_offers_what_may_stand_there(words: tuple[str, ...], offered: list[str]) -> None:
-    assert _run(_shell("bash"), "-c", _ASK_BASH, "bash", *words) == offered
+def test_bash_offers_what_may_come_next() -> None:
+    offers = {"bucket ": VERBS, "--progress p": "plain", "--json sea": "search", "completion z": "zsh"}
+    for line, offered in {**OFFERED, **offers, "upload --title ": "", "upload ": ""}.items():
+        assert _run("bash", "-c", _ASK_BASH, "bash", "svc", *line.split(" ")) == offered.split(" "), line
 
 
-@pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("up", ["upload"]),
-        ("bucket ar", ["archive"]),
-        ("upload --wait ", ["accepted", "ready"]),
-        ("upload --no-cr", ["--no-create"]),
-    ],
-)
-def test_fish_offers_what_may_stand_there(line: str, offered: list[str]) -> None:
-    printed = _run(_shell("fish"), "--no-config", "-c", _ASK_FISH.format(line))
-    assert sorted(each.split("\t")[0] for each in printed) == offered
+def test_fish_offers_what_may_come_next() -> None:
+    for line, offered in OFFERED.items():
+        printed = _run("fish", "--no-config", "-c", _ASK_FISH.format(line))
+        assert sorted(each.split("\t")[0] for each in printed) == sorted(offered.split()), line
 
 
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        (("svc", "bucket", ""), ["ls", "create", "set", "show", "archive", "rm"]),
-        (("svc", "upload", "--wait", ""), ["ready", "accepted"]),
-        (("svc", "upload", ""), ["FILES"]),
-        (("svc", "upload", "--title", ""), ["FILES"]),
-        (("svc", "bucket", "rm", "-"), ["--force", "--wait"]),
-    ],
-)
-def test_zsh_offers_what_may_stand_there(words: tuple[str, ...], offered: list[str]) -> None:
-    assert _run(_shell("zsh"), "-f", "-c", _ASK_ZSH, "zsh", *words)[: len(offered)] == offered
+def test_zsh_offers_what_may_come_next() -> None:
+    offers = {"bucket ": VERBS, "upload --wait ": "ready accepted", "bucket rm -": "--force --wait"}
+    for line, offered in {**offers, "upload ": "FILES", "upload --title ": "FILES"}.items():
+        printed = _run("zsh", "-f", "-c", _ASK_ZSH, "zsh", "svc", *line.split(" "))
+        assert printed[: len(offered.split())] == offered.split(), line
 
 
 def test_every_place_of_the_command_line_is_known() -> None:

@@ -9,18 +9,11 @@ from tests.cli.consoles import MakeConsole, Terminal
 
 
 def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) -> None:
-    rows: list[tuple[dict[str, str], bool, bool]] = [
-        ({}, True, True),
-        ({}, False, False),
-        ({"NO_COLOR": "1"}, True, False),
-        ({"NO_COLOR": ""}, True, True),
-        ({"TERM": "dumb"}, True, False),
-        ({"CI": "true"}, True, False),
-        ({"FORCE_COLOR": "1"}, False, True),
-        ({"FORCE_COLOR": "0"}, False, False),
-        ({"FORCE_COLOR": "1", "CI": "true"}, False, True),
-        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
-    ]
+    rows: list[tuple[dict[str, str], bool, bool]] = [({}, True, True), ({}, False, False)]
+    rows += [({"NO_COLOR": "1"}, True, False), ({"NO_COLOR": ""}, True, True), ({"NO_COLOR": ""}, False, False)]
+    rows += [({"TERM": "dumb"}, True, False), ({"CI": "true"}, True, False)]
+    rows += [({"FORCE_COLOR": "1"}, False, True), ({"FORCE_COLOR": "0"}, False, False)]
+    rows += [({"FORCE_COLOR": "1", "CI": "true"}, False, True), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False)]
     for environ, terminal, colour in rows:
         made = make_console(terminal=terminal, **environ)
         shown = (has_colour(made.out, environ), "\x1b[" in made.console.paint("x", "red"))
@@ -47,25 +40,21 @@ def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(ma
 
 
 def test_events_are_lines_of_ndjson_and_of_nothing_else(make_console: MakeConsole) -> None:
-    for form in ("text", "json", "ndjson"):
+    expected = {"text": ["text"], "json": ['{"b": 2}'], "ndjson": ['{"a": "é\\n"}', '{"b": 2}']}
+    for form, lines in expected.items():
         made = make_console(form)
         made.console.event({"a": "é\n"})
         made.console.show({"b": 2}, lambda: "text")
-        lines = made.out.getvalue().splitlines()
-        expected = {"text": ["text"], "json": ['{"b": 2}'], "ndjson": ['{"a": "é\\n"}', '{"b": 2}']}
-        assert lines == expected[form]
+        assert made.out.getvalue().splitlines() == lines
 
 
 def test_notes_are_for_people_and_the_next_command_for_a_terminal(make_console: MakeConsole) -> None:
-    for form, terminal, expected in (
-        ("text", False, "note: hello\n"),
-        ("text", True, "note: hello\nnext: svc status\n"),
-        ("json", True, ""),
-    ):
+    notes = {("text", False): "note: hello\n", ("text", True): "note: hello\nnext: svc status\n", ("json", True): ""}
+    for (form, terminal), shown in notes.items():
         made = make_console(form, terminal=terminal, NO_COLOR="1")
         made.console.note("hello")
         made.console.next_step("svc status")
-        assert made.err.getvalue() == expected
+        assert made.err.getvalue() == shown
 
 
 def test_text_from_elsewhere_can_not_drive_the_terminal() -> None:

@@ -41,46 +41,32 @@ def test_a_file_that_can_not_be_sent_is_refused_with_its_reason(
 FSTAT = os.fstat
 
 
-class Writer:
-    """Somebody who writes the file while it is being read: each look at it finds another size."""
-
-    def __init__(self, path: Path, changes: int) -> None:
-        self.path, self.changes, self.pauses = path, changes, 0
-
-    def sleep(self, _: float) -> None:
-        self.pauses += 1
-
-
-def test_a_file_is_read_again_until_it_holds_still_or_is_unstable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = _writing(tmp_path, monkeypatch, changes=1)
-    assert read(writer.path, 1000, writer.sleep).data == b"start+"
-    assert writer.pauses == 1
-    writer = _writing(tmp_path, monkeypatch, changes=99)
-    with pytest.raises(FileRefused) as refused:
-        read(writer.path, 1000, writer.sleep)
-    assert (refused.value.code, writer.pauses) == ("svc_file_unstable", ATTEMPTS - 1)
-
-
-def _writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int) -> Writer:
-    """Append to the file between the two looks of one content, so often."""
-    path = tmp_path / "busy.log"
+def _write_while_read(monkeypatch: pytest.MonkeyPatch, path: Path, changes: int) -> None:
+    """Have something appended to the file, so often, between the two looks at it of one reading."""
     path.write_bytes(b"start")
-    writer = Writer(path, changes)
-    looks = [0]
+    looks: list[int] = []
 
     def fstat(descriptor: int) -> os.stat_result:
         facts = FSTAT(descriptor)
-        looks[0] += 1
-        if looks[0] % 2 and writer.changes:
-            writer.changes -= 1
+        looks.append(facts.st_size)
+        if len(looks) % 2 and len(looks) < 2 * changes:
             with path.open("ab") as file:
                 file.write(b"+")
         return facts
 
     monkeypatch.setattr("svc_cli.uploads.contents.os.fstat", fstat)
-    return writer
+
+
+def test_a_file_is_read_again_until_it_holds_still_or_is_unstable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pauses = tmp_path / "busy.log", list[float]()
+    _write_while_read(monkeypatch, path, changes=1)
+    assert (read(path, 1000, pauses.append).data, len(pauses)) == (b"start+", 1)
+    _write_while_read(monkeypatch, path, changes=99)
+    with pytest.raises(FileRefused) as refused:
+        read(path, 1000, pauses.append)
+    assert (refused.value.code, len(pauses)) == ("svc_file_unstable", ATTEMPTS)
 
 
 def test_a_large_file_is_read_again_from_where_it_is_wanted(tmp_path: Path) -> None:

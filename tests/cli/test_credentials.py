@@ -17,12 +17,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_an_origin_has_one_spelling() -> None:
-    origins = {
-        "http://127.0.0.1:7820": "http://127.0.0.1:7820",
-        "http://LOCALHOST:80/": "http://localhost:80",
-        "https://svc.example/base": "https://svc.example:443",
-        "http://[::1]:7820": "http://[::1]:7820",
-    }
+    origins = {"http://LOCALHOST:80/": "http://localhost:80", "https://svc.example/base": "https://svc.example:443"}
+    origins |= {origin: origin for origin in ("http://127.0.0.1:7820", "http://[::1]:7820")}
     assert {url: origin_of(url) for url in origins} == origins
     for url in ("", "svc.example", "ftp://svc.example", "http://", "http://host:notaport"):
         with pytest.raises(UsageError):
@@ -32,24 +28,20 @@ def test_an_origin_has_one_spelling() -> None:
 def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
     CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_1")
     assert find_key(environ, ServiceAddress(THERE + "/")).key == "sk-there"
-    with pytest.raises(NotAuthenticated):
-        find_key(environ, ServiceAddress("https://svc.example:8443"))
-    with pytest.raises(NotAuthenticated):
-        find_key(environ, ServiceAddress("http://svc.example"))
+    for url in ("https://svc.example:8443", "http://svc.example"):
+        with pytest.raises(NotAuthenticated):
+            find_key(environ, ServiceAddress(url))
 
 
-def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str]) -> None:
     CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
     for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
         with pytest.raises(NotAuthenticated):
             find_key(environ | variables, ServiceAddress(THERE, from_project=True))
     CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_2")
     assert find_key(environ, ServiceAddress(THERE, from_project=True)).key == "sk-there"
-
-
-def test_a_projects_loopback_address_may_have_the_key_of_the_environment(environ: dict[str, str]) -> None:
-    found = find_key(environ | {"SVC_API_KEY": "sk-mine"}, ServiceAddress(HERE, from_project=True))
-    assert found.key == "sk-mine"
+    loopback = find_key(environ | {"SVC_API_KEY": "sk-mine"}, ServiceAddress(HERE, from_project=True))
+    assert loopback.key == "sk-mine", "a loopback address may have the key of the environment"
 
 
 def test_environment_then_file_then_stored_then_the_installations_own(environ: dict[str, str], tmp_path: Path) -> None:

@@ -1,61 +1,88 @@
-"""What is done with a file, given what the bucket holds: every cell of the table."""
+"""What is done with a file, given what the bucket holds: every cell of the table; and which files go together."""
 
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from svc_cli.uploads.decisions import OnConflict, decide
+from svc_cli.client.uploads import Description
+from svc_cli.uploads.contents import FileContent
+from svc_cli.uploads.decisions import decide
+from svc_cli.uploads.items import ReportItem
+from svc_cli.uploads.queues import BATCH_BYTES, LARGE_BYTES, Mode, Packer
+from svc_cli.uploads.transfers import Transfer
 
 OLD, NEW = "0" * 64, "1" * 64
+MB = 1024 * 1024
 
 
 def _source(id: str, sha256: str, status: str = "active", replaces: str | None = None) -> dict[str, Any]:
     return {"id": id, "sha256": sha256, "status": status, "ready": status == "active", "replaces": replaces}
 
 
-EMPTY: list[dict[str, Any]] = []
-READY = [_source("a", NEW)]
-PENDING = [_source("a", NEW, "indexing")]
-FAILED = [_source("a", NEW, "failed")]
-OTHER = [_source("a", OLD)]
-OTHER_FAILED = [_source("a", OLD, "failed")]
-TWICE = [_source("a", NEW, "failed"), _source("b", NEW)]
-BESIDE = [_source("a", OLD), _source("b", NEW)]
-SWAPPING_IN = [_source("a", OLD), _source("b", NEW, "indexing", replaces="a")]
-SWAPPING_OUT = [_source("a", NEW), _source("b", OLD, "indexing", replaces="a")]
-SWAP_FAILED = [_source("a", OLD), _source("b", NEW, "failed", replaces="a")]
-SWAP_TO_OTHER_FAILED = [_source("a", NEW), _source("b", OLD, "failed", replaces="a")]
+def test_each_case_has_its_action() -> None:
+    ready, other = [_source("a", NEW)], [_source("a", OLD)]
+    pending, failed = [_source("a", NEW, "indexing")], [_source("a", NEW, "failed")]
+    swapping_in = [*other, _source("b", NEW, "indexing", replaces="a")]
+    swapping_out = [*ready, _source("b", OLD, "indexing", replaces="a")]
+    replaced_or_not = {"ask": "conflict a", "replace": "replaced a"}
+    cells: list[tuple[list[dict[str, Any]], dict[Any, str]]] = [
+        ([], dict.fromkeys(("ask", "replace", "as_new"), "created None")),
+        (ready, dict.fromkeys(("ask", "replace", "as_new"), "unchanged a")),
+        (pending, {"ask": "unchanged a"}),
+        (failed, {"ask": "retried a", "replace": "retried a"}),
+        (other, {**replaced_or_not, "as_new": "created None"}),
+        ([_source("a", OLD, "failed")], replaced_or_not),
+        ([*failed, _source("b", NEW)], {"ask": "unchanged b"}),
+        ([*other, _source("b", NEW)], {"ask": "unchanged b"}),
+        (swapping_in, {"ask": "unchanged b", "replace": "unchanged b"}),
+        (swapping_out, {"ask": "conflict b", "replace": "replaced a"}),
+        ([*other, _source("b", NEW, "failed", replaces="a")], {"ask": "retried b"}),
+        ([*ready, _source("b", OLD, "failed", replaces="a")], {"ask": "unchanged a"}),
+    ]
+    for known, decisions in cells:
+        found = {on_conflict: decide(known, NEW, on_conflict) for on_conflict in decisions}
+        shown = {name: f"{each.action} {each.source and each.source['id']}" for name, each in found.items()}
+        assert shown == decisions, known
 
 
-@pytest.mark.parametrize(
-    ("known", "on_conflict", "action", "about"),
-    [
-        (EMPTY, "ask", "created", None),
-        (EMPTY, "replace", "created", None),
-        (EMPTY, "as_new", "created", None),
-        (READY, "ask", "unchanged", "a"),
-        (READY, "replace", "unchanged", "a"),
-        (READY, "as_new", "unchanged", "a"),
-        (PENDING, "ask", "unchanged", "a"),
-        (FAILED, "ask", "retried", "a"),
-        (FAILED, "replace", "retried", "a"),
-        (OTHER, "ask", "conflict", "a"),
-        (OTHER, "replace", "replaced", "a"),
-        (OTHER, "as_new", "created", None),
-        (OTHER_FAILED, "ask", "conflict", "a"),
-        (OTHER_FAILED, "replace", "replaced", "a"),
-        (TWICE, "ask", "unchanged", "b"),
-        (BESIDE, "ask", "unchanged", "b"),
-        (SWAPPING_IN, "ask", "unchanged", "b"),
-        (SWAPPING_IN, "replace", "unchanged", "b"),
-        (SWAPPING_OUT, "ask", "conflict", "b"),
-        (SWAPPING_OUT, "replace", "replaced", "a"),
-        (SWAP_FAILED, "ask", "retried", "b"),
-        (SWAP_TO_OTHER_FAILED, "ask", "unchanged", "a"),
-    ],
-)
-def test_each_case_has_its_action(
-    known: list[dict[str, Any]], on_conflict: OnConflict, action: str, about: str | None
-) -> None:
-    decision = decide(known, NEW, on_conflict)
-    assert (decision.action, decision.source and decision.source["id"]) == (action, about)
+def _transfer(size_bytes: int) -> Transfer:
+    content = FileContent(Path("a.md"), "0" * 64, size_bytes)
+    return Transfer(ReportItem(path="a.md", action="created"), content, Description(filename="a.md", title="a.md"))
+
+
+def _pack(mode: Mode, *sizes: int) -> list[tuple[str, int]]:
+    """Kind and number of files of each group."""
+    packer = Packer(mode)
+    groups = [group for size in sizes for group in packer.add(_transfer(size))]
+    return [(each.kind, len(each.transfers)) for each in [*groups, *packer.rest()]]
+
+
+def test_files_are_packed() -> None:
+    large = LARGE_BYTES + 1
+    cells: list[tuple[Mode, list[int], list[tuple[str, int]]]] = [
+        *(("auto", [1], [("one", 1)]), ("auto", [LARGE_BYTES], [("one", 1)]), ("auto", [large], [("session", 1)])),
+        *(("auto", [1, 1], [("batch", 2)]), ("auto", [1, large, 1], [("session", 1), ("batch", 2)])),
+        *(("auto", [1] * 100, [("batch", 100)]), ("auto", [1] * 101, [("batch", 100), ("one", 1)])),
+        *(("auto", [8 * MB] * 40, [("batch", 32), ("batch", 8)]), ("auto", [], [])),
+        *(("one", [1, large], [("one", 1), ("one", 1)]), ("session", [1, 1], [("session", 1), ("session", 1)])),
+        *(("batch", [1], [("batch", 1)]), ("batch", [25 * MB] * 11, [("batch", 10), ("batch", 1)])),
+    ]
+    for mode, sizes, groups in cells:
+        assert _pack(mode, *sizes) == groups, (mode, sizes)
+
+
+def test_small_files_come_first_in_their_group_and_in_no_other() -> None:
+    packer = Packer("auto")
+    transfers = [_transfer(size) for size in [3 * MB, 5, 9, 5, *[1] * 96, 2, 1]]
+    (first,) = [group for transfer in transfers for group in packer.add(transfer)]
+    assert [each.size_bytes for each in first.transfers] == [*[1] * 96, 5, 5, 9, 3 * MB]
+    fives = [each for each in first.transfers if each.size_bytes == 5]
+    assert fives == [transfers[1], transfers[3]], "those of one size keep their order"
+    assert [each.size_bytes for each in next(packer.rest()).transfers] == [1, 2]
+
+
+def test_what_is_left_of_a_run_makes_the_same_groups() -> None:
+    sizes = [3 * MB + number for number in range(300)]
+    groups = _pack("auto", *sizes)
+    done = groups[0][1]
+    assert sizes[0] * done <= BATCH_BYTES
+    assert _pack("auto", *sizes[done:]) == groups[1:]

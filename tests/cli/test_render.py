@@ -2,8 +2,9 @@
 
 import re
 
+from svc_cli.console import Console
 from svc_cli.render import cut, duration, fields, place_of, size, state_of, table, width
-from tests.cli.consoles import MakeConsole
+from tests.cli.consoles import MakeConsole, Terminal
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut_in_a_file(make_console: MakeConsole) -> None:
@@ -12,31 +13,29 @@ def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut_in_a_file(m
     assert shown == f"a          title\n1          {long}\ntwo words  漢字"
 
 
-def test_on_a_terminal_the_last_column_is_cut_to_fit(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="30").console
-    lines = table(console, ("a", "title"), [("12345", "x" * 80)]).split("\n")
-    assert lines[1] == "12345  " + "x" * 22 + "…"
+def on_terminal(columns: int, heads: tuple[str, ...], *rows: tuple[str | None, ...], fold: bool = False) -> list[str]:
+    """The lines of a table on a terminal of this width, without colours."""
+    environ = {"NO_COLOR": "1", "COLUMNS": str(columns)}
+    return table(Console(Terminal(), Terminal(), environ), heads, rows, fold=fold).split("\n")
 
 
-def test_ids_are_shortened_first_to_starts_that_tell_them_apart(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="40").console
+def test_on_a_terminal_the_last_column_is_cut_to_fit() -> None:
+    assert on_terminal(30, ("a", "title"), ("12345", "x" * 80))[1] == "12345  " + "x" * 22 + "…"
+
+
+def test_ids_are_shortened_first_to_starts_that_differ() -> None:
     rows = [("src_01m81nywyax2k70ggze3mxk36g", "A title of some words"), ("src_01m81nywybt3g70fc85khe0yn1", "Other")]
-    lines = table(console, ("source", "title"), rows).split("\n")
-    assert lines[1] == "src_01m81nywyax2…  A title of some words"
-    assert lines[2] == "src_01m81nywybt3…  Other"
+    shown = on_terminal(40, ("source", "title"), *rows)
+    assert shown[1:] == ["src_01m81nywyax2…  A title of some words", "src_01m81nywybt3…  Other"]
 
 
-def test_the_title_is_cut_last_and_only_as_far_as_needed(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="40").console
-    (_, line) = table(console, ("why", "title"), [("a" * 30, "t" * 20)]).split("\n")
-    assert line == f"{'a' * 17}…  {'t' * 20}"
-    (_, line) = table(console, ("why", "title"), [("a" * 30, "t" * 60)]).split("\n")
-    assert line == f"{'a' * 15}…  {'t' * 21}…"
+def test_the_title_is_cut_last_and_only_as_far_as_needed() -> None:
+    for letters, shown in ((20, f"{'a' * 17}…  {'t' * 20}"), (60, f"{'a' * 15}…  {'t' * 21}…")):
+        assert on_terminal(40, ("why", "title"), ("a" * 30, "t" * letters))[1] == shown
 
 
-def test_a_column_without_a_value_is_as_wide_as_its_head(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="30").console
-    heads, line = table(console, ("state", "pending", "folder"), [("on", None, "f" * 40)]).split("\n")
+def test_a_column_without_a_value_is_as_wide_as_its_head() -> None:
+    heads, line = on_terminal(30, ("state", "pending", "folder"), ("on", None, "f" * 40))
     assert line.index("f") == heads.index("folder")
 
 
@@ -50,16 +49,14 @@ def test_a_table_fits_60_columns_and_colours_what_failed(make_console: MakeConso
     assert lines[1].startswith("2       src_01m81nywyax…  failed  ")
 
 
-def test_a_folded_column_goes_on_below_itself(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, NO_COLOR="1", COLUMNS="24").console
-    shown = table(console, ("", ""), [("daemon", "one two three four")], fold=True)
-    assert shown == "daemon  one two three\n        four"
+def test_a_folded_column_goes_on_below_itself() -> None:
+    shown = on_terminal(24, ("", ""), ("daemon", "one two three four"), fold=True)
+    assert shown == ["daemon  one two three", "        four"]
 
 
 def test_a_cell_is_one_line_and_harmless(make_console: MakeConsole) -> None:
     assert table(make_console().console, ("t",), [("a\nb\x1b[2J",)]) == "t\na b\\x1b[2J"
-    shown = table(make_console(terminal=True, NO_COLOR="1").console, ("t",), [("a\u2028b",)])
-    assert shown.split("\n") == ["t", "a\u2028b"]
+    assert on_terminal(80, ("t",), ("a\u2028b",)) == ["t", "a\u2028b"]
 
 
 def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:
@@ -68,23 +65,15 @@ def test_fields_leave_out_what_is_not_there(make_console: MakeConsole) -> None:
 
 
 def test_a_passage_has_a_page_or_lines() -> None:
-    for page, first, last, place in (
-        (3, 1, 2, "page 3"),
-        (None, 4, 4, "line 4"),
-        (None, 4, 9, "lines 4-9"),
-        (None, None, None, ""),
-    ):
+    places = {(3, 1, 2): "page 3", (None, 4, 4): "line 4", (None, 4, 9): "lines 4-9", (None, None, None): ""}
+    for (page, first, last), place in places.items():
         assert place_of({"page": page, "line_start": first, "line_end": last}) == place
 
 
 def test_a_source_has_one_word_for_its_state() -> None:
-    for ready, status, state in (
-        (True, "active", "ready"),
-        (False, "active", "syncing"),
-        (False, "queued", "queued"),
-        (False, "failed", "failed"),
-    ):
-        assert state_of({"ready": ready, "status": status}) == state
+    states = {(True, "active"): "ready", (False, "active"): "syncing"}
+    states |= {(False, status): status for status in ("queued", "failed")}
+    assert {key: state_of({"ready": key[0], "status": key[1]}) for key in states} == states
 
 
 def test_sizes_and_durations_read_at_a_glance() -> None:

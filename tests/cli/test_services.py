@@ -1,4 +1,4 @@
-"""Units of systemd and agents of launchd: what stands in them, and that they are loaded and removed."""
+"""Service units: what they run, how they are escaped, and that they are loaded and removed."""
 
 import plistlib
 import shutil
@@ -13,21 +13,21 @@ from svc_cli.services import Launchd, Systemd, manager_for, services_of
 from tests.acceptance.installations import Installation
 
 ENVIRON = {"HOME": "/users/ann", "PATH": "/bin", "SVC_LISTEN": "127.0.0.1:9000", "SVC_API_KEY": "sk-secret"}
+not_on_macos = pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
 
 
 def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None:
     daemon, watch = (Systemd(ENVIRON).unit(service) for service in services_of(ENVIRON))
     assert daemon.path == Path("/users/ann/.config/systemd/user/svc.service")
-    assert f"ExecStart={sys.executable} -P -m svc_daemon serve\n" in daemon.text
-    assert "Environment=SVC_LISTEN=127.0.0.1:9000\n" in daemon.text
+    for line in (f"ExecStart={sys.executable} -P -m svc_daemon serve\n", "Environment=SVC_LISTEN=127.0.0.1:9000\n"):
+        assert line in daemon.text
+    for words in ("watch run --stay", "After=svc.service"):
+        assert words in watch.text
     assert "sk-secret" not in daemon.text + watch.text
-    assert "watch run --stay" in watch.text
-    assert "After=svc.service" in watch.text
 
 
-def test_folders_of_their_own_give_another_name_and_stand_absolute() -> None:
-    environ = {**ENVIRON, "SVC_DATA_DIR": "data"}
-    daemon = services_of(environ)[0]
+def test_folders_of_their_own_give_another_name_and_are_absolute() -> None:
+    daemon = services_of({**ENVIRON, "SVC_DATA_DIR": "data"})[0]
     assert daemon.name.startswith("svc-")
     assert daemon.environ["SVC_DATA_DIR"] == str(Path("data").absolute())
 
@@ -61,40 +61,6 @@ def test_an_agent_of_launchd_is_a_property_list_with_the_same_command() -> None:
     assert agent["EnvironmentVariables"] == {"SVC_LISTEN": "127.0.0.1:9000"}
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
-def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: Path) -> None:
-    installation = _with_systemctl(tmp_path, "exit 0")
-    assert installation.svc("daemon", "install").exit == 0
-    units = sorted((tmp_path / "home/.config/systemd/user").glob("*.service"))
-    assert len(units) == 2
-    assert installation.svc("daemon", "uninstall").exit == 0
-    assert not any(unit.exists() for unit in units)
-    names = f"{units[1].name} {units[0].name}"
-    assert (tmp_path / "calls").read_text().splitlines() == [
-        "--user daemon-reload",
-        f"--user enable --now {names}",
-        f"--user disable --now {names}",
-        "--user daemon-reload",
-    ]
-
-
-@pytest.mark.skipif(sys.platform == "darwin", reason="launchd is called otherwise")
-def test_what_could_not_be_loaded_is_not_left_behind(tmp_path: Path) -> None:
-    refused = _with_systemctl(tmp_path, "echo no bus >&2; exit 1").svc("daemon", "install", "--json")
-    assert (refused.exit, refused.json["error"]["code"]) == (2, "svc_service_refused")
-    assert "no bus" in refused.json["error"]["message"]
-    assert list((tmp_path / "home/.config/systemd/user").iterdir()) == []
-
-
-def test_printing_writes_nothing(tmp_path: Path) -> None:
-    installation = _with_systemctl(tmp_path, "exit 0")
-    shown = installation.svc("daemon", "install", "--print")
-    assert shown.exit == 0
-    assert "svc_daemon" in shown.stdout
-    assert not (tmp_path / "home").exists()
-    assert not (tmp_path / "calls").exists()
-
-
 def _with_systemctl(folder: Path, answer: str) -> Installation:
     """An installation whose service manager writes down how it is called."""
     program = folder / "bin" / "systemctl"
@@ -105,3 +71,26 @@ def _with_systemctl(folder: Path, answer: str) -> Installation:
     installation.environ["PATH"] = f"{program.parent}:{installation.environ['PATH']}"
     installation.root.mkdir()
     return installation
+
+
+@not_on_macos
+def test_what_is_installed_is_loaded_and_what_is_uninstalled_is_gone(tmp_path: Path) -> None:
+    installation = _with_systemctl(tmp_path, "exit 0")
+    shown = installation.svc("daemon", "install", "--print")
+    assert (shown.exit, "svc_daemon" in shown.stdout) == (0, True)
+    assert [(tmp_path / name).exists() for name in ("home", "calls")] == [False, False], "printing writes nothing"
+    assert installation.svc("daemon", "install").exit == 0
+    units = sorted((tmp_path / "home/.config/systemd/user").glob("*.service"))
+    assert len(units) == 2
+    assert installation.svc("daemon", "uninstall").exit == 0
+    assert not any(unit.exists() for unit in units)
+    names = f"{units[1].name} {units[0].name}"
+    calls = ["daemon-reload", f"enable --now {names}", f"disable --now {names}", "daemon-reload"]
+    assert (tmp_path / "calls").read_text().splitlines() == [f"--user {call}" for call in calls]
+
+
+@not_on_macos
+def test_what_could_not_be_loaded_is_not_left_behind(tmp_path: Path) -> None:
+    refused = _with_systemctl(tmp_path, "echo no bus >&2; exit 1").svc("daemon", "install", "--json")
+    assert (refused.failure, "no bus" in refused.json["error"]["message"]) == ((2, "svc_service_refused"), True)
+    assert list((tmp_path / "home/.config/systemd/user").iterdir()) == []

@@ -1,18 +1,20 @@
-"""What the words of `svc sync` and `svc watch run` mean, before anything is asked of a service."""
+"""What the words of `svc sync` and `svc watch run` mean, before a service is asked; and a watcher's live screen."""
 
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.consoles import RunSvc
+from svc_cli.commands.watch_screens import Display, render_states
+from svc_cli.sync.mappings import Mapping
+from svc_cli.uploads.items import ReportItem
+from tests.cli.consoles import MakeConsole, RunSvc
 
 MAPS = """\
 bucket = "handbook"
-
 [[map]]
 name = "docs"
 dir = "docs"
-
 [[map]]
 name = "public"
 dir = "docs"
@@ -21,39 +23,58 @@ bucket = "public"
 
 
 @pytest.fixture
-def project() -> Path:
-    """A folder with two mappings of one folder, and another folder beside it."""
+def project(svc: RunSvc) -> RunSvc:
+    """`svc` in a folder with two mappings of one folder, and another folder beside it."""
     Path("svc.toml").write_text(MAPS)
     for name in ("docs/deep", "other"):
         Path(name).mkdir(parents=True)
-    return Path.cwd()
+    return svc
 
 
-@pytest.mark.parametrize("verb", [("sync",), ("diff",), ("watch", "run")])
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("docs",), "Several mappings are meant: docs into handbook, public into public."),
-        (("other", "--name", "docs"), "The mapping 'docs' is of "),
-        (("docs/deep",), "the mappings 'docs' and 'deep' into handbook overlap"),
-        (("docs", "--name", "third"), "the mappings 'docs' and 'third' into handbook overlap"),
-    ],
-)
-def test_what_would_take_another_mappings_files_is_refused(
-    svc: RunSvc, project: Path, verb: tuple[str, ...], words: tuple[str, ...], told: str
-) -> None:
-    ended = svc(*verb, *words, "--json")
-    assert (ended.exit, ended.json["error"]["code"]) == (2, "svc_usage")
-    assert told in ended.json["error"]["message"]
-    assert ended.json["error"]["hint"]
+def test_what_would_take_another_mappings_files_is_refused(project: RunSvc) -> None:
+    for words, message in {
+        "docs": "Several mappings are meant: docs into handbook, public into public.",
+        "other --name docs": "The mapping 'docs' is of ",
+        "docs/deep": "the mappings 'docs' and 'deep' into handbook overlap",
+        "docs --name third": "the mappings 'docs' and 'third' into handbook overlap",
+    }.items():
+        for verb in ("sync", "diff", "watch run"):
+            ended = project(*verb.split(), *words.split(), "--json")
+            error = ended.json["error"]
+            assert (ended.failure, bool(error["hint"])) == ((2, "svc_usage"), True), (verb, words)
+            assert message in error["message"], (verb, words)
 
 
-@pytest.mark.parametrize("words", [("docs",), ("-b", "public"), ("--name", "docs")])
-def test_all_takes_nothing_that_it_would_not_heed(svc: RunSvc, project: Path, words: tuple[str, ...]) -> None:
-    ended = svc("sync", "--all", *words, "--json")
-    assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True)
+def test_all_takes_nothing_that_it_would_not_heed(project: RunSvc) -> None:
+    for words in ("docs", "-b public", "--name docs"):
+        ended = project("sync", "--all", *words.split(), "--json")
+        assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True), words
 
 
-@pytest.mark.parametrize("words", [("docs", "-b", "public"), ("--name", "docs"), ("other",), ("--all",)])
-def test_what_is_clear_goes_on_to_the_service(svc: RunSvc, project: Path, words: tuple[str, ...]) -> None:
-    assert svc("sync", *words, "--json").exit == 12
+def test_what_is_clear_goes_on_to_the_service(project: RunSvc) -> None:
+    for words in ("docs -b public", "--name docs", "other", "--all"):
+        assert project("sync", *words.split(), "--json").exit == 12, words
+
+
+@pytest.mark.parametrize("is_verbose", [False, True])
+def test_skipped_files_are_counted_and_listed_on_demand(make_console: MakeConsole, is_verbose: bool) -> None:
+    recorded = make_console(terminal=True, TERM="xterm-256color", NO_COLOR="1", COLUMNS="60")
+    recorded.console.is_verbose = is_verbose
+    mapping = Mapping(name="docs", folder=Path("docs"), bucket="b")
+    with Display(recorded.console) as display:
+        for path in ("a.md", f"{'long/' * 40}b.md"):
+            display.show_item(mapping, ReportItem(path=path, action="created"))
+        for number in range(5):
+            display.show_item(mapping, ReportItem(path=f"{number}.gz", action="skipped", reason="type can't be read"))
+        display.show([])
+    shown = recorded.err.getvalue()
+    assert ("docs: created a.md" in shown, "b.md" in shown) == (True, False), "a long line does not wrap"
+    assert ("docs: 5 skipped" in shown, "4.gz" in shown) == (not is_verbose, is_verbose)
+
+
+def test_the_state_of_a_watcher_fits_60_columns(make_console: MakeConsole) -> None:
+    console = make_console(terminal=True, TERM="xterm-256color", NO_COLOR="1", COLUMNS="60").console
+    for name in ("docs", "handbook", "handbook-of-the-north"):
+        state = {"mapping": name, "bucket": name, "state": "watching", "pending": 12, "last": {"at": time.time()}}
+        shown = render_states(console, [{**state, "dir": "/srv/projects/handbook/docs", "syncs": {}}])
+        assert max(map(len, shown.splitlines())) <= 60, name

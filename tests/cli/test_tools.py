@@ -1,0 +1,120 @@
+"""The tools of `svc mcp`: which files they may read, and how they connect to the service."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_cli.client.api import Client
+from svc_cli.client.retries import RetryPolicy
+from svc_cli.errors import DaemonUnreachable, PathMissing, SvcError, UsageError
+from svc_cli.tools.folders import Folders, PathRefused
+from svc_cli.tools.services import run_tool
+from svc_daemon.tools.catalogue import TOOLS
+from svc_daemon.tools.services import CallFailed
+from tests.cli.odd_servers import OddServer
+
+MOST = 1000
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder with a file; beside it is another one that nobody may see."""
+    files = {"docs/a.md": "allowed", "docs/deep/b.md": "deeper", "docs-secret/s.md": "secret", "more/c.md": "more"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path / "docs"
+
+
+def test_a_file_is_read_by_either_kind_of_path_and_looked_for_in_each_folder(docs: Path) -> None:
+    (docs.parent / "link").symlink_to(docs)
+    folders, linked = Folders([docs, docs.parent / "more"]), Folders([docs.parent / "link"])
+    assert folders.read("c.md", MOST) == ("c.md", b"more")
+    assert folders.read("a.md", MOST) == folders.read(str(docs / "a.md"), MOST) == ("a.md", b"allowed")
+    assert folders.read("deep/../deep/b.md", MOST) == ("b.md", b"deeper")
+    for folder in (docs, docs.parent / "link"):
+        assert linked.read(str(folder / "a.md"), MOST)[1] == b"allowed", "a folder may be a link itself"
+
+
+def test_what_is_outside_is_refused_even_when_it_is_not_there(docs: Path) -> None:
+    outside = docs.parent / "docs-secret"
+    (docs / "out.md").symlink_to(outside / "s.md")
+    (docs / "out").symlink_to(outside)
+    (docs / "in.md").symlink_to(docs / "a.md")
+    (docs / "loop").symlink_to(docs / "loop")
+    links = ("out.md", "out/s.md", "loop")
+    for path in (*links, "../docs-secret/s.md", f"{outside}/s.md", f"{outside}/none.md", "/etc/passwd", "a\0b"):
+        with pytest.raises(PathRefused):
+            pytest.fail(f"{path} is read: {Folders([docs]).read(path, MOST)}")
+    assert Folders([docs]).read("in.md", MOST) == ("in.md", b"allowed")
+
+
+def test_what_is_no_readable_file_is_refused(docs: Path) -> None:
+    os.mkfifo(docs / "pipe")
+    (docs / "empty.md").touch()
+    (docs / "large.md").write_bytes(b"x" * (MOST + 1))
+    codes = {"none.md": "svc_path_not_found", "x" * 5000: "svc_path_not_found", "pipe": "svc_not_a_file"}
+    codes |= {"empty.md": "empty_file", "large.md": "file_too_large"}
+    for path, code in codes.items():
+        with pytest.raises(SvcError) as raised:
+            Folders([docs]).read(path, MOST)
+        assert raised.value.code == code
+
+
+def test_only_folders_can_be_allowed_and_none_allows_nothing(docs: Path) -> None:
+    assert not Folders([])
+    with pytest.raises(PathRefused, match="No folder is allowed"):
+        Folders([]).read(str(docs / "a.md"), MOST)
+    for name, kind in (("none", PathMissing), ("a.md", UsageError)):
+        with pytest.raises(kind):
+            Folders([docs / name])
+
+
+LIST = next(tool for tool in TOOLS if tool.name == "svc-list-buckets")
+NOBODY = "http://127.0.0.1:1"
+
+
+def connecting(*addresses: str) -> Callable[[], AbstractContextManager[Client]]:
+    """Connections to these addresses, one after the other; then the service is unreachable."""
+    left = list(addresses)
+
+    @contextmanager
+    def connect() -> Iterator[Client]:
+        if not left:
+            raise DaemonUnreachable("Nobody answers.", hint="start it.")
+        with Client(left.pop(0), "sk-test", policy=RetryPolicy(attempts=1)) as client:
+            yield client
+
+    return connect
+
+
+def list_buckets(connect: Callable[[], AbstractContextManager[Client]]) -> Any:
+    return asyncio.run(run_tool(connect, Folders([]), LIST, {}))
+
+
+def test_each_call_has_a_connection_of_its_own_and_another_where_that_is_dead(odd: OddServer) -> None:
+    odd.answers["GET /v1/buckets"] = (200, {"buckets": []}, {})
+    connect = connecting(odd.url, odd.url)
+    assert [list_buckets(connect).buckets for _ in range(2)] == [[], []]
+    with pytest.raises(CallFailed) as failed:
+        list_buckets(connect)
+    error = {"code": "svc_daemon_unreachable", "retryable": True, "hint": "start it."}
+    assert error.items() <= failed.value.error.items()
+    assert list_buckets(connecting(NOBODY, odd.url)).buckets == []
+    with pytest.raises(CallFailed) as failed:
+        list_buckets(connecting(NOBODY, NOBODY, odd.url))
+    assert failed.value.code == "svc_network_failed"
+
+
+def test_an_answer_that_makes_no_sense_is_reported_as_such(odd: OddServer) -> None:
+    nonsense: list[Any] = [(200, {"buckets": [{"id": "bkt_x"}]}, {}), (200, b"<html>", {})]
+    for answer in nonsense:
+        odd.answers["GET /v1/buckets"] = answer
+        with pytest.raises(CallFailed) as failed:
+            list_buckets(connecting(odd.url))
+        assert failed.value.code == "svc_bad_answer"
