@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from svc_cli.sync.watch.places import count_folders, kind_of
 
 MOUNTS = [
@@ -17,20 +15,10 @@ MOUNTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/etc", "ext4"),
-        ("/", "ext4"),
-        ("/users/ann", "nfs4"),
-        ("/usersly", "ext4"),
-        ("/users/ann/local/docs", "xfs"),
-        ("/mnt/two words/docs", "cifs"),
-        ("/over", "fuse.sshfs"),
-    ],
-)
-def test_the_deepest_and_latest_mount_counts(path: str, kind: str) -> None:
-    assert kind_of(path, MOUNTS) == kind
+def test_the_deepest_and_latest_mount_counts() -> None:
+    kinds = {"/etc": "ext4", "/": "ext4", "/users/ann": "nfs4", "/usersly": "ext4", "/users/ann/local/docs": "xfs"}
+    kinds |= {"/mnt/two words/docs": "cifs", "/over": "fuse.sshfs"}
+    assert {path: kind_of(path, MOUNTS) for path in kinds} == kinds
 
 
 def test_each_folder_needs_a_watch_and_the_root_needs_one(tmp_path: Path) -> None:
