@@ -18,11 +18,6 @@ from tests.tools import NAMES, encoded, see_the_whole_job
 FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
 
 
-@pytest.fixture
-def tools(daemon: Daemon) -> Caller:
-    return Caller(daemon)
-
-
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_pdf_is_uploaded_waited_for_and_cited_by_its_page(make_daemon: MakeDaemon, mode: str) -> None:
     daemon = make_daemon()
@@ -35,8 +30,8 @@ def test_a_pdf_is_uploaded_waited_for_and_cited_by_its_page(make_daemon: MakeDae
     daemon.loop.run(work())
 
 
-def test_the_tools_say_what_they_are(tools: Caller) -> None:
-    listed = {tool.name: tool for tool in tools.tools()}
+def test_the_tools_describe_themselves(shared: Daemon) -> None:
+    listed = {tool.name: tool for tool in Caller(shared).tools()}
     assert set(listed) == NAMES
     for tool in listed.values():
         assert tool.annotations is not None
@@ -49,38 +44,27 @@ def test_the_tools_say_what_they_are(tools: Caller) -> None:
 # What is wrong before a tool is reached
 
 
-def test_no_key_and_a_wrong_key_are_refused_as_everywhere(daemon: Daemon) -> None:
+def test_what_is_wrong_before_a_tool_is_reached_is_refused_as_everywhere(shared: Daemon) -> None:
     for key in ("", "sk-wrong"):
-        answer = post(daemon, "svc-list-buckets", key=key)
+        answer = post(shared, "svc-list-buckets", key=key)
         details_of(answer, "invalid_project_key")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
-
-
-def test_the_guards_stand_before_it(daemon: Daemon) -> None:
     for head, code in (
         ({"Host": "elsewhere.example"}, "host_not_allowed"),
         ({"Origin": "https://x"}, "origin_not_allowed"),
+        ({"Content-Type": "text/plain"}, "unsupported_media_type"),
     ):
-        details_of(daemon.ask("POST", "/mcp", content="{}", headers={**HEAD, **head}), code)
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_there_is_no_stream_and_no_session(daemon: Daemon, method: str) -> None:
-    answer = daemon.ask(method, "/mcp")
-    assert details_of(answer, "method_not_allowed")["allowed_methods"] == ["POST"]
-
-
-def test_a_body_that_is_no_message_is_refused(daemon: Daemon) -> None:
-    details_of(
-        daemon.ask("POST", "/mcp", content="x", headers=HEAD | {"Content-Type": "text/plain"}), "unsupported_media_type"
-    )
-    answer = daemon.ask("POST", "/mcp", content="{", headers=HEAD)
+        details_of(shared.ask("POST", "/mcp", content="{}", headers={**HEAD, **head}), code)
+    for method in ("GET", "DELETE"):
+        assert details_of(shared.ask(method, "/mcp"), "method_not_allowed")["allowed_methods"] == ["POST"]
+    answer = shared.ask("POST", "/mcp", content="{", headers=HEAD)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32700)  # the protocol's own
+    assert post(shared, "svc-delete-everything").json()["error"]["code"] == -32602
 
 
-def test_a_client_that_names_no_type_that_it_takes_gets_json(daemon: Daemon) -> None:
+def test_a_client_that_names_no_type_that_it_takes_gets_json(shared: Daemon) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    answer = daemon.ask("POST", "/mcp", json=message, headers={"Accept": "text/html"})
+    answer = shared.ask("POST", "/mcp", json=message, headers={"Accept": "text/html"})
     assert {tool["name"] for tool in answer.json()["result"]["tools"]} == NAMES
 
 
@@ -102,7 +86,7 @@ def test_a_message_of_more_entries_than_any_call_needs_is_refused_unread(daemon:
     assert (error["code"], len(error["details"]["errors"])) == ("invalid_request", 20)
 
 
-def test_without_the_library_it_says_what_to_install(daemon: Daemon) -> None:
+def test_without_the_library_the_error_names_what_to_install(daemon: Daemon) -> None:
     with without_library():
         answer = post(daemon, "svc-list-buckets")
     assert details_of(answer, "extra_not_installed") == {"extra": "mcp"}
@@ -115,8 +99,8 @@ def test_without_the_library_it_says_what_to_install(daemon: Daemon) -> None:
 def test_a_tools_error_has_the_id_of_its_request(daemon: Daemon) -> None:
     answer = post(daemon, "svc-source-status", sourceId="src_missing")
     assert answer.status_code == 200
-    told = json.loads(answer.json()["result"]["content"][0]["text"])
-    assert (told["error"]["code"], told["request_id"]) == ("source_not_found", answer.headers["X-Request-Id"])
+    result = json.loads(answer.json()["result"]["content"][0]["text"])
+    assert (result["error"]["code"], result["request_id"]) == ("source_not_found", answer.headers["X-Request-Id"])
 
 
 def test_an_error_repeats_only_so_much_of_what_was_sent(shared: Daemon) -> None:
@@ -128,69 +112,65 @@ def test_an_error_repeats_only_so_much_of_what_was_sent(shared: Daemon) -> None:
     assert len(shared.search("a", buckets=[name]).content) < 10_000
 
 
-def test_an_unknown_tool_is_an_error_of_the_protocol(daemon: Daemon) -> None:
-    assert post(daemon, "svc-delete-everything").json()["error"]["code"] == -32602
+UPLOAD, BATCH, INBOX = "svc-upload-file", "svc-upload-files-batch", {"bucket": "inbox"}
+WRONG: list[tuple[str, dict[str, Any], str]] = [
+    (UPLOAD, {**FILE, "contentBase64": "no base64"}, "contentBase64"),
+    (UPLOAD, {**INBOX, "filename": "a.md"}, "contentBase64"),
+    (UPLOAD, {**INBOX, "contentBase64": "eA=="}, "filename"),
+    (UPLOAD, {**INBOX, "path": "/etc/hosts"}, "path"),
+    (UPLOAD, {**FILE, **INBOX, "path": "/etc/hosts"}, "contentBase64"),
+    (UPLOAD, {**FILE, **INBOX, "bucketSlugs": ["inbox"]}, "bucket"),
+    (UPLOAD, {**FILE, **INBOX, "tags": "one"}, "tags"),
+    (UPLOAD, {**FILE, **INBOX, "webhook": {"url": "http://x"}}, ""),
+    (BATCH, {**INBOX, "files": []}, "files"),
+    (BATCH, {**INBOX, "files": [FILE, {"filename": "b.md"}]}, "files.1.contentBase64"),
+    (BATCH, {**INBOX, "files": [FILE, {**FILE, "path": "b.md"}]}, "files.1.contentBase64"),
+    ("svc-search", {}, "query"),
+    ("svc-search", {"query": "x", "team_id": "team_x"}, ""),
+    ("svc-search", {"query": " "}, "query"),
+    ("svc-search", {"query": "x", "maxNumResults": 51}, "max_num_results"),
+    ("svc-source-status", {}, "sourceId"),
+    ("svc-source-status", {"sourceId": "src_x", "waitSeconds": 51}, "waitSeconds"),
+    ("svc-source-status", {"sourceId": "../limits"}, ""),
+]
+#: What the API refuses of an upload, by code.
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({}, "bucket_required"),
+    ({"bucket": "nowhere"}, "bucket_assignment_failed"),
+    ({"bucketIds": ["bkt_nowhere"]}, "bucket_assignment_failed"),
+    ({**INBOX, "contentBase64": ""}, "empty_file"),
+    ({**INBOX, "filename": ".."}, "invalid_request"),
+    ({**INBOX, "tags": [f"t{n}" for n in range(21)]}, "too_many_tags"),
+    ({**INBOX, "metadata": {"a": "x" * 8200}}, "metadata_too_large"),
+    ({**INBOX, "idempotencyKey": "two words"}, "invalid_idempotency_key"),
+    ({**INBOX, "idempotencyKey": ""}, "invalid_idempotency_key"),
+]
 
 
 def test_wrong_arguments_are_named(shared: Daemon) -> None:
-    cases: list[tuple[str, dict[str, Any], str]] = [
-        ("svc-upload-file", {**FILE, "contentBase64": "no base64"}, "contentBase64"),
-        ("svc-upload-file", {"bucket": "inbox", "filename": "a.md"}, "contentBase64"),
-        ("svc-upload-file", {"bucket": "inbox", "contentBase64": "eA=="}, "filename"),
-        ("svc-upload-file", {"bucket": "inbox", "path": "/etc/hosts"}, "path"),
-        ("svc-upload-file", {**FILE, "bucket": "inbox", "path": "/etc/hosts"}, "contentBase64"),
-        ("svc-upload-file", {**FILE, "bucket": "inbox", "bucketSlugs": ["inbox"]}, "bucket"),
-        ("svc-upload-file", {**FILE, "bucket": "inbox", "tags": "one"}, "tags"),
-        ("svc-upload-files-batch", {"bucket": "inbox", "files": []}, "files"),
-        ("svc-upload-files-batch", {"bucket": "inbox", "files": [FILE, {"filename": "b.md"}]}, "files.1.contentBase64"),
-        (
-            "svc-upload-files-batch",
-            {"bucket": "inbox", "files": [FILE, {**FILE, "path": "b.md"}]},
-            "files.1.contentBase64",
-        ),
-        ("svc-upload-file", {**FILE, "bucket": "inbox", "webhook": {"url": "http://x"}}, ""),
-        ("svc-search", {}, "query"),
-        ("svc-search", {"query": "x", "team_id": "team_x"}, ""),
-        ("svc-search", {"query": " "}, "query"),
-        ("svc-search", {"query": "x", "maxNumResults": 51}, "max_num_results"),
-        ("svc-source-status", {}, "sourceId"),
-        ("svc-source-status", {"sourceId": "src_x", "waitSeconds": 51}, "waitSeconds"),
-        ("svc-source-status", {"sourceId": "../limits"}, ""),
-    ]
-    for tool, arguments, path in cases:
+    for tool, arguments, path in WRONG:
         error = refused(shared, tool, **arguments)
-        assert (error["code"], [each["path"] for each in error["details"]["errors"]]) == ("invalid_request", [path])
-        assert shared.members(status="all") == []
+        paths = [each["path"] for each in error["details"]["errors"]]
+        assert (error["code"], paths) == ("invalid_request", [path]), arguments
+    assert shared.members(status="all") == []
 
 
 def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        (FILE, "bucket_required"),
-        ({**FILE, "bucket": "nowhere"}, "bucket_assignment_failed"),
-        ({**FILE, "bucketIds": ["bkt_nowhere"]}, "bucket_assignment_failed"),
-        ({**FILE, "bucket": "inbox", "contentBase64": ""}, "empty_file"),
-        ({**FILE, "bucket": "inbox", "filename": ".."}, "invalid_request"),
-        ({**FILE, "bucket": "inbox", "tags": [f"t{n}" for n in range(21)]}, "too_many_tags"),
-        ({**FILE, "bucket": "inbox", "metadata": {"a": "x" * 8200}}, "metadata_too_large"),
-        ({**FILE, "bucket": "inbox", "idempotencyKey": "two words"}, "invalid_idempotency_key"),
-        ({**FILE, "bucket": "inbox", "idempotencyKey": ""}, "invalid_idempotency_key"),
-    ]
-    for arguments, code in cases:
-        assert refused(shared, "svc-upload-file", **arguments)["code"] == code
-        assert shared.members(status="all") == []
+    for arguments, code in REFUSED:
+        assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code, arguments
+    assert shared.members(status="all") == []
 
 
 def test_a_key_needs_the_capability_of_what_it_does(daemon: Daemon) -> None:
-    reader, writer = (
-        Caller(daemon, daemon.add_key(api_keys.SEARCH)),
-        Caller(daemon, daemon.add_key(api_keys.FILE_CREATE)),
-    )
-    error = reader.refuse("svc-upload-file", **FILE, bucket="inbox")
-    assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", api_keys.FILE_CREATE)
-    error = writer.refuse("svc-search", query="quay")
-    assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", api_keys.SEARCH)
-    error = writer.refuse("svc-upload-file", **FILE, bucketSlugs=["new"], createMissingBuckets=True)
-    assert error["details"]["required_capability"] == api_keys.BUCKET_CREATE
+    reader, writer = (Caller(daemon, daemon.add_key(needed)) for needed in (api_keys.SEARCH, api_keys.FILE_CREATE))
+    making = {"bucketSlugs": ["new"], "createMissingBuckets": True}
+    for caller, tool, arguments, needed in (
+        (reader, UPLOAD, {**FILE, **INBOX}, api_keys.FILE_CREATE),
+        (writer, "svc-search", {"query": "quay"}, api_keys.SEARCH),
+        (writer, UPLOAD, {**FILE, **making}, api_keys.BUCKET_CREATE),
+    ):
+        error = caller.refuse(tool, **arguments)
+        assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", needed)
 
 
 def test_what_belongs_to_another_team_is_not_there(daemon: Daemon) -> None:
@@ -199,12 +179,11 @@ def test_what_belongs_to_another_team_is_not_there(daemon: Daemon) -> None:
     other = Caller(daemon, daemon.add_team())
     assert other.refuse("svc-source-status", sourceId=source_id)["code"] == "source_not_found"
     assert other.refuse("svc-search", query="quay", buckets=["secret"])["code"] == "bucket_not_found"
-    assert other.refuse("svc-upload-file", **FILE, bucketIds=[bucket_id])["code"] == "bucket_assignment_failed"
-    assert other.tell("svc-list-buckets")["buckets"] == []
+    assert other.refuse(UPLOAD, **FILE, bucketIds=[bucket_id])["code"] == "bucket_assignment_failed"
+    assert other.data("svc-list-buckets")["buckets"] == []
 
 
-def test_what_nobody_expected_is_told_without_its_words(daemon: Daemon) -> None:
+def test_what_nobody_expected_is_reported_without_its_words(daemon: Daemon) -> None:
     daemon.write(lambda connection: connection.execute("UPDATE buckets SET metadata = '{'"))
     error = Caller(daemon).refuse("svc-list-buckets")
-    assert (error["code"], error["details"]) == ("internal_error", {})
-    assert "JSON" not in error["message"]
+    assert (error["code"], error["details"], "JSON" in error["message"]) == ("internal_error", {}, False)

@@ -1,4 +1,4 @@
-"""One connection: what h11 refuses, clients that stall, and sockets that say nothing."""
+"""One connection: what h11 refuses, clients that stall, and sockets that send nothing."""
 
 import asyncio
 import socket
@@ -67,6 +67,12 @@ def port() -> Iterator[int]:
         yield port
 
 
+def post(path: str, length: int) -> bytes:
+    """The head of a POST whose body has this length."""
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+CHUNKED = b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 MALFORMED = {
     "no HTTP": b"hello\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -77,38 +83,34 @@ MALFORMED = {
     "eight bits in the target": b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a bare header": b"GET / HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n",
     "NUL in a header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: \0\r\n\r\n",
-    "a chunk without size": b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-    "a chunk longer than told": (
-        b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n"
-    ),
+    "a chunk without size": CHUNKED + b"xyz\r\n",
+    "a chunk longer than its size": CHUNKED + b"1\r\nabc\r\n0\r\n\r\n",
 }
 
 
-def test_what_is_not_http_gets_the_envelope(port: int) -> None:
-    for data in MALFORMED.values():
+def test_what_is_not_http_gets_the_envelope_and_the_server_goes_on(port: int) -> None:
+    for kind, data in MALFORMED.items():
         with connected(port) as client:
             client.sendall(data)
             answer = read_answer(client)
-            assert (answer.status, answer.code) == (400, "invalid_request")
-            assert answer.headers["content-type"] == "application/json"
+            assert (answer.status, answer.code) == (400, "invalid_request"), kind
+            assert (answer.headers["content-type"], answer.headers["svc-version"]) == ("application/json", VERSION)
             assert answer.headers["x-request-id"] == answer.document["request_id"]
             assert answer.headers["x-request-id"].startswith("req_")
-            assert answer.headers["svc-version"] == VERSION
-            assert is_closed(client)
-
-
-def test_the_server_goes_on_after_every_malformed_request(port: int) -> None:
+            assert is_closed(client), kind
     assert ask(port, GET).status == 200
 
 
 def test_a_head_that_is_not_finished_is_timed_out(port: int) -> None:
-    began = time.monotonic()
-    with connected(port) as client:
-        client.sendall(GET[:20])
-        answer = read_answer(client)
-        assert (answer.status, answer.code) == (408, "request_timeout")
-        assert is_closed(client)
-    assert time.monotonic() - began >= LIMITS.head_s
+    for heads_before in (0, 1):
+        with connected(port) as client:
+            for _ in range(heads_before):
+                client.sendall(GET)
+                assert read_answer(client).status == 200
+            client.sendall(GET[:20])
+            answer = read_answer(client)
+            assert (answer.status, answer.code) == (408, "request_timeout")
+            assert is_closed(client)
 
 
 def test_a_head_that_trickles_is_timed_out(port: int) -> None:
@@ -118,27 +120,13 @@ def test_a_head_that_trickles_is_timed_out(port: int) -> None:
             time.sleep(0.02)
 
 
-def test_a_second_head_on_a_connection_is_timed_out_too(port: int) -> None:
-    with connected(port) as client:
-        client.sendall(GET)
-        assert read_answer(client).status == 200
-        client.sendall(GET[:20])
-        assert read_answer(client).code == "request_timeout"
-
-
-def test_a_connection_that_never_speaks_is_closed_without_an_answer(port: int) -> None:
-    with connected(port) as client:
-        assert is_closed(client)
-
-
 def test_a_connection_is_kept_for_the_next_request_and_no_longer(port: int) -> None:
-    with connected(port) as client:
-        for _ in range(3):
-            client.sendall(GET)
-            assert read_answer(client).status == 200
-        began = time.monotonic()
-        assert is_closed(client)
-    assert time.monotonic() - began >= LIMITS.keep_alive_s * 0.9
+    for requests in (0, 3):
+        with connected(port) as client:
+            for _ in range(requests):
+                client.sendall(GET)
+                assert read_answer(client).status == 200
+            assert is_closed(client)
 
 
 def test_work_may_take_longer_than_a_head(port: int) -> None:
@@ -154,19 +142,13 @@ def test_requests_in_a_row_on_one_connection_are_answered_in_order(port: int) ->
         assert data.count(b"HTTP/1.1 200 ") == 3
 
 
-def test_an_answer_arrives_in_one_piece(port: int) -> None:
+def test_an_answer_arrives_in_one_piece_and_a_long_one_whole(port: int) -> None:
     with connected(port) as client:
         for _ in range(5):
             client.sendall(GET)
             assert client.recv(65536).endswith(b'{"hello":true}')
-
-
-def test_a_long_answer_arrives_whole(port: int) -> None:
-    with connected(port) as client:
         client.sendall(b"GET /pour?short HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        data = b""
-        while piece := client.recv(1_000_000):
-            data += piece
+        data = b"".join(iter(lambda: client.recv(1_000_000), b""))
     assert data.count(b"x" * 100_000) == 20
 
 
@@ -177,32 +159,25 @@ def test_a_client_that_does_not_read_its_answer_is_cut_off(port: int) -> None:
         wait_until(lambda: bool(ENDED), "the answer is given up")
 
 
-def test_a_refused_client_may_go_on_sending_for_a_while(port: int) -> None:
+def test_a_refused_client_may_go_on_sending_for_a_while_and_not_for_ever(port: int) -> None:
     with connected(port) as client:
-        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15000000\r\n\r\n")
+        client.sendall(post("/refuse", 15_000_000))
         for _ in range(150):
             client.sendall(b"x" * 100_000)
         answer = read_answer(client)
         assert (answer.status, answer.headers["connection"]) == (401, "close")
-
-
-def test_a_refused_client_may_not_send_for_ever(port: int) -> None:
-    began = time.monotonic()
     with connected(port) as client, pytest.raises(OSError):
-        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000000\r\n\r\n")
+        client.sendall(post("/refuse", 9_000_000_000))
         while True:
             client.sendall(b"x" * 100_000)
-    assert time.monotonic() - began < 5
 
 
 def test_a_refused_client_that_stalls_is_cut_off(port: int) -> None:
-    began = time.monotonic()
     with connected(port) as client:
-        client.sendall(b"POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
+        client.sendall(post("/refuse", 100))
         assert read_answer(client).status == 401
         assert is_closed(client)
         wait_until(lambda: not _is_open(client), "the server cuts the connection")
-    assert time.monotonic() - began < 5
 
 
 def _is_open(client: socket.socket) -> bool:
@@ -214,15 +189,14 @@ def _is_open(client: socket.socket) -> bool:
     return True
 
 
-def test_a_body_cut_off_is_told_to_a_client_that_still_listens(port: int) -> None:
-    answer = ask(port, b"POST /read HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc", shut=True)
-    assert (answer.status, answer.code) == (400, "invalid_request")
-    chunked = b"POST /read HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
-    assert ask(port, chunked, shut=True).code == "invalid_request"
+def test_a_body_cut_off_is_refused_to_a_client_that_still_listens(port: int) -> None:
+    for data in (post("/read", 10) + b"abc", CHUNKED + b"3\r\nabc\r\n"):
+        answer = ask(port, data, shut=True)
+        assert (answer.status, answer.code) == (400, "invalid_request")
 
 
 def test_an_odd_request_gets_an_answer_with_its_id(port: int) -> None:
-    cases: list[bytes] = [
+    heads = [
         b"HEAD /nowhere HTTP/1.1\r\nHost: localhost",
         b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost",
         b"OPTIONS * HTTP/1.1\r\nHost: localhost",
@@ -232,29 +206,22 @@ def test_an_odd_request_gets_an_answer_with_its_id(port: int) -> None:
         b"GET http://localhost/ HTTP/1.1\r\nHost: localhost",
         b"GET /%00%ff%2e%2e HTTP/1.1\r\nHost: localhost",
     ]
-    for head in cases:
+    for head in heads:
         with connected(port) as client:
             client.sendall(head + b"\r\n\r\n")
             start = client.recv(65536)
-        assert start.split(b" ")[1] in (b"200", b"404", b"405")
-        assert b"x-request-id: req_" in start
-        assert b"text/plain" not in start
+        assert start.split(b" ")[1] in (b"200", b"404", b"405"), head
+        assert (b"x-request-id: req_" in start, b"text/plain" in start) == (True, False), head
 
 
-def test_silent_sockets_keep_nobody_out() -> None:
+def test_silent_sockets_keep_nobody_out_and_too_many_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     limits = ClientLimits(head_s=60, max_connections=20)
     with ExitStack() as stack:
         port = stack.enter_context(serving(hardened(ROUTES), limits))
         silent = [stack.enter_context(connected(port)) for _ in range(limits.max_connections)]
         wait_until(lambda: _is_served(port), "a silent socket has made room")
         assert is_closed(silent[0])
-
-
-def test_too_many_connections_are_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    limits = ClientLimits(head_s=60, max_connections=20)
-    with ExitStack() as stack:
-        port = stack.enter_context(serving(hardened(ROUTES), limits))
-        for _ in range(limits.max_connections * 3):
+        for _ in range(limits.max_connections * 2):
             stack.enter_context(connected(port))
         assert ask(port, GET).status == 200
     assert [record.levelname for record in caplog.records if "connections are open" in record.message] == ["WARNING"]
@@ -276,13 +243,9 @@ def test_a_socket_in_use_does_not_make_room(port: int) -> None:
         assert read_answer(client).document == {"worked": True}
 
 
-def test_500_idle_sockets_slow_nobody() -> None:
-    limits = ClientLimits(head_s=30)
+def test_500_idle_sockets_keep_nobody_waiting() -> None:
     with ExitStack() as stack:
-        port = stack.enter_context(serving(hardened(ROUTES), limits))
+        port = stack.enter_context(serving(hardened(ROUTES), ClientLimits(head_s=30)))
         for _ in range(500):
             stack.enter_context(connected(port))
-        began = time.monotonic()
-        for _ in range(50):
-            assert ask(port, GET).status == 200
-        assert time.monotonic() - began < 5
+        assert [ask(port, GET).status for _ in range(50)] == [200] * 50

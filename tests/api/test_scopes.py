@@ -158,7 +158,7 @@ def test_a_plain_name_is_taken(shelves: Shelves) -> None:
             query = {"q": "umber quay", named: value}
             page = shelves.daemon.show("/v1/search", **query)
             assert {hit["source_id"] for hit in page["data"]} == {shelves.source}
-        assert Caller(shelves.daemon).tell("svc-search", query="umber quay", **{named: value})["results"]
+        assert Caller(shelves.daemon).data("svc-search", query="umber quay", **{named: value})["results"]
 
 
 def test_a_refusal_names_the_place_and_the_right_field(shelves: Shelves) -> None:

@@ -1,6 +1,5 @@
-"""What the tools do with files, by the `mcp` client: stored once, told each, waited for, found."""
+"""What the tools do with files, by the `mcp` client: stored once, reported each, waited for, found."""
 
-import hashlib
 from base64 import encodebytes
 from dataclasses import replace
 from sqlite3 import Connection
@@ -13,6 +12,7 @@ from svc_daemon.tools.files import UPLOADS
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
+from tests.api.sessions import session_body, session_path, sha256_of
 from tests.api.tool_callers import Caller
 from tests.tools import encoded, refusal_of, text_of, told
 
@@ -33,14 +33,11 @@ def test_a_call_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
     assert (first["replayed"], again["replayed"]) == (False, True)
     assert again["source_id"] == first["source_id"]
     assert tools.upload(NOTES, title="Others")["source_id"] != first["source_id"]
-    source = tools.daemon.source(first["source_id"])
-    assert (source["title"], source["tags"], source["metadata"]) == ("Notes", ["a"], {"year": 1802})
-
-
-def test_base64_may_have_broken_lines(tools: Caller) -> None:
     lines = encodebytes(NOTES * 9).decode()
     assert lines.count("\n") > 1
     assert tools.upload(b"", contentBase64=lines.replace("\n", "\r\n"))["size_bytes"] == len(NOTES * 9)
+    source = tools.daemon.source(first["source_id"])
+    assert (source["title"], source["tags"], source["metadata"]) == ("Notes", ["a"], {"year": 1802})
 
 
 def test_the_same_file_by_two_calls_at_once_is_one_source(tools: Caller) -> None:
@@ -50,27 +47,17 @@ def test_the_same_file_by_two_calls_at_once_is_one_source(tools: Caller) -> None
     assert len(tools.daemon.members(status="all")) == 1
 
 
-def test_a_file_that_was_deleted_can_come_back(tools: Caller) -> None:
-    first = tools.upload(NOTES)["source_id"]
-    assert tools.daemon.ask("DELETE", f"/v1/sources/{first}").is_success
-    second = tools.upload(NOTES)
-    assert (second["source_id"] != first, second["replayed"]) == (True, False)
-    assert tools.upload(NOTES)["source_id"] == second["source_id"]
-
-
-def test_a_file_can_come_back_into_a_bucket_that_was_made_anew(working: Daemon) -> None:
+def test_a_file_that_was_taken_away_can_come_back(working: Daemon) -> None:
     tools = Caller(working)
-    first = tools.upload(NOTES)["source_id"]
-    assert working.ask("DELETE", "/v1/buckets/inbox", params={"force": "true"}).is_success
-    working.wait(lambda: working.ask("GET", "/v1/buckets/inbox").status_code == 404, "the end of the bucket")
-    told = tools.upload(NOTES, bucket="", bucketSlugs=["inbox"], createMissingBuckets=True)
-    assert (told["source_id"] != first, told["replayed"]) == (True, False)
-
-
-def test_a_file_that_was_taken_out_of_the_bucket_can_come_back(tools: Caller) -> None:
-    first = tools.upload(NOTES)["source_id"]
-    assert tools.daemon.ask("DELETE", f"/v1/buckets/inbox/sources/{first}").is_success
-    assert tools.upload(NOTES)["source_id"] != first
+    ids = [tools.upload(NOTES)["source_id"]]
+    for path in ("/v1/sources/{}", "/v1/buckets/inbox/sources/{}", "/v1/buckets/inbox?force=true"):
+        assert working.ask("DELETE", path.format(ids[-1])).is_success
+        if "force" in path:
+            working.wait(lambda: working.ask("GET", "/v1/buckets/inbox").status_code == 404, "the end of the bucket")
+        new = tools.upload(NOTES, bucket="", bucketSlugs=["inbox"], createMissingBuckets=True)
+        assert (new["source_id"] in ids, new["replayed"]) == (False, False), path
+        assert tools.upload(NOTES)["source_id"] == new["source_id"]
+        ids.append(new["source_id"])
 
 
 def test_a_key_of_the_caller_is_held_to_its_content(tools: Caller) -> None:
@@ -84,14 +71,11 @@ def test_a_key_of_the_caller_is_held_to_its_content(tools: Caller) -> None:
 
 
 def test_an_upload_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) -> None:
-    session = {"filename": "notes.md", "sha256": hashlib.sha256(NOTES).hexdigest(), "size_bytes": len(NOTES)}
-    head = {"Idempotency-Key": "k"}
-    opened = tools.daemon.ask("POST", UPLOADS, json=session | {"bucket": "inbox"}, headers=head)
-    assert opened.status_code == 201
+    body = session_body(sha256=sha256_of(NOTES), bucket="inbox")
+    opened = tools.daemon.post(UPLOADS, 201, json=body, repeat_key="k")
     tools.upload(NOTES, idempotencyKey="k")
     assert len(tools.daemon.members(status="all")) == 1
-    path = f"/v1/buckets/inbox/uploads/{opened.json()['session_id']}"
-    assert tools.daemon.ask("GET", path).json()["status"] == "finalized"
+    assert tools.daemon.show(session_path(opened))["status"] == "finalized"
 
 
 def test_a_failed_file_that_comes_again_is_tried_again_where_that_helps(tools: Caller) -> None:
@@ -99,8 +83,8 @@ def test_a_failed_file_that_comes_again_is_tried_again_where_that_helps(tools: C
     error = '{"code": "extraction_crashed", "message": "x", "retryable": %s}'
     for retryable, status in (("false", "failed"), ("true", "queued")):
         tools.daemon.write(lambda connection: _fail(connection, source_id, error % retryable))  # noqa: B023
-        told = tools.upload(NOTES)
-        assert (told["source_id"], told["status"], told["replayed"]) == (source_id, status, True)
+        again = tools.upload(NOTES)
+        assert (again["source_id"], again["status"], again["replayed"]) == (source_id, status, True)
 
 
 def _fail(connection: Connection, source_id: str, error: str) -> None:
@@ -115,73 +99,56 @@ def files(*texts: str) -> list[dict[str, Any]]:
     return [{"filename": f"{text}.md", "contentBase64": encoded(text.encode())} for text in texts]
 
 
-def test_a_batch_tells_of_each_file_in_order(make_daemon: MakeDaemon) -> None:
+def test_a_batch_reports_each_file_in_order(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=replace(UNLIMITED, file_bytes=100))
     daemon.make_bucket()
-    sent = [*files("one", "two"), {"filename": "large.md", "contentBase64": encoded(b"x" * 101)}, *files("four")]
+    large = {"filename": "large.md", "contentBase64": encoded(b"x" * 101)}
+    sent = [*files("one", "two"), large, *files("four")]
     result = Caller(daemon).call("svc-upload-files-batch", bucket="inbox", files=sent)
     batch = told(result)
     assert (batch["stored"], batch["failed"]) == (3, 1)
-    assert [file["filename"] for file in batch["files"]] == ["one.md", "two.md", "large.md", "four.md"]
-    assert [file["error"]["code"] if file["error"] else None for file in batch["files"]] == [
-        None,
-        None,
-        "file_too_large",
-        None,
-    ]
+    reported = [(file["filename"], file["error"] and file["error"]["code"]) for file in batch["files"]]
+    assert reported == [("one.md", None), ("two.md", None), ("large.md", "file_too_large"), ("four.md", None)]
     assert {file["source_id"] for file in batch["files"] if file["source_id"]} == set(daemon.members(status="all"))
     assert "large.md was not stored: file_too_large" in text_of(result)
-    assert daemon.ask("GET", f"/v1/knowledge/batches/{batch['batch_id']}").json()["counters"]["total"] == 3
+    assert daemon.show(f"/v1/knowledge/batches/{batch['batch_id']}")["counters"]["total"] == 3
 
 
-def test_a_batch_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
-    first = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))
-    again = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))
-    assert [file["replayed"] for file in again["files"]] == [True, True]
-    assert [file["source_id"] for file in again["files"]] == [file["source_id"] for file in first["files"]]
-    assert len(tools.daemon.members(status="all")) == 2
+def test_a_batch_that_comes_again_stores_only_what_is_gone(tools: Caller) -> None:
+    def upload() -> list[dict[str, Any]]:
+        return list(tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))["files"])
 
-
-@pytest.mark.parametrize("key", ["", "two words", "a\n", "é"])
-def test_a_bad_key_of_a_batch_is_refused(tools: Caller, key: str) -> None:
-    error = tools.refuse("svc-upload-files-batch", bucket="inbox", files=files("one"), idempotencyKey=key)
-    assert error["code"] == "invalid_idempotency_key"
-
-
-def test_what_is_gone_of_a_batch_comes_back_by_itself(tools: Caller) -> None:
-    first = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))
-    ids = [file["source_id"] for file in first["files"]]
-    assert tools.daemon.ask("DELETE", f"/v1/sources/{ids[0]}").is_success
+    first, second = (file["source_id"] for file in upload())
+    assert [(file["source_id"], file["replayed"]) for file in upload()] == [(first, True), (second, True)]
+    assert tools.daemon.ask("DELETE", f"/v1/sources/{first}").is_success
     for is_known in (False, True):
-        again = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"))
-        assert [file["replayed"] for file in again["files"]] == [is_known, True]
+        assert [file["replayed"] for file in upload()] == [is_known, True]
     assert len(tools.daemon.members(status="all")) == 2
+    for key in ("", "two words", "a\n", "é"):
+        error = tools.refuse("svc-upload-files-batch", bucket="inbox", files=files("one"), idempotencyKey=key)
+        assert error["code"] == "invalid_idempotency_key", key
 
 
 def test_a_batch_that_was_cut_off_is_finished_by_the_next_call(tools: Caller) -> None:
+    names = {f"file-{number}": text for number, text in enumerate(("one", "two"), start=1)}
     items = [
-        {"client_file_id": f"file-{n}", "filename": f"{text}.md", "sha256": hashlib.sha256(text.encode()).hexdigest()}
-        for n, text in enumerate(("one", "two"), start=1)
+        {"client_file_id": name, "filename": f"{text}.md", "sha256": sha256_of(text.encode())}
+        for name, text in names.items()
     ]
-    sizes = [
-        {"client_file_id": item["client_file_id"], "filename": item["filename"], "size_bytes": 3} for item in items
-    ]
-    manifest = {"version": 1, "items": items, "bucket": "inbox"}
-    body = {"manifest": manifest, "files": sizes}
-    opened = tools.daemon.ask("POST", BATCHES, json=body, headers={"Idempotency-Key": "k"})
-    assert opened.status_code == 201
-    assert tools.daemon.ask("PUT", opened.json()["items"][0]["upload_url"], content=b"one", key="").is_success
-    batch = tools.tell("svc-upload-files-batch", bucket="inbox", files=files("one", "two"), idempotencyKey="k")
-    assert (batch["batch_id"], batch["stored"]) == (opened.json()["batch_id"], 2)
+    sizes = [{name: item[name] for name in ("client_file_id", "filename")} | {"size_bytes": 3} for item in items]
+    body = {"manifest": {"version": 1, "items": items, "bucket": "inbox"}, "files": sizes}
+    opened = tools.daemon.post(BATCHES, 201, json=body, repeat_key="k")
+    assert tools.daemon.ask("PUT", opened["items"][0]["upload_url"], content=b"one", key="").is_success
+    batch = tools.data("svc-upload-files-batch", bucket="inbox", files=files("one", "two"), idempotencyKey="k")
+    assert (batch["batch_id"], batch["stored"]) == (opened["batch_id"], 2)
     assert len(tools.daemon.members(status="all")) == 2
 
 
 def test_each_file_of_a_batch_may_have_a_destination_of_its_own(tools: Caller) -> None:
     sent = [{**file, "bucketSlugs": [file["filename"][:3]]} for file in files("one", "two")]
-    told = tools.tell("svc-upload-files-batch", files=sent, createMissingBuckets=True)
-    assert [tools.daemon.members(slug, status="all") for slug in ("one", "two")] == [
-        [file["source_id"]] for file in told["files"]
-    ]
+    stored = tools.data("svc-upload-files-batch", files=sent, createMissingBuckets=True)["files"]
+    members = [tools.daemon.members(slug, status="all") for slug in ("one", "two")]
+    assert members == [[file["source_id"]] for file in stored]
     assert tools.refuse("svc-upload-files-batch", files=files("one"))["code"] == "bucket_required"
 
 
@@ -191,7 +158,7 @@ def test_each_file_of_a_batch_may_have_a_destination_of_its_own(tools: Caller) -
 def test_a_wait_ends_with_the_last_of_several_files(working: Daemon) -> None:
     tools = Caller(working)
     ids = [tools.upload(text)["source_id"] for text in (b"one word", b"another word", b"\x00\x01\x02\x03")]
-    states = tools.tell("svc-source-status", sourceIds=ids, waitSeconds=30)
+    states = tools.wait(*ids)
     assert (states["ready"], states["settled"]) == (False, True)
     assert [source["ready"] for source in states["sources"]] == [True, True, False]
     assert states["sources"][2]["error"]["code"]
@@ -212,49 +179,35 @@ def test_a_wait_ends_when_the_service_stops(tools: Caller) -> None:
     assert (error["code"], error["retryable"]) == ("shutting_down", True)
 
 
-def test_a_search_is_narrowed_as_the_api_narrows_it(working: Daemon) -> None:
+def test_a_search_is_narrowed_as_the_api_narrows_it_and_an_answer_is_grounded_or_not(working: Daemon) -> None:
     tools = Caller(working)
     kept = tools.upload(b"The umber quay.", filename="a.md", tags=["kept"], metadata={"year": 1802})["source_id"]
     tools.upload(b"The umber quay!", filename="b.md", metadata={"year": 1900})
-    ids = working.members(status="all")
-    tools.tell("svc-source-status", sourceIds=ids, waitSeconds=30)
+    tools.wait(*working.members(status="all"))
     year = {"type": "lt", "key": "year", "value": 1850}
-    for narrowed in (
-        {"tags": ["kept"]},
-        {"filters": year},
-        {"sourceIds": [kept]},
-        {"maxNumResults": 1, "filters": year},
-    ):
-        found = tools.tell("svc-search", query="umber quay", **narrowed)
-        assert [result["source_id"] for result in found["results"]] == [kept]
+    narrowings = ({"tags": ["kept"]}, {"filters": year}, {"sourceIds": [kept]}, {"maxNumResults": 1, "filters": year})
+    for narrowed in narrowings:
+        found = tools.data("svc-search", query="umber quay", **narrowed)
+        assert [result["source_id"] for result in found["results"]] == [kept], narrowed
     none = tools.call("svc-search", query="zeppelin", buckets=["inbox"])
     assert (told(none)["results"], text_of(none)) == ([], "Nothing was found.")
-
-
-def test_buckets_are_listed_page_by_page(tools: Caller) -> None:
-    tools.daemon.make_bucket("second")
-    first = tools.tell("svc-list-buckets", limit=1)
-    assert (len(first["buckets"]), first["has_more"]) == (1, True)
-    rest = tools.tell("svc-list-buckets", after=first["last_id"])
-    assert {bucket["slug"] for bucket in (*first["buckets"], *rest["buckets"])} == {"inbox", "second"}
-
-
-def test_a_question_that_no_file_answers_is_not_grounded(working: Daemon) -> None:
-    tools = Caller(working)
-    source_id = tools.upload(NOTES)["source_id"]
-    tools.tell("svc-source-status", sourceId=source_id, waitSeconds=30)
     asked = tools.call("svc-ask", question="Who flew the zeppelin over Garrowby?", buckets=["inbox"])
     assert (told(asked)["grounded"], told(asked)["citations"]) == (False, [])
     assert "Not grounded" in text_of(asked)
 
 
-def test_an_unknown_agent_is_told_with_the_services_own_error(tools: Caller) -> None:
+def test_buckets_are_listed_page_by_page(tools: Caller) -> None:
+    tools.daemon.make_bucket("second")
+    first = tools.data("svc-list-buckets", limit=1)
+    assert (len(first["buckets"]), first["has_more"]) == (1, True)
+    rest = tools.data("svc-list-buckets", after=first["last_id"])
+    assert {bucket["slug"] for bucket in (*first["buckets"], *rest["buckets"])} == {"inbox", "second"}
+
+
+def test_an_unknown_agent_or_an_empty_question_is_refused_in_the_tools_own_words(tools: Caller) -> None:
     for tool in ({"tool": "svc-ask", "question": "why"}, {"tool": "svc-search", "query": "why"}):
         assert tools.refuse(**tool, agent="svc-agent:nobody")["code"] == "agent_not_found"
         assert tools.refuse(**tool, agent="gpt-4")["code"] == "model_not_found"
-
-
-@pytest.mark.parametrize("question", ["", " \n"])
-def test_an_empty_question_is_told_by_the_tool_s_own_name_of_it(tools: Caller, question: str) -> None:
-    (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]
-    assert error == {"path": "question", "message": "The question is empty."}
+    for question in ("", " \n"):
+        (error,) = tools.refuse("svc-ask", question=question)["details"]["errors"]
+        assert error == {"path": "question", "message": "The question is empty."}

@@ -7,7 +7,19 @@ import pytest
 
 from svc_daemon.core.answers.conversations import RULES
 from tests.api.answers import details_of
-from tests.api.asking import CHAT, DOORS, HANDBOOK, RESPONSES, annotations_of, ask, events_of, send, stream, text_of
+from tests.api.asking import (
+    CHAT,
+    DOORS,
+    HANDBOOK,
+    RESPONSES,
+    Json,
+    annotations_of,
+    ask,
+    events_of,
+    send,
+    stream,
+    text_of,
+)
 from tests.api.daemons import Daemon
 from tests.fetch.servers import Script
 from tests.llm.chats import answering, chatting, chunk, event, question_asked, saying, stalling, streaming
@@ -46,25 +58,29 @@ def honest(shown: str) -> str:
     return f"They get 30 days of vacation [{number_of(shown, '30 days')}]."
 
 
-def test_a_models_words_come_with_checked_citations(knowing: Daemon, door: str) -> None:
+def deltas_of(events: list[Json], door: str) -> list[str]:
+    """The words of a stream, piece by piece."""
+    if door == RESPONSES:
+        return [each["delta"] for each in events if each.get("delta")]
+    return list(filter(None, (each["choices"][0]["delta"].get("content") for each in events)))
+
+
+def whole_of(events: list[Json]) -> Json:
+    """The answer as the last event has it."""
+    return dict(events[-1].get("response", events[-1]))
+
+
+def test_a_models_words_come_with_checked_citations_streamed_or_not(knowing: Daemon, door: str) -> None:
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
         answer = ask(knowing, VACATION, door, buckets=["inbox"])
+        events = stream(knowing, VACATION, door, buckets=["inbox"])
     assert text_of(answer) == "They get 30 days of vacation [1]."
     assert answer["grounded"] is True
     assert [source["quote"] for source in answer["sources"]] == ["Full-time employees get 30 days of vacation a year."]
     assert [annotation["index"] for annotation in annotations_of(answer)] == [29]
-
-
-def test_a_models_words_are_streamed_through(knowing: Daemon, door: str) -> None:
-    with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
-        events = stream(knowing, VACATION, door, buckets=["inbox"])
-    deltas = [
-        each.get("delta", "") if door == RESPONSES else each["choices"][0]["delta"].get("content", "")
-        for each in events
-    ]
-    assert "".join(deltas) == "They get 30 days of vacation [1]."
-    assert len(list(filter(None, deltas))) > 5
-    whole = events[-1].get("response", events[-1])
+    deltas = deltas_of(events, door)
+    assert ("".join(deltas), len(deltas) > 5) == (text_of(answer), True)
+    whole = whole_of(events)
     assert (whole["grounded"], len(whole["sources"])) == (True, 1)
 
 
@@ -87,7 +103,7 @@ def test_an_answer_ends_where_a_source_is_deleted_while_a_model_writes(
     assert ("answer_failed" in answer.text, "file_citation" in answer.text) == (True, False)
 
 
-def test_the_model_is_told_the_rules_the_agent_and_the_caller(knowing: Daemon, door: str) -> None:
+def test_the_model_gets_the_rules_of_the_service_and_of_the_caller(knowing: Daemon, door: str) -> None:
     guided = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": VACATION}]
     with chatting(answering(honest)) as server, knowing.writing(server.url("/v1")):
         ask(knowing, VACATION, door, **{"input" if door == RESPONSES else "messages": guided})
@@ -114,25 +130,24 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_lie_is_no_grounded_answer_and_invents_no_source(knowing: Daemon, door: str, lie: str) -> None:
-    with chatting(streaming(saying(lie))) as server, knowing.writing(server.url("/v1")):
-        answer = ask(knowing, VACATION, door, buckets=["inbox"])
-    assert answer["grounded"] is False
-    assert all(source["filename"] == "handbook.md" for source in answer["sources"])
-    assert all(source["quote"].encode() in HANDBOOK for source in answer["sources"])
-    assert "[99]" not in text_of(answer)
+def test_a_lie_is_no_grounded_answer_and_invents_no_source(knowing: Daemon, door: str) -> None:
+    for kind, lie in LIES.items():
+        with chatting(streaming(saying(lie))) as server, knowing.writing(server.url("/v1")):
+            answer = ask(knowing, VACATION, door, buckets=["inbox"])
+        assert answer["grounded"] is False, kind
+        assert all(source["filename"] == "handbook.md" for source in answer["sources"]), kind
+        assert all(source["quote"].encode() in HANDBOOK for source in answer["sources"]), kind
+        assert "[99]" not in text_of(answer), kind
 
 
 def test_an_answer_that_is_grounded_in_part_has_the_sources_of_its_marks(knowing: Daemon, door: str) -> None:
     script = streaming(saying("Part-time staff get 15 days of vacation [1]. They may also fly to the moon."))
+    question = "How many vacation days do part-time staff get?"
     with chatting(script) as server, knowing.writing(server.url("/v1")):
-        answer = ask(knowing, "How many vacation days do part-time staff get?", door, buckets=["inbox"])
-        last = stream(knowing, "How many vacation days do part-time staff get?", door, buckets=["inbox"])[-1]
-    streamed = last.get("response", last)
-    for told in (answer, streamed):
-        assert told["grounded"] is False
-        assert [source["number"] for source in told["sources"]] == [1]
+        answer = ask(knowing, question, door, buckets=["inbox"])
+        streamed = whole_of(stream(knowing, question, door, buckets=["inbox"]))
+    for each in (answer, streamed):
+        assert (each["grounded"], [source["number"] for source in each["sources"]]) == (False, [1])
     assert [each["number"] for each in annotations_of(answer)] == [1]
 
 
@@ -159,13 +174,11 @@ FAILING: list[tuple[Script, str]] = [
 ]
 
 
-@pytest.mark.parametrize("streams", [False, True])
-@pytest.mark.parametrize(("script", "code"), FAILING)
-def test_a_model_that_fails_before_its_first_word_is_a_plain_error(
-    knowing: Daemon, door: str, script: Script, code: str, streams: bool
-) -> None:
-    with chatting(script) as server, knowing.writing(server.url("/v1"), first_word_s=0.3):
-        details_of(send(knowing, door, VACATION, stream=streams), code)
+def test_a_model_that_fails_before_its_first_word_is_a_plain_error(knowing: Daemon, door: str) -> None:
+    for script, code in FAILING:
+        with chatting(script) as server, knowing.writing(server.url("/v1"), first_word_s=0.3):
+            for streams in (False, True):
+                details_of(send(knowing, door, VACATION, stream=streams), code)
 
 
 HALFWAY: list[tuple[Script, str]] = [
@@ -176,37 +189,28 @@ HALFWAY: list[tuple[Script, str]] = [
 
 
 @pytest.mark.parametrize(("script", "code"), HALFWAY)
-def test_a_model_that_fails_halfway_ends_the_plain_answer(
-    knowing: Daemon, door: str, script: Script, code: str
-) -> None:
+def test_a_model_that_fails_halfway_fails_every_form_of_the_answer(knowing: Daemon, script: Script, code: str) -> None:
     with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=0.3):
-        answer = send(knowing, door, VACATION)
-    details_of(answer, code)
-    assert "secret" not in answer.text
-
-
-@pytest.mark.parametrize(("script", "code"), HALFWAY)
-def test_a_model_that_fails_halfway_fails_the_response(knowing: Daemon, script: Script, code: str) -> None:
-    with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=0.3):
-        events = stream(knowing, VACATION)
-    *_, told, failed = events
-    assert (told["type"], told["code"]) == ("error", code)
-    assert (failed["type"], failed["response"]["status"]) == ("response.failed", "failed")
-    assert failed["response"]["error"]["code"] == "server_error"
-    assert failed["response"]["id"] == events[0]["response"]["id"]
+        plain = [send(knowing, door, VACATION) for door in DOORS]
+        events, chat = stream(knowing, VACATION), send(knowing, CHAT, VACATION, stream=True)
+    for answer in plain:
+        details_of(answer, code)
+        assert "secret" not in answer.text
+    *_, error, failed = events
+    assert (error["type"], error["code"]) == ("error", code)
+    response = failed["response"]
+    assert (failed["type"], response["status"], response["error"]["code"]) == (
+        "response.failed",
+        "failed",
+        "server_error",
+    )
+    assert response["id"] == events[0]["response"]["id"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    error = events_of(chat)[-1]["error"]
+    assert (error["code"], error["type"], "[DONE]" in chat.text) == (code, "server_error", False)
 
 
-@pytest.mark.parametrize(("script", "code"), HALFWAY)
-def test_a_model_that_fails_halfway_ends_the_chat_with_an_error(knowing: Daemon, script: Script, code: str) -> None:
-    with chatting(script) as server, knowing.writing(server.url("/v1"), silent_s=0.3):
-        answer = send(knowing, CHAT, VACATION, stream=True)
-    error = events_of(answer)[-1]["error"]
-    assert (error["code"], error["type"]) == (code, "server_error")
-    assert "[DONE]" not in answer.text
-
-
-def test_what_nobody_foresaw_halfway_is_told_in_the_stream_and_logged(
+def test_a_fault_that_nobody_foresaw_halfway_ends_the_stream_and_is_logged(
     knowing: Daemon, door: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def breaking(shown: str) -> str:
@@ -220,23 +224,23 @@ def test_what_nobody_foresaw_halfway_is_told_in_the_stream_and_logged(
     finally:
         knowing.write(lambda connection: connection.execute("UPDATE sources SET tags = substr(tags, 2)"))
         knowing.start()
-    told = [each for each in events_of(answer) if each.get("type") == "error" or "error" in each]
-    assert [each.get("code") or each["error"]["code"] for each in told] == ["internal_error"]
+    errors = [each for each in events_of(answer) if each.get("type") == "error" or "error" in each]
+    assert [each.get("code") or each["error"]["code"] for each in errors] == ["internal_error"]
     assert ("Traceback" in caplog.text, "Traceback" in answer.text) == (True, False)
 
 
 CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
 
 
-@pytest.mark.parametrize("said", ["They get 30 days of", ""])
+@pytest.mark.parametrize("text", ["They get 30 days of", ""])
 @pytest.mark.parametrize(("cut", "reason"), CUTS)
-def test_an_answer_that_was_cut_short_is_incomplete(knowing: Daemon, cut: str, reason: str, said: str) -> None:
-    script = streaming(saying(said, reason=cut))
+def test_an_answer_that_was_cut_short_is_incomplete(knowing: Daemon, cut: str, reason: str, text: str) -> None:
+    script = streaming(saying(text, reason=cut))
     with chatting(script) as server, knowing.writing(server.url("/v1")):
         answer, events = ask(knowing, VACATION), stream(knowing, VACATION)
         chat, chunks = ask(knowing, VACATION, CHAT), stream(knowing, VACATION, CHAT)
     assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": reason})
-    assert (answer["output"][0]["status"], text_of(answer), answer["grounded"]) == ("incomplete", said, False)
+    assert (answer["output"][0]["status"], text_of(answer), answer["grounded"]) == ("incomplete", text, False)
     assert events[-1]["type"] == "response.incomplete"
     assert events[-1]["response"]["incomplete_details"] == {"reason": reason}
     assert chat["choices"][0]["finish_reason"] == cut

@@ -47,21 +47,25 @@ class Caller:
         async with self.client() as client:
             return list(await asyncio.gather(*(client.call_tool(tool, arguments) for tool, arguments in calls)))
 
-    def tell(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a call that works tells."""
+    def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The data of a call that succeeds."""
         return told(self.call(tool, **arguments))
 
+    def wait(self, *source_ids: str) -> dict[str, Any]:
+        """The states of these sources, once they have settled."""
+        return self.data("svc-source-status", sourceIds=list(source_ids), waitSeconds=30)
+
     def refuse(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The error of a call that doesn't."""
+        """The error of a call that fails."""
         return refusal_of(self.call(tool, **arguments))
 
     def upload(self, data: bytes, bucket: str = "inbox", **arguments: Any) -> dict[str, Any]:
-        """What an upload tells."""
+        """The data of an upload that succeeds."""
         file = {"filename": "notes.md", "contentBase64": encoded(data), "bucket": bucket}
-        return self.tell("svc-upload-file", **(file | arguments))
+        return self.data("svc-upload-file", **(file | arguments))
 
     def client(self) -> AbstractAsyncContextManager[Client]:
-        """A client in the middle of nothing; on the daemon's loop."""
+        """A client on the daemon's loop."""
         transport = httpx2.ASGITransport(self.daemon.app)
         return http_client("http://localhost", self._key, self._mode, transport)
 
