@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
-from tests.acceptance.calls import make_bucket, upload, wait_ended
+from tests.acceptance.calls import make_bucket, port_of, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
@@ -22,15 +21,19 @@ from tests.llm.chats import DONE, chatting, chunk, stalling, streaming
 from tests.samples import make_pdf
 
 PAGES = [
-    "Welcome to the harbour. This handbook tells how we work together.",
+    "Welcome to the harbour. This handbook is about how we work together.",
     "Working hours are flexible. The core time is from ten to three.",
     "Full-time employees get 30 days of vacation a year. Requests go to the harbour master.",
 ]
 QUESTION = "How many vacation days do full-time employees get?"
-ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
 QUOTE = "Full-time employees get 30 days of vacation a year."
+ANSWER = f"{QUOTE} [1]"
 LLM_KEY = "hunter2-key"
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
+ASKED: dict[str, Any] = {"model": "svc-agent", "input": QUESTION}
+CHAT: dict[str, Any] = {"model": "svc-agent", "messages": MESSAGES}
+#: Grounded, and the file, page and quote of each source: what is added to OpenAI's answers.
+SUPPORTED = (True, [("handbook.pdf", 3, QUOTE)])
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +55,8 @@ def teach(installation: Installation) -> None:
 def client_of(installation: Installation, key: str = "", retries: int = 0) -> Iterator[tuple[openai.OpenAI, list[str]]]:
     """OpenAI's client, and the path of each request that it sends."""
     sent: list[str] = []
-    http = openai.DefaultHttpxClient(
-        trust_env=False, event_hooks={"request": [lambda request: sent.append(request.url.path)]}
-    )
+    hooks = {"request": [lambda request: sent.append(request.url.path)]}
+    http = openai.DefaultHttpxClient(trust_env=False, event_hooks=hooks)
     base_url = f"{installation.base_url}/v1"
     with openai.OpenAI(
         base_url=base_url, api_key=key or installation.key, max_retries=retries, http_client=http
@@ -69,11 +71,7 @@ def client(knowing: Installation) -> Iterator[openai.OpenAI]:
 
 
 def grounded(answer: Any) -> tuple[bool, list[tuple[str, int, str]]]:
-    """What is added to OpenAI's answers: file, page and quote of each source."""
     return answer.grounded, [(each["filename"], each["location"]["page"], each["quote"]) for each in answer.sources]
-
-
-SUPPORTED = (True, [("handbook.pdf", 3, QUOTE)])
 
 
 def test_models(client: openai.OpenAI) -> None:
@@ -82,18 +80,16 @@ def test_models(client: openai.OpenAI) -> None:
 
 
 def test_a_response(client: openai.OpenAI) -> None:
-    answer = client.responses.create(model="svc-agent", input=QUESTION)
-    assert answer.output_text == ANSWER
+    answer = client.responses.create(**ASKED)
+    assert (answer.output_text, answer.status, answer.model) == (ANSWER, "completed", "svc-agent")
     assert grounded(answer) == SUPPORTED
-    assert (answer.status, answer.model) == ("completed", "svc-agent")
     assert answer._request_id is not None
-    message = answer.output[0]
-    assert message.type == "message"
-    part = message.content[0]
-    assert part.type == "output_text"
-    (citation,) = part.annotations
-    assert citation.type == "file_citation"
-    assert (citation.filename, ANSWER[citation.index :]) == ("handbook.pdf", "[1]")
+    citation = answer.output[0].content[0].annotations[0]
+    assert (citation.type, citation.filename, ANSWER[citation.index :]) == ("file_citation", "handbook.pdf", "[1]")
+    off_topic = client.responses.create(model="svc-agent", input="Which walrus won the chess tournament?")
+    assert grounded(off_topic) == (False, [])
+    with pytest.raises(openai.NotFoundError):  # no answer is stored
+        client.responses.retrieve(answer.id)
 
 
 def test_a_streamed_response(client: openai.OpenAI) -> None:
@@ -103,65 +99,46 @@ def test_a_streamed_response(client: openai.OpenAI) -> None:
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == ANSWER
     last = events[-1]
     assert last.type == "response.completed"
-    assert last.response.model == "svc-rag-agent"
-    assert grounded(last.response) == SUPPORTED
-
-
-def test_the_clients_own_reading_of_a_streamed_response(client: openai.OpenAI) -> None:
-    with client.responses.stream(model="svc-agent", input=QUESTION) as stream:
-        kinds = [event.type for event in stream]
-        answer = stream.get_final_response()
+    assert (last.response.model, grounded(last.response)) == ("svc-rag-agent", SUPPORTED)
+    # And as the client itself reads it.
+    with client.responses.stream(**ASKED) as read:
+        kinds = [event.type for event in read]
+        answer = read.get_final_response()
     assert "response.output_text.annotation.added" in kinds
-    assert answer.output_text == ANSWER
-    assert grounded(answer) == SUPPORTED
+    assert (answer.output_text, grounded(answer)) == (ANSWER, SUPPORTED)
 
 
 def test_a_chat(client: openai.OpenAI) -> None:
-    answer = client.chat.completions.create(model="svc-agent", messages=MESSAGES)
-    assert answer.choices[0].message.content == ANSWER
-    assert answer.choices[0].finish_reason == "stop"
+    answer = client.chat.completions.create(**CHAT)
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (ANSWER, "stop")
     assert grounded(answer) == SUPPORTED
     assert answer.usage is not None
     assert answer.usage.total_tokens > 0
 
 
 def test_a_streamed_chat(client: openai.OpenAI) -> None:
-    with client.chat.completions.create(
-        model="svc-agent", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
-    ) as stream:
+    with client.chat.completions.create(**CHAT, stream=True, stream_options={"include_usage": True}) as stream:
         *chunks, ended, usage = list(stream)
     assert "".join(each.choices[0].delta.content or "" for each in chunks) == ANSWER
-    assert ended.choices[0].finish_reason == "stop"
-    assert grounded(ended) == SUPPORTED
+    assert (ended.choices[0].finish_reason, grounded(ended)) == ("stop", SUPPORTED)
     assert usage.usage is not None
-
-
-def test_the_clients_own_reading_of_a_streamed_chat(client: openai.OpenAI) -> None:
-    with client.chat.completions.stream(model="svc-agent", messages=MESSAGES) as stream:
-        answer = stream.get_final_completion()
-    message = answer.choices[0].message
+    # And as the client itself reads it.
+    with client.chat.completions.stream(**CHAT) as read:
+        message = read.get_final_completion().choices[0].message
     assert message.content == ANSWER
     assert [annotation.to_dict()["file_id"] for annotation in message.annotations or []] != []
 
 
 def test_the_client_for_asyncio(knowing: Installation) -> None:
     async def ask() -> str:
+        http = openai.DefaultAsyncHttpxClient(trust_env=False)
         async with (
-            openai.AsyncOpenAI(
-                base_url=f"{knowing.base_url}/v1",
-                api_key=knowing.key,
-                http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
-            ) as client,
-            client.responses.stream(model="svc-agent", input=QUESTION) as stream,
+            openai.AsyncOpenAI(base_url=f"{knowing.base_url}/v1", api_key=knowing.key, http_client=http) as client,
+            client.responses.stream(**ASKED) as stream,
         ):
             return (await stream.get_final_response()).output_text
 
     assert asyncio.run(ask()) == ANSWER
-
-
-def test_a_question_about_nothing_in_the_buckets(client: openai.OpenAI) -> None:
-    answer = client.responses.create(model="svc-agent", input="Which walrus won the chess tournament?")
-    assert grounded(answer) == (False, [])
 
 
 FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str | None]] = [
@@ -176,44 +153,18 @@ FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str |
 ]
 
 
-@pytest.fixture(scope="module")
-def reader(knowing: Installation) -> str:
-    """A key that may search and not ask."""
+def test_errors_are_its_exceptions(knowing: Installation) -> None:
     with knowing.client() as http:
-        made = http.post("/v1/keys", json={"name": "reader", "capabilities": ["knowledge:search"]})
-    return str(made.json()["key"])
-
-
-def test_errors_are_its_exceptions(knowing: Installation, reader: str) -> None:
-    for (key, fields, kind, code, param), streams in product(FAILING, (False, True)):
-        asked = {"model": "svc-agent", "input": QUESTION, "stream": streams, **fields}
-        with client_of(knowing, reader if key == "reader" else key) as (client, _), pytest.raises(kind) as failed:
-            client.responses.create(**asked)
-        error = failed.value
-        assert (type(error), error.code, error.param) == (kind, code, param)
-        assert str(error.request_id).startswith("req_")
-
-
-def test_nothing_is_stored_that_could_be_retrieved(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
-        client.responses.retrieve("resp_1")
-
-
-def test_a_quota_that_is_used_up_is_not_tried_again(knowing: Installation, tmp_path: Any) -> None:
-    installation = Installation(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1", **UNLIMITED)
-    installation.start()
-    try:
-        teach(installation)
-        with client_of(installation, retries=5) as (client, sent):
-            client.responses.create(model="svc-agent", input=QUESTION)
-            with pytest.raises(openai.RateLimitError) as refused:
-                client.responses.create(model="svc-agent", input=QUESTION)
-            with pytest.raises(openai.RateLimitError):
-                client.chat.completions.create(model="svc-agent", messages=MESSAGES)
-        assert (refused.value.code, refused.value.type) == ("rag_quota_exceeded", "insufficient_quota")
-        assert sent == ["/v1/responses", "/v1/responses", "/v1/chat/completions"]
-    finally:
-        installation.clear()
+        # A key that may search and not ask.
+        made = http.post("/v1/keys", json={"name": "reader", "capabilities": ["knowledge:search"]}).json()
+    for key, fields, kind, code, param in FAILING:
+        with client_of(knowing, made["key"] if key == "reader" else key) as (client, _):
+            for streams in (False, True):
+                with pytest.raises(kind) as failed:
+                    client.responses.create(**ASKED | {"stream": streams} | fields)
+                error = failed.value
+                assert (type(error), error.code, error.param) == (kind, code, param), (fields, streams)
+                assert str(error.request_id).startswith("req_")
 
 
 @dataclass(slots=True)
@@ -222,6 +173,17 @@ class Writing:
 
     installation: Installation
     scripts: list[Script] = field(default_factory=list)
+
+
+@contextmanager
+def taught(folder: Any, **variables: str) -> Iterator[Installation]:
+    installation = Installation(folder, **variables, **UNLIMITED)
+    installation.start()
+    try:
+        teach(installation)
+        yield installation
+    finally:
+        installation.clear()
 
 
 @pytest.fixture(scope="module")
@@ -233,38 +195,47 @@ def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writing]:
 
     with chatting(play) as server:
         variables = {"SVC_LLM_BASE_URL": server.url("/v1"), "SVC_LLM_MODEL": "small", "SVC_LLM_API_KEY": LLM_KEY}
-        variables["SVC_LIMIT_STOP_SECONDS"] = "4"
-        installation = Installation(tmp_path_factory.mktemp("writing"), SVC_LOG_LEVEL="debug", **variables, **UNLIMITED)
-        installation.start()
-        try:
-            teach(installation)
+        variables |= {"SVC_LIMIT_STOP_SECONDS": "4", "SVC_LOG_LEVEL": "debug"}
+        with taught(tmp_path_factory.mktemp("writing"), **variables) as installation:
             yield Writing(installation, scripts)
-        finally:
-            installation.clear()
 
 
-def test_a_model_that_fails_is_tried_again_before_its_first_word_and_told_after_it(writing: Writing) -> None:
+def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
+    with (
+        taught(tmp_path / "small", SVC_LIMIT_ANSWERS_PER_MONTH="1") as installation,
+        client_of(installation, retries=5) as (client, sent),
+    ):
+        client.responses.create(**ASKED)
+        with pytest.raises(openai.RateLimitError) as refused:
+            client.responses.create(**ASKED)
+        with pytest.raises(openai.RateLimitError):
+            client.chat.completions.create(**CHAT)
+    assert (refused.value.code, refused.value.type) == ("rag_quota_exceeded", "insufficient_quota")
+    assert sent == ["/v1/responses", "/v1/responses", "/v1/chat/completions"]
+
+
+def test_a_model_that_fails_is_tried_again_before_its_first_word_and_reported_after_it(writing: Writing) -> None:
     failing, halfway = streaming(b"", status=500), streaming(chunk("Full-time employees get"))
     writing.scripts += [failing, failing, halfway, halfway]
     with client_of(writing.installation) as (client, _), pytest.raises(openai.InternalServerError) as failed:
-        client.responses.create(model="svc-agent", input=QUESTION)
+        client.responses.create(**ASKED)
     assert failed.value.code == "answer_failed"
     with client_of(writing.installation, retries=1) as (client, sent):
-        with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
+        with client.responses.create(**ASKED, stream=True) as stream:
             kinds = [event.type for event in stream]
         assert (kinds[-2:], len(sent)) == (["error", "response.failed"], 2)
         with (
-            client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as chat,
-            pytest.raises(openai.APIError, match="in the middle") as told,
+            client.chat.completions.create(**CHAT, stream=True) as chat,
+            pytest.raises(openai.APIError, match="in the middle") as broken,
         ):
             list(chat)
-    assert told.value.code == "answer_failed"
+    assert broken.value.code == "answer_failed"
 
 
-def test_a_stop_ends_a_stream_with_an_error_that_says_so(writing: Writing) -> None:
+def test_a_stop_ends_a_stream_with_an_error_that_names_it(writing: Writing) -> None:
     writing.scripts.append(stalling(chunk("Full-time employees ")))
-    with client_of(writing.installation, retries=0) as (client, _), ThreadPoolExecutor(1) as pool:
-        with client.responses.create(model="svc-agent", input=QUESTION, stream=True) as stream:
+    with client_of(writing.installation) as (client, _), ThreadPoolExecutor(1) as pool:
+        with client.responses.create(**ASKED, stream=True) as stream:
             events = iter(stream)
             while next(events).type != "response.output_text.delta":
                 pass
@@ -277,38 +248,33 @@ def test_a_stop_ends_a_stream_with_an_error_that_says_so(writing: Writing) -> No
     writing.installation.start()
 
 
-def test_doctor_says_whether_the_writing_model_is_there(writing: Writing) -> None:
-    def answers() -> tuple[int, str, str]:
+def test_doctor_shows_whether_the_writing_model_is_there(writing: Writing) -> None:
+    writing.scripts += [streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)]
+    for expected in (
+        (0, "ok", "small writes them, and its server answers"),
+        (3, "failed", "small can't write them. The model's server answered 401."),
+    ):
         doctor = writing.installation.svc("doctor", "--json")
         (check,) = [check for check in doctor.json["checks"] if check["check"] == "answers"]
-        return doctor.exit, check["state"], check["text"]
-
-    writing.scripts += [streaming(b"{}", content_type="application/json"), streaming(b"{}", status=401)]
-    assert answers() == (0, "ok", "small writes them, and its server answers")
-    assert answers() == (3, "failed", "small can't write them. The model's server answered 401.")
+        assert (doctor.exit, check["state"], check["text"]) == expected
 
 
-CUTS = [("length", "max_output_tokens"), ("content_filter", "content_filter")]
-
-
-@pytest.mark.parametrize(("cut", "reason"), CUTS)
-def test_an_answer_that_is_cut_short_is_incomplete(writing: Writing, cut: str, reason: str) -> None:
-    writing.scripts += [streaming(chunk("Full-time employees get"), chunk(reason=cut), DONE)] * 4
-    with client_of(writing.installation) as (client, _):
-        plain = client.responses.create(model="svc-agent", input=QUESTION)
-        with client.responses.stream(model="svc-agent", input=QUESTION) as stream:
-            *_, last = stream
-        chat = client.chat.completions.create(model="svc-agent", messages=MESSAGES)
-        with client.chat.completions.create(model="svc-agent", messages=MESSAGES, stream=True) as told:
-            *_, ended = told
-    assert last.type == "response.incomplete"
-    for answer in (plain, last.response):
-        assert answer.status == "incomplete"
-        assert answer.incomplete_details is not None
-        assert answer.incomplete_details.reason == reason
-        assert answer.output_text == "Full-time employees get"
-    assert chat.choices[0].finish_reason == cut
-    assert ended.choices[0].finish_reason == cut
+def test_an_answer_that_is_cut_short_is_incomplete(writing: Writing) -> None:
+    for cut, reason in [("length", "max_output_tokens"), ("content_filter", "content_filter")]:
+        writing.scripts += [streaming(chunk("Full-time employees get"), chunk(reason=cut), DONE)] * 4
+        with client_of(writing.installation) as (client, _):
+            plain = client.responses.create(**ASKED)
+            with client.responses.stream(**ASKED) as stream:
+                *_, last = stream
+            chat = client.chat.completions.create(**CHAT)
+            with client.chat.completions.create(**CHAT, stream=True) as chunks:
+                *_, ended = chunks
+        assert last.type == "response.incomplete"
+        for answer in (plain, last.response):
+            assert (answer.status, answer.output_text) == ("incomplete", "Full-time employees get")
+            assert answer.incomplete_details is not None
+            assert answer.incomplete_details.reason == reason
+        assert (chat.choices[0].finish_reason, ended.choices[0].finish_reason) == (cut, cut)
 
 
 def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
@@ -327,20 +293,19 @@ def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:
             wait_until(lambda: heard == [b"asked"], "the model is asked")
             if streams:
                 assert line.recv(12) == b"HTTP/1.1 200"
-        wait_until(lambda: heard == [b"asked", b""], "the model's server hears that nobody listens", 5)
+        wait_until(lambda: heard == [b"asked", b""], "the model's server is left", 5)
     logged = writing.installation.files.log.read_text()
     assert LLM_KEY not in logged
     assert "Traceback" not in logged
 
 
 def _asking(installation: Installation, *, stream: bool) -> socket.socket:
-    """The line on which the question has been asked."""
-    body = json.dumps({"model": "svc-agent", "input": QUESTION, "stream": stream}).encode()
-    host, port = installation.base_url.removeprefix("http://").split(":")
+    """The connection on which the question has been asked."""
+    body = json.dumps(ASKED | {"stream": stream}).encode()
     head = (
-        f"POST /v1/responses HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {installation.key}\r\n"
+        f"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    line = socket.create_connection((host, int(port)), timeout=10)
+    line = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=10)
     line.sendall(head.encode() + body)
     return line

@@ -1,4 +1,4 @@
-"""`svc sync` in daily use: what is sent, what is not, and that every file gets a true word."""
+"""`svc sync` in daily use: what is sent, what is not, and a true word about each file."""
 
 import os
 import shutil
@@ -23,6 +23,8 @@ from tests.acceptance.sync_folders import (
     write,
 )
 
+DETACH = ("--prune", "detach")
+
 
 @pytest.fixture
 def docs(installation: Installation) -> Path:
@@ -32,85 +34,93 @@ def docs(installation: Installation) -> Path:
     return folder
 
 
-def test_a_second_run_asks_for_two_things_and_changes_nothing(installation: Installation, docs: Path) -> None:
+def _found(installation: Installation, query: str) -> list[str]:
+    """Titles that a search of the bucket finds."""
+    with installation.client() as client:
+        return [hit["title"] for hit in search(client, query, BUCKET)]
+
+
+def test_where_nothing_has_changed_two_things_are_asked_and_nothing_is_sent(
+    installation: Installation, docs: Path
+) -> None:
     before = count_requests(installation)
     finished = sync(installation)
     assert (finished.exit, counts(finished), finished.json["items"]) == (0, {"unchanged": 12}, [])
     asked = count_requests(installation) - before
     asked.pop("GET /healthz", None)  # whether the daemon is there
     assert asked.keys() == {"GET /v1/limits", "GET /v1/buckets/{bucket}"}
+    assert sync(installation, verb="diff").exit == 0
     assert_equal(installation, docs)
-
-
-def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: Installation, docs: Path) -> None:
-    write(docs, "000/01.md", "Other words altogether.")
-    write(docs, "new/place.md", "New words.")
-    (docs / "000" / "02.md").unlink()
-    finished = sync(installation, "--prune", "detach")
-    assert counts(finished) == {"created": 1, "updated": 1, "detached": 1, "unchanged": 10}
-    assert finished.json["bytes_sent"] == len("Other words altogether.") + len("New words.")
-    assert_equal(installation, docs)
-
-
-def test_moving_files_sends_no_byte(installation: Installation, docs: Path) -> None:
-    ids = {source["id"] for source in list_held(installation)}
-    (docs / "000").rename(docs / "renamed")
-    (docs / "renamed" / "05.md").rename(docs / "five.md")
-    finished = sync(installation, "--prune", "detach")
-    assert (counts(finished), finished.json["bytes_sent"]) == ({"moved": 12}, 0)
-    assert {source["id"] for source in list_held(installation)} == ids
-    assert_equal(installation, docs)
-    with installation.client() as client:
-        (hit,) = search(client, "wren5", BUCKET)
-    assert hit["title"] == "five.md"
-    assert counts(sync(installation)) == {"unchanged": 12}
-
-
-def test_files_that_swap_their_names_end_right(installation: Installation, docs: Path) -> None:
-    one, two, aside = docs / "000/01.md", docs / "000/02.md", docs / "aside"
-    one.rename(aside)
-    two.rename(one)
-    aside.rename(two)
-    assert sync(installation, "--prune", "detach").exit == 0
-    assert_equal(installation, docs)
-
-
-def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation, docs: Path) -> None:
-    shutil.copytree(docs, installation.root / "clone")
-    (installation.root / "clone" / "000" / "03.md").unlink()
-    forget(installation)
-    words = ("--name", "docs", "--prune", "detach")
-    finished = sync(installation, *words, folder="clone")
-    assert (finished.exit, counts(finished)) == (0, {"detached": 1, "unchanged": 11})
-    assert finished.json["bytes_sent"] == 0
-    assert_equal(installation, installation.root / "clone")
-
-
-def test_a_lost_or_damaged_index_is_made_again_from_the_bucket(installation: Installation, docs: Path) -> None:
-    forget(installation)
-    lost = sync(installation)
-    assert (lost.exit, counts(lost), lost.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
-    (index,) = (installation.root / "state" / "sync").glob("*.db")
-    index.write_bytes(b"no database at all" * 1000)
-    damaged = sync(installation)
-    assert (damaged.exit, counts(damaged), damaged.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
-    assert index.with_suffix(".damaged").exists()
-
-
-def test_a_daemon_at_another_port_is_the_same_service(installation: Installation, docs: Path) -> None:
+    # Files that were touched are read, and no more.
+    ago_ns = time.time_ns() - 10**10
+    for path in docs.rglob("*.md"):
+        os.utime(path, ns=(ago_ns, ago_ns))
+    touched = sync(installation)
+    assert (counts(touched), touched.json["bytes_sent"]) == ({"unchanged": 12}, 0)
+    # A daemon at another port is the same service.
     installation.stop()
     installation.start()
     assert counts(sync(installation)) == {"unchanged": 12}
     assert len(list((installation.root / "state" / "sync").glob("*.db"))) == 1
 
 
-def test_what_was_done_behind_its_back_is_mended(installation: Installation, docs: Path) -> None:
+def test_changed_new_and_gone_files_make_bucket_and_folder_equal(installation: Installation, docs: Path) -> None:
+    write(docs, "000/01.md", "Other words altogether.")
+    write(docs, "new/place.md", "New words.")
+    (docs / "000" / "02.md").unlink()
+    finished = sync(installation, *DETACH)
+    assert counts(finished) == {"created": 1, "updated": 1, "detached": 1, "unchanged": 10}
+    assert finished.json["bytes_sent"] == len("Other words altogether.") + len("New words.")
+    assert_equal(installation, docs)
+
+
+def test_moving_and_swapping_files_sends_no_byte(installation: Installation, docs: Path) -> None:
+    ids = {source["id"] for source in list_held(installation)}
+    (docs / "000").rename(docs / "renamed")
+    (docs / "renamed" / "05.md").rename(docs / "five.md")
+    before = list_held(installation)
+    planned = sync(installation, verb="diff")
+    assert (planned.exit, counts(planned), list_held(installation)) == (10, {"moved": 12}, before)
+    finished = sync(installation, *DETACH)
+    assert (counts(finished), finished.json["bytes_sent"]) == ({"moved": 12}, 0)
+    assert {source["id"] for source in list_held(installation)} == ids
+    assert_equal(installation, docs)
+    assert _found(installation, "wren5") == ["five.md"]
+    assert counts(sync(installation)) == {"unchanged": 12}
+    one, two, aside = docs / "renamed/01.md", docs / "renamed/02.md", docs / "aside"
+    one.rename(aside)
+    two.rename(one)
+    aside.rename(two)
+    assert sync(installation, *DETACH).exit == 0
+    assert_equal(installation, docs)
+
+
+def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation, docs: Path) -> None:
+    clone = shutil.copytree(docs, installation.root / "clone")
+    (clone / "000" / "03.md").unlink()
+    forget(installation)
+    finished = sync(installation, "--name", "docs", *DETACH, folder="clone")
+    assert (finished.exit, counts(finished), finished.json["bytes_sent"]) == (0, {"detached": 1, "unchanged": 11}, 0)
+    assert_equal(installation, clone)
+
+
+def test_a_lost_or_damaged_index_is_made_again_from_the_bucket(installation: Installation, docs: Path) -> None:
+    forget(installation)
+    lost = sync(installation)
+    (index,) = (installation.root / "state" / "sync").glob("*.db")
+    index.write_bytes(b"no database at all" * 1000)
+    for finished in (lost, sync(installation)):
+        assert (finished.exit, counts(finished), finished.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
+    assert index.with_suffix(".damaged").exists()
+
+
+def test_what_was_changed_in_the_bucket_is_mended(installation: Installation, docs: Path) -> None:
     by_title = {source["title"]: source["id"] for source in list_held(installation)}
     with installation.client() as client:
         client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
         client.patch(f"/v1/sources/{by_title['000/02.md']}", json={"title": "renamed.md"}).raise_for_status()
         client.delete(f"/v1/buckets/{BUCKET}/sources/{by_title['000/03.md']}").raise_for_status()
-    finished = sync(installation, "--verify-remote", "--prune", "detach")
+    finished = sync(installation, "--verify-remote", *DETACH)
     assert (finished.exit, counts(finished)) == (0, {"created": 2, "moved": 1, "unchanged": 9})
     assert_equal(installation, docs)
 
@@ -122,8 +132,8 @@ def test_all_takes_each_mapping_and_a_missing_one_stops_only_itself(installation
     (installation.root / "svc.toml").write_text(f'bucket = "{BUCKET}"\n{tables}\n')
     finished = installation.svc("sync", "--all", "--json")
     assert finished.exit == 5
-    told = {each["mapping"]: (each["counts"]["created"], each["exit_code"]) for each in finished.json["mappings"]}
-    assert told == {"one": (1, 0), "two": (0, 5), "three": (1, 0)}
+    ends = {each["mapping"]: (each["counts"]["created"], each["exit_code"]) for each in finished.json["mappings"]}
+    assert ends == {"one": (1, 0), "two": (0, 5), "three": (1, 0)}
     assert len(titles(installation)) == 2
     (installation.root / "two").mkdir()
     assert installation.svc("sync", "--all", "--json").exit == 0
@@ -135,9 +145,7 @@ def test_an_update_overtakes_one_that_is_not_ready(installation: Installation, d
         assert sync(installation, "--wait", "accepted").exit == 0
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
-    with installation.client() as client:
-        assert [hit["title"] for hit in search(client, "plover3", BUCKET)] == ["000/01.md"]
-        assert search(client, "plover2", BUCKET) == []
+    assert (_found(installation, "plover3"), _found(installation, "plover2")) == (["000/01.md"], [])
 
 
 def test_a_failed_update_leaves_the_old_version_and_a_mended_one_replaces_it(
@@ -148,29 +156,27 @@ def test_a_failed_update_leaves_the_old_version_and_a_mended_one_replaces_it(
     for sent in (11, 0):
         failed = sync(installation)
         assert (failed.exit, failed.json["counts"]["failed"], failed.json["bytes_sent"]) == (3, 1, sent)
-    with installation.client() as client:
-        assert [hit["title"] for hit in search(client, "wren1", BUCKET)] == ["000/01.md"]
+    assert _found(installation, "wren1") == ["000/01.md"]
     write(docs, "000/01.md", good + b"More.")
     assert sync(installation).exit == 0
     assert_equal(installation, docs)
 
 
 def test_a_replaced_document_is_found_exactly_once_all_the_time(installation: Installation, docs: Path) -> None:
-    write(docs, "turns.md", "# Turns\n\nThe heron stands in turn 0.")
+    write(docs, "turns.md", "# Turns\n\nThe heron rests in turn 0.")
     assert sync(installation).exit == 0
     stop, found = threading.Event(), []
 
     def ask() -> None:
         with installation.client() as client:
             while not stop.wait(0.05):
-                hits = search(client, "heron", BUCKET)
-                found.append([(hit["title"], hit["source_id"]) for hit in hits])
+                found.append([hit["source_id"] for hit in search(client, "heron", BUCKET)])
 
     asking = threading.Thread(target=ask)
     asking.start()
     try:
         for turn in range(1, 41):
-            write(docs, "turns.md", f"# Turns\n\nThe heron stands in turn {turn}.")
+            write(docs, "turns.md", f"# Turns\n\nThe heron rests in turn {turn}.")
             assert counts(sync(installation)) == {"updated": 1, "unchanged": 12}
             if turn >= 4 and len(found) >= 10:
                 break
@@ -178,24 +184,5 @@ def test_a_replaced_document_is_found_exactly_once_all_the_time(installation: In
         stop.set()
         asking.join()
     assert len(found) >= 10
-    assert {len(hits) for hits in found} == {1}
-    assert len({hits[0][1] for hits in found}) > 1, "the document was replaced while it was asked for"
-
-
-def test_diff_tells_by_its_exit_code_and_changes_nothing(installation: Installation, docs: Path) -> None:
-    assert sync(installation, verb="diff").exit == 0
-    write(docs, "new.md", "New words.")
-    (docs / "000" / "01.md").rename(docs / "one.md")
-    before = list_held(installation)
-    planned = sync(installation, verb="diff")
-    assert (planned.exit, counts(planned)) == (10, {"created": 1, "moved": 1, "unchanged": 11})
-    assert list_held(installation) == before
-    assert counts(sync(installation)) == {"created": 1, "moved": 1, "unchanged": 11}
-
-
-def test_touching_files_reads_them_and_sends_nothing(installation: Installation, docs: Path) -> None:
-    ago_ns = time.time_ns() - 10**10
-    for path in docs.rglob("*.md"):
-        os.utime(path, ns=(ago_ns, ago_ns))
-    finished = sync(installation)
-    assert (counts(finished), finished.json["bytes_sent"]) == ({"unchanged": 12}, 0)
+    assert {len(ids) for ids in found} == {1}
+    assert len({ids[0] for ids in found}) > 1, "the document was replaced while it was asked for"

@@ -1,4 +1,4 @@
-"""A real `svc watch run`, and what it says."""
+"""A real `svc watch run`, and the lines that it prints."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.acceptance.installations import Installation, wait_until
 
-#: A watcher that was told to end does so at once.
+#: A watcher that gets a signal ends at once.
 END_TIMEOUT_S = 20.0
 
 
@@ -20,18 +20,18 @@ class Watch:
 
     def __init__(self, installation: Installation, *arguments: str, program: list[str] | None = None) -> None:
         """With `program`, that is what runs it."""
-        self.process = (
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+        self.process: subprocess.Popen[str] = (
             installation.spawn_svc("watch", "run", *arguments, "--ndjson")
             if program is None
-            else _spawn(installation, program)
+            else subprocess.Popen(program, env=installation.environ, cwd=installation.root, **pipes)
         )
         self.lines: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        if self.process.stdout is None:
-            raise AssertionError("its output is a pipe")
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(json.loads(line))
 
@@ -39,16 +39,20 @@ class Watch:
     def states(self) -> list[str]:
         return [line["state"] for line in self.lines if line["type"] == "watch.state"]
 
+    @property
+    def notes(self) -> list[str]:
+        return [line["message"] for line in self.lines if line["type"] == "watch.note"]
+
     def items(self, path: str | None = None) -> list[tuple[str, str]]:
-        """Actions and paths, in the order they were told."""
-        told = [line for line in self.lines if line["type"] == "watch.item"]
-        return [(line["action"], line["path"]) for line in told if path in (None, line["path"])]
+        """Actions and paths, in the order in which they were reported."""
+        items = [(line["action"], line["path"]) for line in self.lines if line["type"] == "watch.item"]
+        return [item for item in items if path in (None, item[1])]
 
     def wait_for_state(self, state: str, times: int = 1) -> None:
         wait_until(lambda: self.states.count(state) >= times, f"state {state} {times} times; {self.lines[-3:]}")
 
-    def wait_for_item(self, action: str, path: str, times: int = 1) -> None:
-        wait_until(lambda: self.items().count((action, path)) >= times, f"{action} {path}; {self.lines[-3:]}")
+    def wait_for_item(self, action: str, path: str) -> None:
+        wait_until(lambda: (action, path) in self.items(), f"{action} {path}; {self.lines[-3:]}")
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit code."""
@@ -63,7 +67,7 @@ class Watch:
 
 @contextmanager
 def watching(installation: Installation, *arguments: str, program: list[str] | None = None) -> Iterator[Watch]:
-    """A watcher that has looked at everything and listens; it is ended with the block."""
+    """A watcher that has looked at everything and waits for changes; it is ended with the block."""
     watch = Watch(installation, *arguments, program=program)
     try:
         watch.wait_for_state("watching")
@@ -82,19 +86,6 @@ def fill(folder: Path, **texts: str) -> Path:
 
 
 def run_state(installation: Installation, name: str) -> dict[str, Any]:
-    """What `svc watch status` says of one mapping."""
+    """What `svc watch status` shows of one mapping."""
     state: dict[str, Any] = installation.svc("watch", "status", name, "--json").json["mappings"][0]
     return state
-
-
-def _spawn(installation: Installation, program: list[str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        program,
-        env=installation.environ,
-        cwd=installation.root,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
