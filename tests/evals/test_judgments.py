@@ -34,9 +34,6 @@ MATCHES: list[tuple[dict[str, str], bool]] = [
 def test_a_hit_must_meet_the_whole_expectation() -> None:
     for fields, expected in MATCHES:
         assert is_expected(Expectation(**fields), HIT) is expected, fields
-
-
-def test_a_passage_without_headings_is_under_none() -> None:
     assert not is_expected(Expectation(heading="Vacation"), {**HIT, "location": {"headings": None}})
 
 

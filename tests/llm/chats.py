@@ -22,8 +22,8 @@ def event(data: Any) -> bytes:
 
 def saying(*texts: str, reason: str = "stop", usage: dict[str, int] | None = None) -> bytes:
     """A whole stream."""
-    told = b"".join(chunk(text) for text in texts) + chunk(reason=reason)
-    return told + (event({"choices": [], "usage": usage}) if usage else b"") + DONE
+    pieces = b"".join(chunk(text) for text in texts) + chunk(reason=reason)
+    return pieces + (event({"choices": [], "usage": usage}) if usage else b"") + DONE
 
 
 def streaming(*parts: bytes, status: int = 200, content_type: str = "text/event-stream") -> Script:
@@ -71,10 +71,10 @@ Chat = Callable[[str], str]
 
 
 def answering(chat: Chat) -> Script:
-    """Answer what the last message says, in pieces of three characters."""
+    """Answer the last message, in pieces of three characters."""
 
     def script(exchange: Exchange) -> None:
-        told = chat(json.loads(exchange.request.body)["messages"][-1]["content"])
-        streaming(saying(*(told[at : at + 3] for at in range(0, len(told), 3))))(exchange)
+        text = chat(json.loads(exchange.request.body)["messages"][-1]["content"])
+        streaming(saying(*(text[at : at + 3] for at in range(0, len(text), 3))))(exchange)
 
     return script
