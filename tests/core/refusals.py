@@ -10,9 +10,11 @@ from svc_daemon.errors import ServiceError
 
 def refusal(decide: Callable[..., object], *values: Any, **named: Any) -> ServiceError:
     """The error of a call that has to be refused."""
-    with pytest.raises(ServiceError) as refused:
-        decide(*values, **named)
-    return refused.value
+    try:
+        taken = decide(*values, **named)
+    except ServiceError as error:
+        return error
+    pytest.fail(f"{values!a} is taken as {taken!a}")
 
 
 def field_of(error: ServiceError) -> tuple[str, str]:

@@ -255,14 +255,16 @@ def test_a_model_is_well_again_without_anything_to_embed(working: Daemon, shelf:
 
 
 def test_an_index_in_trouble_is_tried_again(working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    trouble = ProviderFailed("The disk is full.", retryable=True)
+    working.provider.fail("warm_up", trouble, times=3)
     start_embedding(working, shelf)
     for verb in ("warm_up", "put_vectors"):
-        caplog.clear()
-        working.provider.fail(verb, ProviderFailed("The disk is full.", retryable=True), times=3)
         working.add_ready(HARBOUR)
-        wait_embedded(working)
         working.wait(lambda: caplog.text.count("can't be stored") == 3, f"{verb} has failed three times")
+        wait_embedded(working)
         wait_state(working, "ready")
+        caplog.clear()
+        working.provider.fail("put_vectors", trouble, times=3)
 
 
 def test_vectors_leave_the_reserve_of_the_disk_to_deletes(

@@ -46,75 +46,51 @@ def asked(*questions: str) -> list[Turn]:
     return turns[:-1]
 
 
-def test_a_follow_up_gets_the_telling_words_of_what_it_follows() -> None:
+def test_a_follow_up_gets_the_main_words_of_what_it_follows() -> None:
     for question, searched in FOLLOWING:
-        assert sharpen(asked(FIRST, question), 1000) == searched
+        assert sharpen(asked(FIRST, question), 1000) == searched, question
+    assert sharpen(asked(FIRST, "and for part-time staff?", "Who approves them?"), 1000) == (
+        "Who approves them? part-time staff vacation days employees"
+    )
+    # What is added never makes it too long.
+    assert sharpen(asked(FIRST, "Why?"), 10) == "Why?"
+    for question in ["", "?", "and", "it"]:
+        assert is_follow_up(question), question
 
 
-def test_a_question_that_stands_by_itself_is_left_alone() -> None:
+def test_a_question_with_a_topic_of_its_own_is_left_alone() -> None:
     for question in BY_ITSELF:
         assert sharpen(asked(FIRST, question), 1000) == question
-
-
-def test_a_follow_up_of_a_follow_up_still_knows_the_topic() -> None:
-    turns = asked(FIRST, "and for part-time staff?", "Who approves them?")
-    assert sharpen(turns, 1000) == "Who approves them? part-time staff vacation days employees"
-
-
-def test_a_new_topic_ends_the_old_one() -> None:
-    turns = asked(FIRST, "When does the garage open?", "And on Sundays?")
-    assert sharpen(turns, 1000) == "And on Sundays? garage open"
-
-
-def test_without_anything_before_it_a_question_is_searched_as_it_is() -> None:
+    # A new topic ends the old one, and what is far back is forgotten.
+    assert sharpen(asked(FIRST, "When does the garage open?", "And on Sundays?"), 1000) == "And on Sundays? garage open"
+    assert sharpen(asked("Tell of walruses.", *["Why?"] * 5), 1000) == "Why?"
     assert sharpen(asked("And now?"), 1000) == "And now?"
-
-
-def test_what_is_added_never_makes_a_question_too_long() -> None:
-    assert sharpen(asked(FIRST, "Why?"), 10) == "Why?"
 
 
 def test_a_book_in_an_earlier_turn_costs_little() -> None:
     with cpu_limit_s(0.5):
         book = "What about its vacation-days then? " * 30_000
-        searched = sharpen(asked(book, "and for part-time staff?"), 10_000)
-        assert "vacation" in searched
-
-
-def test_questions_far_back_are_forgotten() -> None:
-    turns = asked("Tell of walruses.", *["Why?"] * 5)
-    assert sharpen(turns, 1000) == "Why?"
-
-
-def test_what_says_nothing_is_a_follow_up() -> None:
-    for question in ["", "?", "and", "it"]:
-        assert is_follow_up(question)
+        assert "vacation" in sharpen(asked(book, "and for part-time staff?"), 10_000)
 
 
 def test_a_conversation_ends_with_its_last_question() -> None:
     for roles, kept in [("", ""), ("a", ""), ("u", "u"), ("ua", "u"), ("uau", "uau"), ("auaa", "au")]:
         turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
-        assert len(up_to_question(turns)) == len(kept)
+        assert len(up_to_question(turns)) == len(kept), roles
 
 
 #: `and on sundays?` after a question about a library; the passages have two words of it, and weigh 3 of 8 together.
-SUNDAYS = FollowUp(
-    own=frozenset({"sundays"}), lent=frozenset({"library", "summer", "pets"}), found={"sundays": 2, "library": 1}
-)
+SUNDAYS = FollowUp(frozenset({"sundays"}), frozenset({"library", "summer", "pets"}), {"sundays": 2, "library": 1})
 
 
-def test_what_was_lent_and_stands_nowhere_starves_no_follow_up() -> None:
+def test_a_passage_covers_a_follow_up_by_its_own_words() -> None:
+    # What was lent and is nowhere counts for nothing.
     assert SUNDAYS.coverage(["sundays", "library"], 3 / 8) == 1
     assert SUNDAYS.coverage(["sundays"], 2 / 8) == pytest.approx(2 / 3)
-
-
-def test_without_a_word_of_its_own_a_passage_covers_what_the_search_says() -> None:
-    assert SUNDAYS.coverage(["library"], 1 / 8) == 1 / 8
-    assert SUNDAYS.coverage([], 0.0) == 0
-
-
-def test_a_word_of_its_own_that_stands_nowhere_still_counts() -> None:
-    asked = FollowUp(own=frozenset({"sundays", "holidays"}), lent=frozenset({"pets"}), found={"sundays": 2.0})
+    # Without a word of its own a passage covers what the search reports.
+    assert [SUNDAYS.coverage(["library"], 1 / 8), SUNDAYS.coverage([], 0.0)] == [1 / 8, 0]
+    # A word of its own that is nowhere still counts.
+    asked = FollowUp(frozenset({"sundays", "holidays"}), frozenset({"pets"}), {"sundays": 2.0})
     assert asked.coverage(["sundays"], 0.25) == pytest.approx(2 / (2 + 6 / 2))
 
 
@@ -130,7 +106,7 @@ def test_the_question_comes_last_behind_the_numbered_passages() -> None:
     assert shown.endswith("\n\nQuestion: When?")
 
 
-def test_who_answers_and_how_is_said_behind_the_rules() -> None:
+def test_who_answers_and_how_comes_behind_the_rules() -> None:
     (system, _) = prompt([Turn(USER, "When?")], [QUAY], ("A harbour master.", " ", "Be brief."))
     assert system.content == f"{RULES}\n\nA harbour master.\n\nBe brief."
     assert NOTHING_FOUND in RULES

@@ -1,6 +1,7 @@
 """Where a quote stands in the original."""
 
 from dataclasses import replace
+from typing import Any
 
 from svc_daemon.core.answers.passages import Passage, place_of, quote_of
 from svc_daemon.core.text.chunking import Chunk
@@ -19,16 +20,14 @@ def test_a_quote_has_its_own_characters_and_lines() -> None:
     assert (place.page, place.headings) == (3, ("A", "B"))
 
 
-def test_a_quote_over_two_lines_has_both() -> None:
-    place = place_of(Passage(chunk=CHUNK), Span(6, 18))
-    assert (place.line_start, place.line_end) == (7, 8)
-
-
-def test_where_the_lines_of_the_text_are_not_those_of_the_original_it_has_the_lines_of_its_chunk() -> None:
-    place = place_of(Passage(chunk=replace(CHUNK, line_end=20)), Span(12, 24))
-    assert (place.line_start, place.line_end) == (7, 20)
-
-
-def test_a_format_without_lines_has_none() -> None:
-    place = place_of(Passage(chunk=replace(CHUNK, line_start=None, line_end=None)), Span(12, 24))
-    assert (place.line_start, place.line_end) == (None, None)
+def test_a_quote_has_the_lines_that_are_known() -> None:
+    cases: list[tuple[dict[str, Any], Span, tuple[int | None, int | None]]] = [
+        ({}, Span(6, 18), (7, 8)),
+        # Where the lines of the text are not those of the original, those of its chunk.
+        ({"line_end": 20}, Span(12, 24), (7, 20)),
+        # A format without lines.
+        ({"line_start": None, "line_end": None}, Span(12, 24), (None, None)),
+    ]
+    for changes, span, lines in cases:
+        place = place_of(Passage(chunk=replace(CHUNK, **changes)), span)
+        assert (place.line_start, place.line_end) == lines, changes
