@@ -57,7 +57,7 @@ def put_each(provider: SearchProvider, **texts: str) -> None:
 
 
 def search(provider: SearchProvider, text: str, *, team_id: str = TEAM, **fields: Any) -> HitPage:
-    """By keyword, unless the fields of the query say otherwise."""
+    """By keyword, unless the fields name another mode."""
     return provider.search(team_id, SearchQuery(text=text, **{"mode": SearchMode.KEYWORD, **fields}))
 
 
@@ -67,7 +67,7 @@ def found(provider: SearchProvider, text: str, *bucket_ids: str, **fields: Any) 
 
 
 def near(provider: SearchProvider, text: str, *numbers: float, model: str = MODEL, **fields: Any) -> HitPage:
-    """By meaning, unless the fields say otherwise, with the vector in the direction of these numbers."""
+    """With the vector in the direction of these numbers; by meaning, unless the fields name another mode."""
     vector = QueryVector(model=model, values=unit(*numbers))
     return search(provider, text, vector=vector, **{"mode": SearchMode.SEMANTIC, **fields})
 

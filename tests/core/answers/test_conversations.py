@@ -2,33 +2,16 @@
 
 import pytest
 
-from svc_daemon.core.answers.conversations import (
-    ASSISTANT,
-    MOST_TURNS,
-    RULES,
-    TURN_CHARACTERS,
-    USER,
-    FollowUp,
-    Turn,
-    is_follow_up,
-    prompt,
-    sharpen,
-    up_to_question,
-)
+from svc_daemon.core.answers import conversations
+from svc_daemon.core.answers.conversations import ASSISTANT, RULES, USER, FollowUp, Turn, is_follow_up, prompt, sharpen
 from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from tests.core.answers.passages import passage
 from tests.core.limits import cpu_limit_s
 
 FIRST = "How many vacation days do full-time employees get?"
 FOLLOWING = [
-    ("and for part-time staff?", "and for part-time staff? vacation days employees"),
-    ("And who approves it?", "And who approves it? vacation days full-time employees"),
-    ("Who approves them?", "Who approves them? vacation days full-time employees"),
-    ("What about sick leave?", "What about sick leave? vacation days full-time employees"),
-    ("for contractors?", "for contractors? vacation days full-time employees"),
-    ("Why?", "Why? vacation days full-time employees"),
-    ("thanks!", "thanks! vacation days full-time employees"),
-    ("Does it expire?", "Does it expire? vacation days full-time employees"),
+    *("And who approves it?", "Who approves them?", "What about sick leave?", "for contractors?", "Why?", "thanks!"),
+    "Does it expire?",
 ]
 BY_ITSELF = [
     "What is the parental leave policy?",
@@ -47,11 +30,12 @@ def asked(*questions: str) -> list[Turn]:
 
 
 def test_a_follow_up_gets_the_main_words_of_what_it_follows() -> None:
-    for question, searched in FOLLOWING:
-        assert sharpen(asked(FIRST, question), 1000) == searched, question
-    assert sharpen(asked(FIRST, "and for part-time staff?", "Who approves them?"), 1000) == (
-        "Who approves them? part-time staff vacation days employees"
-    )
+    for question in FOLLOWING:
+        assert sharpen(asked(FIRST, question), 1000) == f"{question} vacation days full-time employees"
+    part_time = "and for part-time staff?"
+    assert sharpen(asked(FIRST, part_time), 1000) == f"{part_time} vacation days employees"
+    searched = sharpen(asked(FIRST, part_time, "Who approves them?"), 1000)
+    assert searched == "Who approves them? part-time staff vacation days employees"
     # What is added never makes it too long.
     assert sharpen(asked(FIRST, "Why?"), 10) == "Why?"
     for question in ["", "?", "and", "it"]:
@@ -76,7 +60,7 @@ def test_a_book_in_an_earlier_turn_costs_little() -> None:
 def test_a_conversation_ends_with_its_last_question() -> None:
     for roles, kept in [("", ""), ("a", ""), ("u", "u"), ("ua", "u"), ("uau", "uau"), ("auaa", "au")]:
         turns = [Turn({"u": USER, "a": ASSISTANT}[role], "x") for role in roles]
-        assert len(up_to_question(turns)) == len(kept), roles
+        assert len(conversations.up_to_question(turns)) == len(kept), roles
 
 
 #: `and on sundays?` after a question about a library; the passages have two words of it, and weigh 3 of 8 together.
@@ -115,8 +99,8 @@ def test_who_answers_and_how_comes_behind_the_rules() -> None:
 def test_earlier_turns_come_between_and_not_without_end() -> None:
     turns = [Turn(role, "x" * 5000) for role in (USER, ASSISTANT)] * 10
     messages = prompt([*turns, Turn(USER, "When?")], [QUAY], ())
-    assert [message.role for message in messages[1:-1]] == [USER, ASSISTANT] * (MOST_TURNS // 2)
-    assert {len(message.content) for message in messages[1:-1]} == {TURN_CHARACTERS}
+    assert [message.role for message in messages[1:-1]] == [USER, ASSISTANT] * (conversations.MOST_TURNS // 2)
+    assert {len(message.content) for message in messages[1:-1]} == {conversations.TURN_CHARACTERS}
 
 
 def test_no_passage_can_end_before_its_end() -> None:

@@ -1,4 +1,4 @@
-"""Where a quote stands in the original."""
+"""Where a quote is in the original."""
 
 from dataclasses import replace
 from typing import Any

@@ -10,33 +10,26 @@ PDF = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n"
 JSON = b'{"answer": 42}'
 
 
+#: Content, declared type and name.
+PAGES = [
+    *((HTML, "text/html", ""), (HTML, "text/html; charset=utf-8", "index.html"), (HTML, "TEXT/HTML", "index.php")),
+    *((HTML, "application/xhtml+xml", ""), (HTML, "", ""), (HTML, "text/plain", "")),
+    *((HTML, "application/octet-stream", "page"), (b"\xef\xbb\xbf" + HTML, "text/html", "")),
+    *((FRAGMENT, "text/html", ""), (FRAGMENT, "text/html", "index.php")),
+    *((TEXT, "text/html", ""), (TEXT, "text/plain", "page.html")),
+]
+FILES = [
+    *((HTML, "text/plain", "page.php"), (FRAGMENT, "text/plain", "")),
+    *((TEXT, "text/plain", ""), (TEXT, "text/markdown", "readme.md"), (TEXT, "", "")),
+    *((PDF, "text/html", "report.html"), (PDF, "application/pdf", "report.pdf"), (PDF, "", "")),
+    *((JSON, "application/json", ""), (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "")),
+    (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", ""),
+]
+
+
 def test_content_and_declared_type_make_a_page() -> None:
-    for head, declared, name, is_page in [
-        (HTML, "text/html", "", True),
-        (HTML, "text/html; charset=utf-8", "index.html", True),
-        (HTML, "TEXT/HTML", "index.php", True),
-        (HTML, "application/xhtml+xml", "", True),
-        (HTML, "", "", True),
-        (HTML, "text/plain", "", True),
-        (HTML, "application/octet-stream", "page", True),
-        (HTML, "text/plain", "page.php", False),
-        (b"\xef\xbb\xbf" + HTML, "text/html", "", True),
-        (FRAGMENT, "text/html", "", True),
-        (FRAGMENT, "text/html", "index.php", True),
-        (FRAGMENT, "text/plain", "", False),
-        (TEXT, "text/html", "", True),
-        (TEXT, "text/plain", "", False),
-        (TEXT, "text/plain", "page.html", True),
-        (TEXT, "text/markdown", "readme.md", False),
-        (TEXT, "", "", False),
-        (PDF, "text/html", "report.html", False),
-        (PDF, "application/pdf", "report.pdf", False),
-        (PDF, "", "", False),
-        (JSON, "application/json", "", False),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "text/html", "", False),
-        (b'<?xml version="1.0"?><rss></rss>', "application/rss+xml", "", False),
-    ]:
-        assert is_web_page(head, declared, name) is is_page, (head, declared, name)
+    for case in PAGES + FILES:
+        assert is_web_page(*case) is (case in PAGES), case
 
 
 def test_a_page_at_the_file_door_is_sent_to_pages() -> None:

@@ -47,42 +47,43 @@ def test_the_state_follows_from_what_is_stored() -> None:
         assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired, (stored, received)
 
 
+def part(first: int, last: int, size: int | None = SIZE) -> ContentRange:
+    return ContentRange(first, last, size)
+
+
+def take(skip_bytes: int, take_bytes: int) -> PutDecision:
+    return PutDecision(Step.TAKE, skip_bytes, take_bytes)
+
+
+REPORT, DONE = PutDecision(Step.REPORT), PutDecision(Step.DONE)
+#: State and bytes received, what comes of which range.
+JUDGED: list[tuple[str, int, list[tuple[ContentRange | None, PutDecision]]]] = [
+    ("pending", 0, [(WHOLE, take(0, 1000)), (ASKING, REPORT), (ContentRange(None, None, None), REPORT)]),
+    ("pending", 0, [(part(0, 99), take(0, 100)), (part(0, 999, None), take(0, 1000))]),
+    ("uploading", 100, [(WHOLE, take(100, 900)), (ASKING, REPORT), (part(100, 199), take(0, 100))]),
+    ("uploading", 100, [(part(50, 199), take(50, 100)), (part(0, 99), REPORT), (part(0, 49), REPORT)]),
+    ("uploaded", 1000, [(WHOLE, DONE), (ASKING, DONE), (part(0, 99), DONE)]),
+    ("finalized", 0, [(WHOLE, DONE), (ASKING, DONE)]),
+]
+REFUSED: list[tuple[str, list[tuple[str, int, ContentRange | None]]]] = [
+    ("offset_mismatch", [("pending", 0, part(1, 99)), ("uploading", 100, part(101, 199))]),
+    ("size_mismatch", [("uploading", 100, part(100, 199, 999)), ("pending", 0, ContentRange(None, None, 999))]),
+    ("size_mismatch", [("pending", 0, part(0, 1000, None)), ("uploaded", 1000, part(0, 99, 2000))]),
+    ("session_canceled", [("canceled", 0, WHOLE), ("canceled", 0, ASKING)]),
+    ("session_expired", [("expired", 100, WHOLE), ("expired", 100, ASKING)]),
+]
+
+
 def test_a_put_is_judged() -> None:
-    for state, received, asked, verdict in [
-        ("pending", 0, WHOLE, PutDecision(Step.TAKE, 0, 1000)),
-        ("pending", 0, ASKING, PutDecision(Step.REPORT)),
-        ("pending", 0, ContentRange(None, None, None), PutDecision(Step.REPORT)),
-        ("pending", 0, ContentRange(0, 99, SIZE), PutDecision(Step.TAKE, 0, 100)),
-        ("pending", 0, ContentRange(0, 999, None), PutDecision(Step.TAKE, 0, 1000)),
-        ("uploading", 100, WHOLE, PutDecision(Step.TAKE, 100, 900)),
-        ("uploading", 100, ASKING, PutDecision(Step.REPORT)),
-        ("uploading", 100, ContentRange(100, 199, SIZE), PutDecision(Step.TAKE, 0, 100)),
-        ("uploading", 100, ContentRange(50, 199, SIZE), PutDecision(Step.TAKE, 50, 100)),
-        ("uploading", 100, ContentRange(0, 99, SIZE), PutDecision(Step.REPORT)),
-        ("uploading", 100, ContentRange(0, 49, SIZE), PutDecision(Step.REPORT)),
-        ("uploaded", 1000, WHOLE, PutDecision(Step.DONE)),
-        ("uploaded", 1000, ASKING, PutDecision(Step.DONE)),
-        ("uploaded", 1000, ContentRange(0, 99, SIZE), PutDecision(Step.DONE)),
-        ("finalized", 0, WHOLE, PutDecision(Step.DONE)),
-        ("finalized", 0, ASKING, PutDecision(Step.DONE)),
-    ]:
-        assert sessions.judge_put(state, received, SIZE, asked) == verdict, (state, received, asked)
+    for state, received, ranges in JUDGED:
+        for asked, decision in ranges:
+            assert sessions.judge_put(state, received, SIZE, asked) == decision, (state, received, asked)
 
 
 def test_a_put_is_refused() -> None:
-    for state, received, asked, code in [
-        ("pending", 0, ContentRange(1, 99, SIZE), "offset_mismatch"),
-        ("uploading", 100, ContentRange(101, 199, SIZE), "offset_mismatch"),
-        ("uploading", 100, ContentRange(100, 199, 999), "size_mismatch"),
-        ("pending", 0, ContentRange(None, None, 999), "size_mismatch"),
-        ("pending", 0, ContentRange(0, 1000, None), "size_mismatch"),
-        ("uploaded", 1000, ContentRange(0, 99, 2000), "size_mismatch"),
-        ("canceled", 0, WHOLE, "session_canceled"),
-        ("canceled", 0, ASKING, "session_canceled"),
-        ("expired", 100, WHOLE, "session_expired"),
-        ("expired", 100, ASKING, "session_expired"),
-    ]:
-        assert refusal(sessions.judge_put, state, received, SIZE, asked).code == code, (state, received, asked)
+    for code, cases in REFUSED:
+        for state, received, asked in cases:
+            assert refusal(sessions.judge_put, state, received, SIZE, asked).code == code, (state, received, asked)
     gap = refusal(sessions.judge_put, "uploading", 100, SIZE, ContentRange(500, 599, SIZE))
     assert gap.details == {"received_bytes": 100, "range": "bytes=0-99"}
 
