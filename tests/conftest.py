@@ -1,11 +1,16 @@
 """Fixtures that any test may ask for: installations with a real daemon."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.installations import Installation
+
+# Programs that tests start keep their compiled modules, as an installation does: without them a daemon compiles for a
+# fifth of a second before it answers.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: Tests that are not about the limits must not wait for them.
 UNLIMITED = {"SVC_LIMIT_CREATES_PER_SECOND": "0", "SVC_LIMIT_BYTES_PER_MINUTE": "0"}
