@@ -1,22 +1,124 @@
-"""From starting the daemon's process to its first answer on /healthz: first start, and starts after that."""
+"""What starts cost: of `svc` until it ends, and of the daemon's process until its first answer on /healthz.
 
-from tests.acceptance.installations import Installation
-from tests.bench.installations import NEW_INTERPRETER, measured, read_options
-from tests.bench.machines import report, spread_ms, timed
+    python -m tests.bench.bench_starts --before ~/svc-1.0/bin/python
+
+Wall time and processor time, each the median of its rounds. With `--before`, the installation of another interpreter
+is measured too, in turns, so that a busy second slows both alike; its figures come first in each pair.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from tests.acceptance.installations import Installation, wait_until
+from tests.bench.installations import UNLIMITED
+from tests.bench.machines import report
+
+#: As the installed command starts: no search for a module to run.
+_SVC = ("-c", "import sys; from svc_cli.main import main; sys.exit(main())")
+_COMMANDS = {
+    "interpreter": ("-c", "pass"),
+    "svc --version": (*_SVC, "--version"),
+    "svc --help": (*_SVC, "--help"),
+    "svc status --json": (*_SVC, "status", "--json"),
+    "TAB on a bucket": (*_SVC, "bucket", "ls", "--names", "--no-autostart"),
+    "svc status -b": (*_SVC, "status", "-b", "handbook", "--json"),
+    "svc search": (*_SVC, "search", "leave", "--json"),
+    "svc upload": (*_SVC, "upload", "leave.md", "-b", "handbook", "--json"),
+}
+
+
+class Side:
+    """One of the installations that are compared, and what its starts have cost."""
+
+    def __init__(self, root: Path, python: str) -> None:
+        self._python = python
+        self._daemon = Installation(root, **UNLIMITED)
+        # What the interpreter has installed counts, not the folder that this benchmark runs from.
+        del self._daemon.environ["PYTHONPATH"]
+        #: Wall and processor milliseconds of each round, by what was started.
+        self.costs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        root.mkdir()
+        (root / "leave.md").write_text("Leave is granted by the team lead.\n")
+
+    def measure(self) -> None:
+        """One round: a daemon on a fresh directory and again on the same one, and each command."""
+        self._time("daemon, first start", self._start)
+        self._time("daemon, stop", self._stop)
+        self._time("daemon, later start", self._start)
+        self._run("svc upload", _COMMANDS["svc upload"])
+        for name, words in _COMMANDS.items():
+            self._time(name, partial(self._run, name, words))
+        self._stop()
+        self._daemon.files.root.rename(self._daemon.root / f"data-{time.monotonic_ns()}")
+
+    def _time(self, name: str, act: Callable[[], float]) -> None:
+        begin_s = time.perf_counter()
+        cpu_s = act()
+        self.costs[name].append(((time.perf_counter() - begin_s) * 1000, cpu_s * 1000))
+
+    def _start(self) -> float:
+        with (self._daemon.root / "daemon.out").open("ab") as out:
+            command = [self._python, "-m", "svc_daemon", "serve"]
+            self._process = psutil.Popen(
+                command, env=self._daemon.environ, cwd=self._daemon.root, stdin=subprocess.DEVNULL, stderr=out
+            )
+        wait_until(self._daemon.health, "the daemon's first answer", every_s=0.005)
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def _stop(self) -> float:
+        before = self._process.cpu_times()
+        self._process.terminate()
+        ended = os.wait4(self._process.pid, 0)[2]
+        return ended.ru_utime + ended.ru_stime - before.user - before.system
+
+    def _run(self, name: str, words: tuple[str, ...]) -> float:
+        process = subprocess.Popen(
+            [self._python, *words],
+            env=self._daemon.environ,
+            cwd=self._daemon.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"{name} ended with {process.returncode}")
+        return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
-    options = read_options(__doc__, rounds=10)
-    with measured(options.folder, is_running=False) as daemon:
-        first_s, *later_s = [_start_s(daemon) for _ in range(options.rounds + 1)]
-        results = {"first_ms": round(first_s * 1000, 1), "later": spread_ms(later_s)}
-        report("daemon_start", vars(options), results, daemon.root)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--before", metavar="PYTHON", help="the interpreter of an installation to compare with")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        pythons = [*filter(None, [options.before]), sys.executable]
+        sides = [Side(Path(folder) / str(number), python) for number, python in enumerate(pythons)]
+        for _ in range(options.rounds):
+            for side in sides:
+                side.measure()
+        results = {name: _compare([side.costs[name] for side in sides]) for name in sides[0].costs}
+        report("starts", vars(options), {"wall_cpu_ms": results}, Path(folder))
 
 
-def _start_s(daemon: Installation) -> float:
-    _, started_s = timed(lambda: daemon.start(NEW_INTERPRETER))
-    daemon.stop()
-    return started_s
+def _compare(sides: list[list[tuple[float, float]]]) -> dict[str, list[float]]:
+    """The medians of wall and processor time, side after side, and the shares that the last has of the first."""
+    medians = [[statistics.median(costs) for costs in zip(*rounds, strict=True)] for rounds in sides]
+    kinds = {kind: [round(side[place], 1) for side in medians] for place, kind in enumerate(("wall_ms", "cpu_ms"))}
+    shares = [round(last / first, 2) for first, last in zip(medians[0], medians[-1], strict=True)]
+    return kinds | ({"share_wall_cpu": shares} if len(sides) > 1 else {})
 
 
 if __name__ == "__main__":
