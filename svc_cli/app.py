@@ -11,9 +11,8 @@ from itertools import takewhile
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from svc_cli.commands.help_pages import HELP_FLAGS, write_examples
+from svc_cli.commands.help_pages import HELP_FLAGS, HelpfulGroup, write_examples
 from svc_cli.commands.options import common_callback, new_app
 from svc_cli.console import Console, Format, OutputLost
 from svc_cli.errors import NO_ROOM, Interrupted, SvcError, UsageError, refused_by_system
@@ -53,7 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handbook", "svc ask who approves leave")
 
 
-class Commands(TyperGroup):
+class Commands(HelpfulGroup):
     """The top level: knows every name, loads a command when it is called."""
 
     def list_commands(self, _ctx: Any) -> list[str]:

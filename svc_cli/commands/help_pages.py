@@ -7,6 +7,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from svc_cli.commands.flags import Flags
+from svc_cli.commands.parameters import convert_late
 
 #: What every command inherits.
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -19,6 +20,9 @@ _RANGE = re.compile(r"  \[[^\[\]]*[<>]=?[^\[\]]*\]$")
 
 class HelpfulCommand(TyperCommand):
     """A command; its epilog holds the examples, one a line."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return convert_late(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments after the command; optional ones in brackets."""
@@ -49,6 +53,9 @@ class HelpfulCommand(TyperCommand):
 
 class HelpfulGroup(TyperGroup):
     """A group of commands; its epilog holds examples, too."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return convert_late(super().get_params(ctx))
 
     def format_epilog(self, _ctx: Any, formatter: Any) -> None:
         write_examples(formatter, (self.epilog or "").splitlines())

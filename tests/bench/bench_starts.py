@@ -21,8 +21,8 @@ from pathlib import Path
 import psutil
 
 from tests.acceptance.installations import Installation, wait_until
-from tests.bench.installations import UNLIMITED
 from tests.bench.machines import report
+from tests.conftest import UNLIMITED
 
 #: As the installed command starts: no search for a module to run.
 _SVC = ("-c", "import sys; from svc_cli.main import main; sys.exit(main())")

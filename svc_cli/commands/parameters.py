@@ -1,0 +1,38 @@
+"""Options and arguments that load pydantic only for what it has to convert.
+
+Typer has pydantic check texts and absent values too, and loading it takes longer than most commands do. These are taken
+as they are; numbers, paths and whatever is wrong go on to Typer.
+"""
+
+from typing import Any
+
+from typer.core import TyperArgument, TyperOption
+
+
+class LateOption(TyperOption):
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        if not _is_converted(self, value):
+            return super().process_value(ctx, value)
+        return self.callback(ctx, self, value) if self.callback else value
+
+
+class LateArgument(TyperArgument):
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        return value if _is_converted(self, value) else super().process_value(ctx, value)
+
+
+def convert_late(parameters: list[Any]) -> list[Any]:
+    """The parameters of a command; Typer makes them itself, always of its own classes."""
+    for each in parameters:
+        each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
+    return parameters
+
+
+def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:
+    """Whether Typer would take this value, and leave it as it is."""
+    if parameter.required and not value:
+        return False
+    kind = parameter.type_descriptor
+    if isinstance(value, str):
+        return kind.annotation is str or value in (kind.choices or ())
+    return value is None or (kind.annotation == list[str] and all(isinstance(each, str) for each in value))
