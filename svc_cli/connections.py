@@ -80,8 +80,7 @@ def connected(
             hint="if that is right: `svc auth login` stores a key for the new one.",
             details={"expected": credential.installation_id, "found": health.installation_id},
         )
-    # httpx costs 110 ms to import: what fails before the first request doesn't pay for it.
-    with shielded():
+    with shielded():  # Python's importer may swallow an interrupt
         from svc_cli.client.api import Client
 
     with Client(destination.base_url, credential.key, service=health.installation_id) as client:

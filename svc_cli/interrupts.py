@@ -2,9 +2,8 @@
 
 An interrupt may arrive between any two steps. Inside the locks that Python's thread pools, futures and events are made
 of, that can leave a lock taken for ever; such steps are shielded: the interrupt is raised when they are over. Nothing
-that may last is shielded. The locks of httpcore's connection pool can't be shielded from here: an interrupt that
-arrives while one is taken or released is sent again a moment later. So is one that was lost because Python drops an
-exception raised inside a destructor, such as that of a generator left before its end.
+that may last is shielded. Python drops an exception that is raised inside a destructor, such as that of a generator
+left before its end; an interrupt that was lost there is sent again a moment later.
 """
 
 import _thread
@@ -21,9 +20,6 @@ from svc_cli.exits import Exit
 
 #: How long after its loss an interrupt is sent again; the destructor that dropped it has ended by then.
 _RESEND_S = 0.01
-#: Where httpcore takes and releases the lock of its pool. An interrupt there would leave it taken, and httpcore waits
-#: for it when it cleans up. It is held for moments only: no input or output is done under it.
-_LOCKING = ("ThreadLock.__enter__", "ThreadLock.__exit__")
 
 
 class InterruptHandler:
@@ -41,12 +37,8 @@ class InterruptHandler:
             leave(_number, frame)
         self._was_pressed, self._is_resent = True, False
         self._is_due = self._shields > 0
-        if self._is_due:
-            return
-        if _is_locking(frame):
-            self.resend()
-            return
-        raise KeyboardInterrupt
+        if not self._is_due:
+            raise KeyboardInterrupt
 
     @contextmanager
     def shield(self) -> Iterator[None]:
@@ -61,18 +53,10 @@ class InterruptHandler:
                 raise KeyboardInterrupt
 
     def resend(self) -> None:
-        """Interrupt again in a moment, since the first one was dropped or came at the wrong time."""
+        """Interrupt again in a moment, since the first one was dropped."""
         self._is_resent = True
         # Not threading's: it takes locks, and whatever was interrupted by the destructor may hold them.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
-
-
-def _is_locking(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_qualname in _LOCKING and "httpcore" in frame.f_code.co_filename:
-            return True
-        frame = frame.f_back
-    return False
 
 
 def _interrupt_soon(thread: int) -> None:

@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import SplitResult, urlsplit
 
+from svc_cli.client.connections import ConnectionFailed, Connections
 from svc_cli.client.contents import Content
 from svc_cli.client.pacing import Stopped
 from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 TIMEOUT_S = 60.0
-#: A kept connection older than this may have been closed by the other side; a new one is cheaper than finding out.
-KEEP_S = 2.0
 #: A body up to this size goes out together with its head.
 SMALL_BYTES = 1024 * 1024
 
@@ -31,15 +30,11 @@ class Storage:
     def __init__(self, policy: RetryPolicy | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        self._lock = threading.Lock()
-        self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
+        self._connections = Connections(TIMEOUT_S)
         self._stopped = threading.Event()
 
     def close(self) -> None:
-        with self._lock:
-            kept, self._kept = self._kept, {}
-        for _, connection in (pair for pairs in kept.values() for pair in pairs):
-            connection.close()
+        self._connections.close()
 
     def stop(self) -> None:
         """End what is being sent; it raises `pacing.Stopped`. What has arrived stays there."""
@@ -83,25 +78,15 @@ class Storage:
             span, length = f"bytes {offset}-{total - 1}/{total}", total - offset
             blocks = self._watched(content, offset, on_sent)
         headers = {"Content-Range": span, "Content-Length": str(length)}
-        connection, is_whole = self._take(address), False
+        body = b"".join(blocks) if length <= SMALL_BYTES else blocks
         try:
-            body = b"".join(blocks) if length <= SMALL_BYTES else blocks
-            try:
-                connection.request("PUT", address.path, body, headers)
-            except (BrokenPipeError, ConnectionResetError):
-                # A refusal may come before the body is read; it explains more than the broken pipe does.
-                if connection.sock is None:
-                    raise
-            response = connection.getresponse()
-            reply, is_whole = response.read(), response.status in (200, 308)
+            with self._connections.exchange("PUT", address, body, headers, TIMEOUT_S) as response:
+                reply = response.read()
+        except ConnectionFailed as failed:
+            raise _network_failed(address, failed.__cause__ or failed) from failed
         except (OSError, http.client.HTTPException) as error:
             raise _network_failed(address, error) from error
-        finally:
-            if is_whole:
-                self._keep(address, connection)
-            else:
-                connection.close()
-        if not is_whole:
+        if response.status not in {200, 308}:
             raise _refusal(response, reply)
         # `Range: bytes=0-N` names the bytes that are stored; without it there are none.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
@@ -114,24 +99,6 @@ class Storage:
             yield block
             if on_sent is not None:
                 on_sent(len(block))
-
-    def _take(self, address: SplitResult) -> http.client.HTTPConnection:
-        """A kept connection that is surely still open, or a new one."""
-        with self._lock:
-            kept = self._kept.get(address.netloc, [])
-            while kept:
-                since_s, connection = kept.pop()
-                if time.monotonic() - since_s < KEEP_S:
-                    return connection
-                connection.close()
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        return kind(address.hostname or "", address.port, timeout=TIMEOUT_S)
-
-    def _keep(self, address: SplitResult, connection: http.client.HTTPConnection) -> None:
-        if connection.sock is None:  # the other side wants it closed
-            return
-        with self._lock:
-            self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))
 
 
 def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
@@ -146,7 +113,7 @@ def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
     return refusal
 
 
-def _network_failed(address: SplitResult, error: Exception) -> NetworkFailed:
+def _network_failed(address: SplitResult, error: BaseException) -> NetworkFailed:
     what = str(error) or type(error).__name__
     failure = NetworkFailed(
         f"Sending bytes to {address.hostname}:{address.port} failed: {what}.",

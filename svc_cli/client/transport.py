@@ -2,30 +2,38 @@
 
 import json
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, TypeVar
+from functools import cache, partial
+from http.client import HTTPException, HTTPResponse, IncompleteRead
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
-import httpx
-
+from svc_cli.client.connections import ConnectionFailed, Connections
 from svc_cli.client.pacing import Gate
 from svc_cli.client.retries import PACED_CODES, RetryPolicy, may_pass, parse_retry_after, wait_s
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 from svc_daemon.wire import headers
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
+if TYPE_CHECKING:
+    import ssl
+    from http.client import HTTPMessage
+
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-#: As many as the most threads of one upload use at a time.
-POOL = httpx.Limits(max_connections=200, max_keepalive_connections=100, keepalive_expiry=2.0)
+#: Bytes of one block of a long answer.
+BLOCK_BYTES = 64 * 1024
 #: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
 UNKNOWN_TYPE = "application/octet-stream"
 #: What no header can carry, or may be stripped from one; in its place goes what the service refuses in a key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
+#: What ends a name in the head of a part of a form; the standard of HTML5 has it escaped so.
+_UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +60,7 @@ class Reply:
 
     status: int
     body: dict[str, Any]
-    headers: Mapping[str, str]
+    headers: "HTTPMessage"
 
     @property
     def is_replay(self) -> bool:
@@ -75,26 +83,17 @@ class Transport:
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
-        #: A request was interrupted, and may have kept a lock of the connections.
-        self._was_interrupted = False
-        # Proxies of the environment are not for a daemon on this machine, and a key must not pass one by accident.
-        self._http = httpx.Client(
-            base_url=self.base_url,
-            headers={
-                headers.AUTHORIZATION: f"Bearer {api_key}",
-                headers.SVC_API: API_RANGE,
-                headers.SVC_VERSION: VERSION,
-                "User-Agent": f"svc/{VERSION}",
-            },
-            limits=POOL,
-            # Reading the certificates takes 20 ms, which only https has a use for.
-            verify=self.base_url.startswith("https:"),
-            trust_env=False,
-        )
+        self._connections = Connections(CONNECT_S, trusted)
+        self._headers: dict[str, str | bytes] = {
+            headers.AUTHORIZATION: f"Bearer {api_key}",
+            headers.SVC_API: API_RANGE,
+            headers.SVC_VERSION: VERSION,
+            "User-Agent": f"svc/{VERSION}",
+            "Accept": "*/*",
+        }
 
     def close(self) -> None:
-        if not self._was_interrupted:
-            self._http.close()
+        self._connections.close()
 
     def send(self, request: Request) -> Reply:
         """Send until it is answered for good.
@@ -113,21 +112,26 @@ class Transport:
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
-                for line in response.iter_lines():
-                    if line.startswith("data: {"):
-                        yield json.loads(line.removeprefix("data: "))
+                for line in response:
+                    if line.startswith(b"data: {"):
+                        yield json.loads(line.removeprefix(b"data: "))
             except ValueError:
-                raise _no_answer(response) from None
-            except httpx.TransportError as error:
+                raise self._no_answer(request, response) from None
+            except (OSError, HTTPException) as error:
                 raise self._network_failed(request, error) from error
 
     def blocks(self, request: Request) -> Iterator[bytes]:
         """The bytes of the answer as they come. Sent again only while none has come; raises as `send` does."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
+            # What has come of an answer in chunks is not to wait for the next one.
+            read = response.read1 if response.chunked else response.read
             try:
-                yield from response.iter_bytes()
-            except httpx.TransportError as error:
+                while block := read(BLOCK_BYTES):
+                    yield block
+                if response.length:
+                    raise IncompleteRead(b"", response.length)
+            except (OSError, HTTPException) as error:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
@@ -154,47 +158,71 @@ class Transport:
     def _try(self, request: Request) -> "Reply | ApiError | NetworkFailed | BadAnswer":
         if request.is_create:
             self.gate.wait()
-        key_header = None
-        if request.idempotency_key is not None:
-            key_header = {headers.IDEMPOTENCY_KEY.encode(): _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())}
-        try:
-            response = self._http.request(
-                request.method,
-                request.path,
-                params=request.params,
-                json=request.json,
-                data=request.form,
-                files={"file": (*request.file, UNKNOWN_TYPE)} if request.file else None,
-                headers=key_header,
-                timeout=_timeout(request),
-            )
-        except httpx.TransportError as error:
-            return self._network_failed(request, error)
-        except KeyboardInterrupt:
-            self._was_interrupted = True
-            raise
-        return read_reply(response)
+        with ExitStack() as stack:
+            try:
+                response = self._open(stack, request)
+                return self._read_reply(request, response)
+            except (ConnectionFailed, OSError, HTTPException) as error:
+                return self._network_failed(request, error)
 
-    def _try_to_open(self, stack: ExitStack, request: Request) -> "httpx.Response | SvcError":
+    def _try_to_open(self, stack: ExitStack, request: Request) -> "HTTPResponse | SvcError":
         try:
-            opened = self._http.stream(request.method, request.path, json=request.json, timeout=_timeout(request))
-            response = stack.enter_context(opened)
-            if response.is_success:
+            response = self._open(stack, request)
+            if 200 <= response.status < 300:
                 return response
-            response.read()
-        except httpx.TransportError as error:
+            refusal = self._read_reply(request, response)
+        except (ConnectionFailed, OSError, HTTPException) as error:
             return self._network_failed(request, error)
-        refusal = read_reply(response)
-        return refusal if isinstance(refusal, SvcError) else _no_answer(response)
+        return refusal if isinstance(refusal, SvcError) else self._no_answer(request, response)
 
-    def _network_failed(self, request: Request, error: httpx.TransportError) -> NetworkFailed:
-        what = str(error) or type(error).__name__
+    def _open(self, stack: ExitStack, request: Request) -> HTTPResponse:
+        """Send a request; the answer's body is open until `stack` ends."""
+        body, described = _encode(request)
+        if request.idempotency_key is not None:
+            described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
+        address = urlsplit(self._url(request))
+        sent = self._connections.exchange(request.method, address, body, self._headers | described, request.silence_s)
+        return stack.enter_context(sent)
+
+    def _url(self, request: Request) -> str:
+        query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
+        return f"{self.base_url}{request.path}{query}"
+
+    def _no_answer(self, request: Request, response: HTTPResponse) -> BadAnswer:
+        where = f"{self._url(request)} answered {response.status}"
+        return BadAnswer(f"{where} with something that is not this API.")
+
+    def _network_failed(self, request: Request, error: Exception) -> NetworkFailed:
+        cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
+        what = str(cause) or type(cause).__name__
         failure = NetworkFailed(
             f"{request.method} {request.path} failed at {self.base_url}: {what}.",
             hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",
         )
-        failure.is_dead = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+        failure.is_dead = isinstance(error, ConnectionFailed)
         return failure
+
+    def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply | ApiError | BadAnswer":
+        """A success, a refusal, or the error for something that is no answer of this API."""
+        content = response.read()
+        try:
+            body = json.loads(content, object_hook=ReplyBody) if content else {}
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            return self._no_answer(request, response)
+        if 200 <= response.status < 300:
+            return Reply(response.status, body, response.headers)
+        found = body.get("error")
+        error = found if isinstance(found, dict) else {}
+        wait = response.headers.get(headers.RETRY_AFTER)
+        # The routes of OpenAI's clients have these two in headers alone.
+        error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
+        request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
+        refusal = ApiError(response.status, error, request_id)
+        if wait:
+            refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
+        return refusal
 
 
 class ReplyBody(dict[str, Any]):
@@ -204,34 +232,42 @@ class ReplyBody(dict[str, Any]):
         raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
 
 
-def read_reply(response: httpx.Response) -> "Reply | ApiError | BadAnswer":
-    """A success, a refusal, or the error for something that is no answer of this API."""
-    try:
-        body = response.json(object_hook=ReplyBody) if response.content else {}
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        return _no_answer(response)
-    if response.is_success:
-        return Reply(response.status_code, body, response.headers)
-    found = body.get("error")
-    error = found if isinstance(found, dict) else {}
-    wait = response.headers.get(headers.RETRY_AFTER)
-    # The routes of OpenAI's clients have these two in headers alone.
-    error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
-    request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
-    refusal = ApiError(response.status_code, error, request_id)
-    if wait:
-        refusal.details.setdefault("retry_after_seconds", parse_retry_after(wait))
-    return refusal
+def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str | bytes]]:
+    """The body of a request, and the headers that describe it."""
+    if request.json is not None:
+        text = json.dumps(request.json, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode(), {"Content-Type": "application/json"}
+    if request.file is None:
+        return None, {}
+    name, data = request.file
+    boundary = secrets.token_hex(16)
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{field}"\r\n\r\n{value}\r\n'
+        for field, value in (request.form or {}).items()
+    ]
+    name = _UNQUOTABLE.sub(lambda match: f"%{ord(match[0]):02X}", name.replace("\\", "\\\\"))
+    parts.append(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+        f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"
+    )
+    # The bytes stay as they are: a large file is not copied.
+    blocks = ["".join(parts).encode(), data, f"\r\n--{boundary}--\r\n".encode()]
+    return blocks, {
+        "Content-Type": f"multipart/form-data; boundary={boundary}",
+        "Content-Length": str(sum(map(len, blocks))),
+    }
 
 
-def _no_answer(response: httpx.Response) -> BadAnswer:
-    return BadAnswer(f"{response.request.url} answered {response.status_code} with something that is not this API.")
+@cache
+def trusted() -> "ssl.SSLContext":
+    """What https is checked against: certifi's list, on every system the same."""
+    import ssl
 
+    import certifi
 
-def _timeout(request: Request) -> httpx.Timeout:
-    return httpx.Timeout(request.silence_s, connect=CONNECT_S)
+    context = ssl.create_default_context(cafile=certifi.where())
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _has_a_turn(refusal: ApiError) -> bool:

@@ -1,7 +1,7 @@
 """`svc`, interrupted at one exact step of its main thread: `python -m tests.acceptance.interrupting STEP WORDS…`.
 
 Steps are the calls, lines and returns of the main thread once the command has begun, in our own code and in the locks
-of Python's threads and futures and of httpcore. The last line on stderr is the number of steps.
+of Python's threads and futures. The last line on stderr is the number of steps.
 """
 
 import os
@@ -14,7 +14,7 @@ from svc_cli.main import main
 
 COUNTED = (
     *("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"),
-    *("concurrent/futures/", "/threading.py", "httpcore/_synchronization.py"),
+    *("concurrent/futures/", "/threading.py"),
 )
 
 

@@ -115,16 +115,29 @@ def test_config_is_written_read_and_explained(svc: RunSvc) -> None:
     assert svc("config", "get", "bucket", "--json").json["source"] == "default"
 
 
-def test_help_and_version_load_nothing_heavy(tmp_path: Path) -> None:
-    for words, heavy in ((["--help"], {"httpx", "pydantic", "rich"}), (["--version"], {"typer", "json", "httpx"})):
+def test_small_commands_load_nothing_heavy(tmp_path: Path, odd: OddServer) -> None:
+    odd.answer_health()
+    odd.answers["GET /v1/buckets"] = (200, {"buckets": []}, {})
+    odd.answers["POST /v1/search"] = (200, {"data": [], "warnings": []}, {})
+    environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
+    libraries = {"pydantic", "httpx", "httpcore", "rich", "asyncio", "sqlite3", "yaml", "watchdog"}
+    for words, heavy in (
+        ("--version", {"typer", "json", "http"}),
+        ("--help", libraries | {"http", "ssl", "svc_cli.connections"}),
+        ("config list", libraries),
+        ("status --json", libraries),
+        ("status -b handbook --json --progress none", libraries),
+        ("bucket ls --names --no-autostart", libraries),
+        ("search parental leave --mode keyword --json", libraries),
+    ):
         script = (
-            f"import sys\nfrom svc_cli.main import main\nsys.argv = ['svc', *{words}]\n"
+            f"import sys\nfrom svc_cli.main import main\nsys.argv = ['svc', *{words.split()}]\n"
             "try:\n    main()\nexcept SystemExit:\n    pass\n"
             "sys.stderr.write(' '.join(sorted(sys.modules)))\n"
         )
-        command, environ = [sys.executable, "-c", script], environment(tmp_path, {})
+        command = [sys.executable, "-c", script]
         ended = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-        assert heavy & set(ended.stderr.split()) == set()
+        assert heavy & set(ended.stderr.split()) == set(), words
 
 
 def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer) -> None:

@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from httpcore._synchronization import ThreadLock
 
 from svc_cli.client.api import Client
 from svc_cli.client.uploads import Description
@@ -51,27 +50,6 @@ def _listening() -> Iterator[None]:
 def test_an_interrupt_is_raised_where_it_arrives() -> None:
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
-
-
-def test_an_interrupt_inside_the_lock_of_httpcores_pool_is_raised_when_the_lock_is_free() -> None:
-    lock = ThreadLock()
-
-    class Pressing:
-        """In the place of the lock: presses Ctrl-C once it is taken."""
-
-        def acquire(self) -> None:
-            inner.acquire()
-            signal.raise_signal(signal.SIGINT)
-
-        def release(self) -> None:
-            inner.release()
-
-    inner, lock._lock = lock._lock, Pressing()  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        with lock:
-            pass
-        threading.Event().wait(30)
-    assert inner.acquire(blocking=False)
 
 
 def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.CaptureFixture[str]) -> None:

@@ -50,8 +50,8 @@ LIBRARY_OWNERS = {
     "sqlite_utils": ("svc_daemon.store", "svc_daemon.provider"),
     "httpcore": ("svc_daemon.fetch",),
     "standardwebhooks": ("svc_daemon.core.webhooks", "svc_cli.client.signatures"),
-    # The daemon's own is for the operator's model servers alone: URLs of users go through the policy, by httpcore.
-    "httpx": ("svc_cli.client", "svc_daemon.llm", "svc_daemon.embed"),
+    # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
+    "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
     "mcp": ("svc_daemon.tools.servers",),
     "mcp_types": ("svc_daemon.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),

@@ -1,0 +1,105 @@
+"""Connections to the service, each kept for the next exchange while it is surely open. Threads may share them.
+
+The standard library's client is used and not httpx: most commands make a request or two, and httpx takes longer to load
+than these to be answered.
+"""
+
+import http.client
+import select
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult
+
+if TYPE_CHECKING:
+    import ssl
+
+#: A kept connection older than this may have been closed by the other side; a new one is cheaper than finding out.
+KEEP_S = 2.0
+
+
+class ConnectionFailed(Exception):
+    """No connection came about; the cause is the OSError."""
+
+
+class Connections:
+    """Open connections by address. Proxies of the environment are not used: a key must not pass one by accident."""
+
+    def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
+        self._connect_s = connect_s
+        self._make_tls = make_tls
+        # Taken and given back in one step each, so that no lock is needed, which an interrupt could leave taken.
+        self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
+
+    def close(self) -> None:
+        """Close the kept connections."""
+        kept, self._kept = self._kept, {}
+        for _, connection in (pair for pairs in kept.values() for pair in pairs):
+            connection.close()
+
+    @contextmanager
+    def exchange(
+        self,
+        method: str,
+        address: SplitResult,
+        body: bytes | Iterable[bytes] | None,
+        headers: Mapping[str, str | bytes],
+        silence_s: float,
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Send a request and yield the head of its answer, whose body the block reads.
+
+        Raises ConnectionFailed, and OSError or HTTPException for what fails later; no side may be silent for longer
+        than `silence_s`.
+        """
+        connection = self._take(address, silence_s)
+        response, is_sent = None, True
+        try:
+            try:
+                target = f"{address.path}?{address.query}" if address.query else address.path
+                connection.request(method, target, body, headers)
+            except (BrokenPipeError, ConnectionResetError):
+                # A refusal may come before the body is read; it explains more than the broken pipe does.
+                is_sent = False
+            response = connection.getresponse()
+            yield response
+        finally:
+            # After a refusal the other side may wait for the rest of the body, and then closes the connection.
+            is_free = is_sent and response is not None and response.isclosed() and response.status < 400
+            if is_free and connection.sock is not None:
+                self._kept.setdefault(address.netloc, []).append((time.monotonic(), connection))
+            else:
+                if response is not None:
+                    response.close()
+                connection.close()
+
+    def _take(self, address: SplitResult, silence_s: float) -> http.client.HTTPConnection:
+        """A kept connection that is surely still open, or a new one."""
+        kept = self._kept.setdefault(address.netloc, [])
+        while kept:
+            try:
+                since_s, connection = kept.pop()
+            except IndexError:  # another thread took the last one
+                break
+            if time.monotonic() - since_s < KEEP_S and not _has_ended(connection):
+                connection.sock.settimeout(silence_s)
+                return connection
+            connection.close()
+        host, port = address.hostname or "", address.port
+        if address.scheme == "https":
+            connection = http.client.HTTPSConnection(host, port, timeout=self._connect_s, context=self._make_tls())
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=self._connect_s)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise ConnectionFailed from error
+        connection.sock.settimeout(silence_s)
+        return connection
+
+
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the other side has closed it: between two exchanges there is nothing else to read."""
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,96 @@
+"""The connections of the client: kept while they are open, checked by certifi's list, and cut at the wrong moment."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import certifi
+import pytest
+import trustme
+
+from svc_cli.client import Client, NetworkFailed
+from svc_cli.client.retries import RetryPolicy
+from svc_cli.client.transport import trusted
+
+ONCE = RetryPolicy(attempts=1)
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@contextmanager
+def served(*connections: tuple[bytes, ...], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """An address that takes so many connections, gives these answers on each and closes it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        for answers in connections:
+            connection, _ = listener.accept()
+            with closing(connection), closing(tls.wrap_socket(connection, True) if tls else connection) as line:
+                for answer in answers:
+                    line.recv(65536)
+                    line.sendall(answer)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    with closing(listener):
+        yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(30)
+
+
+def test_a_connection_is_kept_for_the_next_request_and_replaced_once_it_is_closed() -> None:
+    with served((ANSWER, ANSWER), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
+        assert [client.limits() for _ in range(3)] == [{}, {}, {}]
+
+
+def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_closed() -> None:
+    closing_answer = ANSWER.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    refusal = ANSWER.replace(b"200 OK", b"404 Not Found")
+    with served((closing_answer,), (refusal,), (ANSWER,)) as url, Client(url, "sk-test", policy=ONCE) as client:
+        assert client.limits() == {}
+        with pytest.raises(Exception, match="404"):
+            client.limits()
+        assert client.limits() == {}
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    ],
+)
+def test_an_answer_that_ends_early_is_a_failure_of_the_network(cut: bytes) -> None:
+    with served((cut,), (cut,)) as url, Client(url, "sk-test", policy=ONCE) as client:
+        with pytest.raises(NetworkFailed):
+            client.limits()
+        blocks = client.source_content("src_1")
+        assert next(blocks) == b"half"
+        with pytest.raises(NetworkFailed):
+            next(blocks)
+
+
+def test_https_is_checked_against_the_list_of_certifi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setattr(certifi, "where", lambda: str(tmp_path / "authority.pem"))
+    trusted.cache_clear()
+    with served((ANSWER,), tls=tls) as url, Client(url, "sk-test", policy=ONCE) as client:
+        assert client.limits() == {}
+    monkeypatch.undo()
+    trusted.cache_clear()
+    with (
+        pytest.raises(NetworkFailed, match="CERTIFICATE_VERIFY_FAILED") as failed,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+    ):
+        threading.Thread(target=_shake_hands, args=(listener, tls), daemon=True).start()
+        Client(f"https://127.0.0.1:{listener.getsockname()[1]}", "sk-test", policy=ONCE).limits()
+    assert failed.value.is_dead
+
+
+def _shake_hands(listener: socket.socket, tls: ssl.SSLContext) -> None:
+    connection, _ = listener.accept()
+    with pytest.raises(OSError), closing(connection):
+        tls.wrap_socket(connection, True)
