@@ -9,7 +9,6 @@ import pytest
 from starlette.routing import Route
 
 from svc_daemon.api.app import ENDPOINTS
-from svc_daemon.api.endpoints import Endpoint
 from svc_daemon.api.layers.response_headers import is_storage_path
 from svc_daemon.api.openapi import codes_of
 from svc_daemon.errors import ERRORS
@@ -27,10 +26,6 @@ def document(shared: Daemon) -> dict[str, Any]:
     return dict(answer.json())
 
 
-def name_of(row: Endpoint) -> str:
-    return f"{row.method} {row.path}"
-
-
 def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dict[str, Any]) -> None:
     served = {
         (method, route.path)
@@ -40,10 +35,7 @@ def test_every_route_is_described_and_nothing_else(shared: Daemon, document: dic
         for method in (route.methods or set()) - {"HEAD"}
     }
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert served == described == {(row.method, row.path) for row in ENDPOINTS}
-
-
-def test_no_two_paths_differ_by_the_name_of_a_parameter_alone(document: dict[str, Any]) -> None:
+    assert served == described == {(row.method, row.path) for row in ENDPOINTS} == set(EXAMPLES)
     shapes = [re.sub(r"{\w+}", "{}", path) for path in document["paths"]]
     assert len(shapes) == len(set(shapes))
 
@@ -52,13 +44,19 @@ def test_every_path_has_the_version_or_is_about_the_service_itself(document: dic
     assert {path for path in document["paths"] if not path.startswith("/v1/")} == {"/healthz", "/openapi.json"}
 
 
-def test_operations_have_names_of_their_own(document: dict[str, Any]) -> None:
-    names = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+def test_names_parameters_and_references_hold_together(document: dict[str, Any]) -> None:
+    operations = [(path, row) for path, methods in document["paths"].items() for row in methods.values()]
+    names = [operation["operationId"] for _, operation in operations]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[a-z0-9_]+", name) for name in names)
+    for path, operation in operations:
+        described = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
+        assert described == set(re.findall(r"{(\w+)}", path))
+    used = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
+    assert used <= set(document["components"]["schemas"])
 
 
-def test_every_status_of_a_route_stands_there_with_its_codes(document: dict[str, Any]) -> None:
+def test_every_status_of_a_route_is_described_with_its_codes(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         answers = document["paths"][row.path][row.method.lower()]["responses"]
         assert {str(status) for status in row.answers} <= set(answers)
@@ -75,23 +73,6 @@ def test_only_keyless_routes_ask_for_no_key(document: dict[str, Any]) -> None:
     for row in ENDPOINTS:
         operation = document["paths"][row.path][row.method.lower()]
         assert ("security" in operation) == row.keyed == (not is_open(row.path))
-
-
-def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
-    used = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
-    assert used <= set(document["components"]["schemas"])
-
-
-def test_every_path_parameter_is_described(document: dict[str, Any]) -> None:
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            described = {each["name"] for each in operation["parameters"] if each["in"] == "path"}
-            assert described == set(re.findall(r"{(\w+)}", path))
-
-
-def test_every_route_has_an_example_and_nothing_else_has() -> None:
-    """Whoever adds a route adds calls of it to `examples`, for each answer that it may give."""
-    assert set(EXAMPLES) == {(row.method, row.path) for row in ENDPOINTS}
 
 
 def test_a_route_gives_every_answer_that_is_described_and_no_other(stage: Stage, document: dict[str, Any]) -> None:
@@ -112,7 +93,7 @@ def test_a_route_gives_every_answer_that_is_described_and_no_other(stage: Stage,
         assert met == expected
 
 
-def test_a_field_that_is_not_described_is_told(document: dict[str, Any], shared: Daemon) -> None:
+def test_a_field_that_is_not_described_is_noticed(document: dict[str, Any], shared: Daemon) -> None:
     (row,) = (row for row in ENDPOINTS if row.path == "/v1/version")
     answer = shared.ask("GET", "/v1/version")
     assert models_met(document, row, answer)
@@ -133,7 +114,7 @@ def parameter(document: dict[str, Any], method: str, path: str, name: str) -> di
     return dict(found)
 
 
-def test_the_document_tells_the_limits_in_force(make_daemon: MakeDaemon) -> None:
+def test_the_document_shows_the_limits_in_force(make_daemon: MakeDaemon) -> None:
     limits = replace(UNLIMITED, page_rows=7, search_results=8, idempotency_key_characters=9)
     document = make_daemon(limits=limits).ask("GET", "/openapi.json", key="").json()
     assert "1 to 7;" in parameter(document, "get", "/v1/buckets", "limit")["description"]
@@ -143,11 +124,11 @@ def test_the_document_tells_the_limits_in_force(make_daemon: MakeDaemon) -> None
 
 def test_the_document_names_every_mode_of_search(document: dict[str, Any]) -> None:
     modes = document["components"]["schemas"]["SearchRequest"]["properties"]["mode"]["anyOf"][0]["enum"]
-    told = parameter(document, "get", "/v1/search", "mode")["description"]
-    assert set(re.findall(r"[a-z]{3,}", told)) == set(modes)
+    described = parameter(document, "get", "/v1/search", "mode")["description"]
+    assert set(re.findall(r"[a-z]{3,}", described)) == set(modes)
 
 
-def test_the_document_says_null_of_what_need_not_be_sent(document: dict[str, Any], shared: Daemon) -> None:
+def test_the_document_allows_null_for_what_need_not_be_sent(document: dict[str, Any], shared: Daemon) -> None:
     schemas = document["components"]["schemas"]
     session, null = schemas["UploadCreate"], {"type": "null"}
     optional = session["properties"].keys() - session["required"] - {"webhook"}  # which may be none of a session's

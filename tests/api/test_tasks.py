@@ -2,7 +2,6 @@
 
 import re
 
-from svc_daemon.wire.tasks import TaskAnswer
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
@@ -10,7 +9,6 @@ from tests.api.daemons import Daemon
 def test_a_task_is_shown(shared: Daemon) -> None:
     source_id = shared.add_source()
     task = shared.task(source_id)
-    assert TaskAnswer.model_validate(task, extra="forbid")
     assert re.fullmatch(r"task_[0-9a-z]{26}", task["id"])
     expected = {
         "object": "task",
@@ -28,7 +26,7 @@ def test_a_task_is_shown(shared: Daemon) -> None:
     assert {name: task[name] for name in expected} == expected
 
 
-def test_a_task_that_is_not_there_is_told(shared: Daemon) -> None:
+def test_a_task_that_is_not_there_is_not_found(shared: Daemon) -> None:
     for task_id in ["task_missing", "src_x", "a%0A", "%00", "x" * 2000]:
         assert details_of(shared.ask("GET", f"/v1/knowledge/tasks/{task_id}"), "task_not_found") == {}
 
