@@ -63,13 +63,6 @@ def test_the_help_of_mcp_names_every_tool(svc: RunSvc) -> None:
     assert [verb for verb in verbs.values() if verb not in shown] == []
 
 
-def test_a_search_needs_no_quotes(here: RunSvc) -> None:
-    page = here("search", "cobalt", "-b", "handbook", "rule", "--json").json
-    assert (page["query"], page["data"][0]["filename"]) == ("cobalt rule", "leave.md")
-    answer = here("ask", "what", "does", "the", "cobalt", "rule", "grant", "-b", "handbook", "--json").json
-    assert "leave.md" in {source["filename"] for source in answer["sources"]}
-
-
 def test_each_hit_and_each_source_is_a_line_of_its_own(here: RunSvc) -> None:
     for words, rows, name in (("search rule plan", "data", "source_id"), ("source ls", "sources", "id")):
         page = here(*words.split(), "-b", "handbook", "--json").json

@@ -142,9 +142,6 @@ def test_a_source_that_is_not_ready_can_be_the_cause(odd: OddServer) -> None:
         asked = GoldenQuery(query="fox", name="fox", expected=(wanted,))
         miss = Inquiry(client, EvalScope(buckets=("staff",))).explain(asked, wanted, [])
     assert (miss.code, miss.message) == ("not_ready", "it is not ready: queued")
-
-
-def test_an_ordinal() -> None:
     assert [ordinal(number) for number in (1, 2, 3, 11, 14, 22)] == ["1st", "2nd", "3rd", "11th", "14th", "22nd"]
 
 

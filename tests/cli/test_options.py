@@ -13,24 +13,6 @@ from svc_cli.errors import UsageError
 from tests.cli.consoles import MakeConsole
 
 
-def test_the_words_of_an_upload_become_its_flags() -> None:
-    for words, flags in {
-        "a.md": {"paths": ["a.md"]},
-        "a.md b -b x": {"paths": ["a.md", "b"], "bucket": "x"},
-        "--bucket x -": {"paths": ["-"], "bucket": "x"},
-        "a --tag x --tag y": {"paths": ["a"], "tag": ["x", "y"]},
-        "a --meta k=v --title T": {"paths": ["a"], "meta": ["k=v"], "title": "T"},
-        "a --replace": {"paths": ["a"], "replace": True},
-        "a --as-new --strict --dry-run": {"paths": ["a"], "as_new": True, "strict": True, "dry_run": True},
-        "a -j 8 --no-create": {"paths": ["a"], "jobs": 8, "no_create": True},
-        "a --wait accepted --timeout 5m": {"paths": ["a"], "wait": "accepted", "timeout": "5m"},
-        "--json -- -odd-name": {"paths": ["-odd-name"], "json": True},
-    }.items():
-        given: dict[str, Any] = load("upload").make_context("upload", words.split()).params
-        given = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items()}
-        assert {name: v for name, v in given.items() if v not in (None, False, [])} == flags, words
-
-
 def _options(make_console: MakeConsole, **flags: Any) -> Any:
     call = Invocation(make_console().console, Flags())
     return upload_options(call, UploadFlags(**{"paths": ["a"], "bucket": "b", **flags}))

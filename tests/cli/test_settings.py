@@ -1,11 +1,12 @@
-"""Where settings come from, and what a file of settings may hold."""
+"""Where settings and keys come from, what a file of settings may hold, and how a key is kept."""
 
 from pathlib import Path
 
 import pytest
 
 from svc_cli.commands.config import write_file
-from svc_cli.errors import UsageError
+from svc_cli.credentials import CredentialFile, ServiceAddress, check_key, find_key, is_loopback, origin_of
+from svc_cli.errors import NotAuthenticated, UsageError
 from svc_cli.settings import CliSettings, SettingValue, find_project_file, read_file, user_file
 
 
@@ -67,3 +68,80 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     file = user_file(_environ(tmp_path))
     write_file(file, values)
     assert read_file(file) == values
+
+
+HERE = "http://127.0.0.1:7820"
+THERE = "https://svc.example"
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"SVC_CONFIG_DIR": str(tmp_path / "config")}
+
+
+def test_an_origin_has_one_spelling() -> None:
+    origins = {"http://LOCALHOST:80/": "http://localhost:80", "https://svc.example/base": "https://svc.example:443"}
+    origins |= {origin: origin for origin in ("http://127.0.0.1:7820", "http://[::1]:7820")}
+    assert {url: origin_of(url) for url in origins} == origins
+    for url in ("", "svc.example", "ftp://svc.example", "http://", "http://host:notaport"):
+        with pytest.raises(UsageError):
+            origin_of(url)
+
+
+def test_a_stored_key_goes_to_its_own_origin_only(environ: dict[str, str]) -> None:
+    CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_1")
+    assert find_key(environ, ServiceAddress(THERE + "/")).key == "sk-there"
+    for url in ("https://svc.example:8443", "http://svc.example"):
+        with pytest.raises(NotAuthenticated):
+            find_key(environ, ServiceAddress(url))
+
+
+def test_a_projects_address_gets_no_key_that_was_meant_for_another(environ: dict[str, str]) -> None:
+    CredentialFile(environ).store(origin_of(HERE), "sk-here", "ins_1")
+    for variables in ({}, {"SVC_API_KEY": "sk-mine"}):
+        with pytest.raises(NotAuthenticated):
+            find_key(environ | variables, ServiceAddress(THERE, from_project=True))
+    CredentialFile(environ).store(origin_of(THERE), "sk-there", "ins_2")
+    assert find_key(environ, ServiceAddress(THERE, from_project=True)).key == "sk-there"
+    loopback = find_key(environ | {"SVC_API_KEY": "sk-mine"}, ServiceAddress(HERE, from_project=True))
+    assert loopback.key == "sk-mine", "a loopback address may have the key of the environment"
+
+
+def test_environment_then_file_then_stored_then_the_installations_own(environ: dict[str, str], tmp_path: Path) -> None:
+    key_file, admin_key = tmp_path / "key", tmp_path / "admin.key"
+    key_file.write_text("sk-file\n")
+    admin_key.write_text("sk-admin\n")
+    here = ServiceAddress(HERE, admin_key=admin_key)
+    assert find_key(environ, here).key == "sk-admin"
+    CredentialFile(environ).store(origin_of(HERE), "sk-stored", "ins_1")
+    assert find_key(environ, here).key == "sk-stored"
+    environ["SVC_API_KEY_FILE"] = str(key_file)
+    assert find_key(environ, here).key == "sk-file"
+    environ["SVC_API_KEY"] = "sk-environment"
+    assert find_key(environ, here).key == "sk-environment"
+
+
+def test_stored_keys_are_for_their_owner_only_and_gone_once_forgotten(environ: dict[str, str]) -> None:
+    stored = CredentialFile(environ)
+    stored.store(origin_of(HERE), "sk-here", "ins_1")
+    assert stored.path.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in stored.path.parent.iterdir()] == ["credentials.json"]
+    assert [stored.forget(origin_of(HERE)) for _ in range(2)] == [True, False]
+    assert stored.get(origin_of(HERE)) is None
+
+
+def test_what_a_header_can_not_hold_is_no_key() -> None:
+    for text in ("", " \n", "two words", "sk-\u00fc", "sk-\x00"):
+        with pytest.raises(UsageError):
+            check_key(text, "the file")
+
+
+def test_a_missing_key_file_is_named(environ: dict[str, str], tmp_path: Path) -> None:
+    environ["SVC_API_KEY_FILE"] = str(tmp_path / "none")
+    with pytest.raises(UsageError, match="none"):
+        find_key(environ, ServiceAddress(HERE))
+
+
+def test_loopback_is_this_machine_only() -> None:
+    loopback = {HERE: True, "http://localhost:1": True, "http://[::1]:1": True, THERE: False, "http://10.0.0.1": False}
+    assert {url: is_loopback(url) for url in loopback} == loopback

@@ -149,14 +149,6 @@ def test_a_dry_run_decides_and_changes_nothing(upload: Upload, bucket: str, svc:
     assert dry["bytes_sent"] == 0
 
 
-def test_accepted_is_enough_when_asked(upload: Upload, svc: RunSvc) -> None:
-    _write("a.md")
-    item = _only(upload("a.md", "--wait", "accepted"))
-    assert item["action"] == "created"
-    waited = svc("wait", item["source_id"], "--json")
-    assert (waited.exit, waited.json["counts"]) == (0, {"ready": 1, "failed": 0, "pending": 0})
-
-
 def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Upload) -> None:
     _write("a.md")
     os.mkfifo("pipe.md")

@@ -1,0 +1,158 @@
+"""Which source is meant by what somebody types, and its stored bytes back on this machine."""
+
+import os
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc_cli.commands.names import whole_id
+from svc_cli.errors import UsageError
+from tests.acceptance.forks import Fork
+from tests.acceptance.installations import Installation
+from tests.cli.consoles import RunSvc
+from tests.cli.odd_servers import OddServer
+from tests.samples import make_pdf
+
+
+@pytest.fixture
+def handbook(here: RunSvc) -> RunSvc:
+    """`svc` at the shared installation, with `docs/leave.md` in the buckets `handbook` and `second`."""
+    Path("docs").mkdir()
+    Path("docs/leave.md").write_text("The cobalt rule grants ninety days.\n")
+    Path("pay.md").write_text("The umber rule.\n")
+    assert here("upload", "docs/leave.md", "pay.md", "-b", "handbook").exit == 0
+    assert here("upload", "docs/leave.md", "-b", "second").exit == 0
+    return here
+
+
+def _ids(handbook: RunSvc, bucket: str) -> dict[str, str]:
+    return {each["title"]: each["id"] for each in handbook("source", "ls", "-b", bucket, "--json").json["sources"]}
+
+
+def test_a_source_is_named_by_title_file_name_or_the_start_of_its_id(
+    handbook: RunSvc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = _ids(handbook, "handbook")
+    leave, pay = ids["docs/leave.md"], ids["pay.md"]
+    for name, meant in (("docs/leave.md", leave), ("leave.md", leave), ("pay.md", pay), (leave[:-3], leave)):
+        assert handbook("source", "show", name, "-b", "handbook", "--json").json["id"] == meant
+    assert handbook("source", "show", "pay.md", "--json").json["id"] == pay
+    monkeypatch.setenv("SVC_BUCKET", "second")
+    assert handbook("source", "show", "leave.md", "--json").json["id"] == _ids(handbook, "second")["docs/leave.md"]
+
+
+def test_every_command_takes_the_same_names(handbook: RunSvc) -> None:
+    dry = [("source", verb, "--dry-run") for verb in ("retry", "refresh", "detach", "rm")]
+    for words in (("source", "text"), ("source", "get"), *dry, ("status",), ("wait",)):
+        finished = handbook(*words, "leave.md", "-b", "handbook")
+        assert (finished.exit, finished.stdout != "") == (0, True), words
+    assert handbook("bucket", "create", "third").exit == 0
+    attached = handbook("source", "attach", "pay.md", "-b", "third", "--json")
+    assert attached.json["id"] == _ids(handbook, "handbook")["pay.md"]
+
+
+def test_several_matches_are_listed(handbook: RunSvc) -> None:
+    refused = handbook("source", "show", "leave.md", "--json")
+    error = refused.json["error"]
+    both = {_ids(handbook, bucket)["docs/leave.md"] for bucket in ("handbook", "second")}
+    assert (refused.failure, set(error["details"]["source_ids"])) == ((2, "svc_source_ambiguous"), both)
+    assert all(each in error["hint"] for each in both)
+    assert handbook("status", "src_0").exit == 2
+
+
+def test_a_misspelled_source_or_bucket_is_suggested(handbook: RunSvc) -> None:
+    missing = handbook("source", "show", "leaf.md", "-b", "handbook", "--json")
+    assert missing.failure == (5, "source_not_found")
+    assert "did you mean 'leave.md'?" in missing.json["error"]["hint"]
+    for words in ("source ls -b", "search cobalt -b", "upload pay.md --no-create -b", "bucket show", "status -b"):
+        missing = handbook(*words.split(), "handbok", "--json")
+        assert missing.failure == (5, "bucket_not_found"), words
+        assert "did you mean 'handbook'?" in missing.json["error"]["hint"], words
+    assert "did you mean" not in handbook("bucket", "show", "xyz", "--json").json["error"]["hint"]
+
+
+def test_the_start_of_an_id_is_completed_to_the_only_one() -> None:
+    assert whole_id("key_1", ["key_12", "key_2"]) == "key_12"
+    assert whole_id("key_3", ["key_12", "key_2"]) == "key_3"
+    with pytest.raises(UsageError, match="2 ids start with 'key_'"):
+        whole_id("key_", ["key_12", "key_2"])
+
+
+def test_a_whole_id_is_not_looked_up(at_odd: RunSvc, odd: OddServer) -> None:
+    whole = "src_01m81nywyax2k70ggze3mxk36g"
+    answer: dict[str, Any] = {"error": {"code": "source_not_found", "message": "gone", "retryable": False}}
+    odd.answers[f"GET /v1/sources/{whole}"] = (404, answer, {})
+    assert at_odd("source", "show", whole).exit == 5
+    assert [path for _, path, _ in odd.requests if path.startswith("/v1")] == [f"/v1/sources/{whole}"]
+
+
+SOURCE_ID = "src_01m81nywyax2k70ggze3mxk36g"
+
+
+GET = ("source", "get", "plan.pdf", "-b", "plans")
+
+
+@pytest.fixture
+def plan(here: RunSvc) -> bytes:
+    """The bytes of `plan.pdf` in the bucket `plans`."""
+    content = make_pdf(["The umber plan starts in May."])
+    Path("plan.pdf").write_bytes(content)
+    assert here("upload", "plan.pdf", "-b", "plans", "--replace").exit == 0
+    Path("plan.pdf").unlink()
+    return content
+
+
+def test_a_pipe_gets_the_bytes_as_they_were(plan: bytes, shared_installation: Installation) -> None:
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    for output in ((), ("-o", "-")):
+        words = ("svc_cli", *GET, *output)
+        with Fork(words, env=shared_installation.environ, cwd=shared_installation.root, **streams) as process:
+            assert (process.communicate(timeout=60)[0], process.returncode) == (plan, 0)
+
+
+def test_a_file_is_written_whole_and_takes_the_place_of_another(svc: RunSvc, plan: bytes) -> None:
+    Path("old.pdf").write_bytes(b"old")
+    got = svc(*GET, "-o", "old.pdf", "--json")
+    assert (got.exit, got.json["path"], got.json["sha256"]) == (0, "old.pdf", sha256(plan).hexdigest())
+    assert Path("old.pdf").read_bytes() == plan
+    assert [path.name for path in Path().iterdir()] == ["old.pdf"]
+
+
+def test_where_bytes_can_not_go_is_a_usage_error(svc: RunSvc, plan: bytes) -> None:
+    Path("folder").mkdir()
+    for words in (("--json",), ("-o", "-", "--json"), ("-o", "folder"), ("-o", "nowhere/plan.pdf")):
+        refused = svc(*GET, *words)
+        assert (refused.exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"])
+
+
+def test_other_bytes_than_those_that_were_uploaded_leave_no_file(at_odd: RunSvc, odd: OddServer) -> None:
+    source = {"id": SOURCE_ID, "title": "a.txt", "sha256": sha256(b"whole").hexdigest()}
+    odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (200, source, {})
+    odd.answers[f"GET /v1/sources/{SOURCE_ID}/content"] = (200, {"not": "whole"}, {})
+    Path("kept.txt").write_text("kept")
+    ended = at_odd("source", "get", SOURCE_ID, "-o", "kept.txt")
+    assert (ended.exit, "SHA-256" in ended.stderr) == (7, True)
+    assert Path("kept.txt").read_text() == "kept"
+    assert [path.name for path in Path().iterdir()] == ["kept.txt"]
+
+
+def test_a_link_stays_and_its_target_gets_the_bytes_with_the_mode_it_had(svc: RunSvc, plan: bytes) -> None:
+    Path("kept").mkdir()
+    target = Path("kept", "plan.pdf")
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    Path("link.pdf").symlink_to(target)
+    assert svc(*GET, "-o", "link.pdf").exit == 0
+    found = (Path("link.pdf").readlink(), target.read_bytes(), target.stat().st_mode & 0o777)
+    assert found == (target, plan, 0o600)
+
+
+def test_a_pipe_is_written_to_and_no_file_takes_its_place(svc: RunSvc, plan: bytes) -> None:
+    os.mkfifo("pipe")
+    reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
+    assert svc(*GET, "-o", "pipe").exit == 0
+    assert reader.communicate(timeout=60)[0] == plan
+    assert Path("pipe").is_fifo()
