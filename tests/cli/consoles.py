@@ -9,7 +9,7 @@ from tests.acceptance.installations import Finished
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that reports itself as a terminal."""
 
     def isatty(self) -> bool:
         if self.closed:

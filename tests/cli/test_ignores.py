@@ -57,7 +57,7 @@ def test_what_git_keeps_is_sent_and_svcignore_wins_over_gitignore(repository: Pa
 
 
 #: What git takes for a pattern and what it does not, and names to try them on; no name has a letter of two bytes, since
-#: git's `?` stands for one byte and ours for one character.
+#: git's `?` matches one byte and ours for one character.
 PLAIN = r"a b foo *.md * ** *** ? [ab] [!a] [^a]* [a-c] foo* *o f**o \#h \!n #h !n \[z\] [ [a [] [!] []a] [z-a]"
 ODD = r"[[:alpha:]] [[:no:]] \ a\ *\ [\]]"
 PIECES = (*PLAIN.split(), *ODD.split(), "a b", "a\\ b", "b ")

@@ -45,7 +45,7 @@ def test_what_would_take_another_mappings_files_is_refused(project: RunSvc) -> N
             assert message in error["message"], (verb, words)
 
 
-def test_all_takes_nothing_that_it_would_not_heed(project: RunSvc) -> None:
+def test_all_takes_nothing_that_it_would_ignore(project: RunSvc) -> None:
     for words in ("docs", "-b public", "--name docs"):
         ended = project("sync", "--all", *words.split(), "--json")
         assert (ended.exit, "--all takes no" in ended.json["error"]["message"]) == (2, True), words

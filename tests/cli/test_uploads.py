@@ -44,14 +44,6 @@ def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
     assert [item["source_id"] for item in second.json["items"]] == [item["source_id"] for item in first.json["items"]]
 
 
-def test_more_files_than_are_looked_up_one_by_one_are_unchanged_too(upload: Upload) -> None:
-    for number in range(9):
-        _write(f"many/{number}.md", f"Words of file {number}.")
-    assert upload("many").json["counts"]["created"] == 9
-    again = upload("many").json
-    assert (again["counts"]["unchanged"], again["bytes_sent"]) == (9, 0)
-
-
 def test_other_bytes_under_a_title_are_a_conflict_and_nothing_is_sent(upload: Upload) -> None:
     _write("a.md")
     first = _only(upload("a.md"))
@@ -93,13 +85,6 @@ def test_a_removed_or_detached_file_comes_back(upload: Upload, bucket: str, svc:
         item = _only(upload("a.md"))
         assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
         ids = {item["source_id"]}
-
-
-def test_a_failed_file_is_retried_and_not_sent_again(upload: Upload) -> None:
-    Path("broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
-    first, second = upload("broken.pdf"), upload("broken.pdf")
-    assert first.failure == second.failure == (3, "document_unreadable")
-    assert (second.json["bytes_sent"], _only(second)["source_id"]) == (0, _only(first)["source_id"])
 
 
 def test_what_can_not_be_taken_is_exit_3_with_its_code(upload: Upload) -> None:
