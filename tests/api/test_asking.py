@@ -82,7 +82,7 @@ def test_what_scores_less_than_the_policy_wants_is_not_found(knowing: Daemon) ->
     picky = store_agent(knowing, "picky", bucket_ids=("*",), score_threshold=1.0)
     half = "How many vacation days do walruses get?"
     assert ask(knowing, half, model=content_with_half(knowing))["grounded"] is True
-    assert [ask(knowing, half)["grounded"], ask(knowing, half, model=picky)["grounded"]] == [False, False]
+    assert [ask(knowing, half)["grounded"], ask(knowing, half, model=picky)["grounded"]] == [True, False]
     assert ask(knowing, "days of vacation", model=picky)["grounded"] is True
 
 
@@ -173,7 +173,7 @@ def test_a_follow_up_is_searched_with_what_came_before(knowing: Daemon) -> None:
 TALKS = [
     ("When does the library open on weekdays in summer?", "and on Sundays?", "On Sundays it opens at eleven."),
     ("Which walrus won the chess tournament?", "and who was second in Mongolia?", "I found nothing"),
-    ("Who flew the zeppelin at nine?", "Why?", "I found nothing"),
+    ("Who flew the zeppelin over Lake Constance?", "Why?", "I found nothing"),
 ]
 
 
@@ -303,7 +303,7 @@ ON_THEM = {
 }
 NOT_ON_THEM = """Who won the football match last night?
 What is the capital of Mongolia?
-How do I change a bicycle tyre in the rain?
+How do I change a tyre in the rain?
 How long do I bake bread in the oven?
 How many bees are there?
 How old is the roof?

@@ -23,7 +23,7 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 #: Sentences of average English that are counted with those that were found.
 SENTENCES = 50
 #: Factor for a sentence that can't hold the number that the question asks for.
-WITHOUT_NUMBER = 0.3
+WITHOUT_NUMBER = 0.1
 #: So many passages are judged by their own counts alone.
 MANY = 100
 

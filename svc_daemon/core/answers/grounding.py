@@ -6,7 +6,8 @@ one of twenty. Where there are vectors, the score must be high, or else the mean
 would do for is enough as long as the meaning does not speak against it.
 
 A few passages can't show what words weigh. While a team has few, what counts is how much of the question a single
-sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many.
+sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many. There the
+bar keeps out what is off the subject. It can't tell a sentence that answers from one that is about the same thing.
 
 The numbers were chosen with two collections of abstracts in view, and tried on questions that nobody had looked at:
 `docs/explanation/grounding.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a
@@ -21,11 +22,14 @@ WORD_WORTH = 0.04
 #: More words than this add nothing.
 MOST_WORDS = 10
 #: How much of a question a sentence must cover.
-ENOUGH_SAID = 0.45
-#: A cosine that is enough, one that is with half of the coverage, and one that does not speak against the words.
+ENOUGH_SAID = 0.15
+#: A cosine that is enough, and one that is with half of the coverage.
 NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
+#: A cosine that does not speak against the words, of a passage and of one judged by its best sentence. A passage is
+#: about more than one of its sentences is, so its vector is farther from the question.
 NOT_FAR = 0.25
+NOT_FAR_SAID = 0.1
 
 
 def is_support(coverage: float, words: int, cosine: float | None, said: float = 0.0, trust: float = 0.0) -> bool:
@@ -41,4 +45,4 @@ def is_support(coverage: float, words: int, cosine: float | None, said: float = 
         return is_covered
     if cosine >= NEAR or (coverage + cosine) / 2 >= NEAR_WITH_WORDS:
         return True
-    return is_covered and cosine >= NOT_FAR
+    return is_covered and cosine >= (1 - trust) * NOT_FAR + trust * NOT_FAR_SAID
