@@ -52,21 +52,14 @@ LIBRARY_OWNERS = {
     "standardwebhooks": ("svc_daemon.core.webhooks", "svc_cli.client.signatures"),
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
-    "mcp": ("svc_daemon.tools.servers",),
-    "mcp_types": ("svc_daemon.tools.servers",),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
     "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command", "svc_daemon.exits"),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
-    "pypdfium2": ("svc_daemon.extract",),
-    "docx": ("svc_daemon.extract",),
-    "pptx": ("svc_daemon.extract",),
-    "python_calamine": ("svc_daemon.extract",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
-    "trafilatura": ("svc_daemon.extract",),
-    "onnx": ("svc_daemon.embed",),
-    "onnxruntime": ("svc_daemon.embed",),
-    "tokenizers": ("svc_daemon.embed",),
+    **dict.fromkeys(("pypdfium2", "docx", "pptx", "python_calamine", "trafilatura"), ("svc_daemon.extract",)),
+    **dict.fromkeys(("onnx", "onnxruntime", "tokenizers"), ("svc_daemon.embed",)),
+    **dict.fromkeys(("mcp", "mcp_types"), ("svc_daemon.tools.servers",)),
 }
 
 #: Types that are handed on by parts which never use the library itself.
@@ -80,44 +73,29 @@ def violations(module: Module) -> Iterator[str]:
     """A sentence for each import that the tables forbid."""
     for imported in sorted(set(module.imports())):
         yield from _against_levels(module.name, imported)
-        yield from _against_owners(module.name, imported)
+        if not any(is_within(module.name, part) for part in HANDED_ON.get(imported, ())):
+            for library, owners in LIBRARY_OWNERS.items():
+                if is_within(imported, library) and not any(is_within(module.name, owner) for owner in owners):
+                    yield f"{module.name} imports {imported}, which belongs to {', '.join(owners)}"
 
 
 def level_of(name: str) -> int | None:
     """The level of a module, 0 on top; None for a part that the table doesn't know."""
-    package, _, rest = name.partition(".")
-    part = rest.partition(".")[0]
+    package, part = f"{name}.".split(".")[:2]
     return next((level for level, parts in enumerate(LEVELS[package]) if part in parts), None)
 
 
 def _against_levels(importer: str, imported: str) -> Iterator[str]:
     package, target = importer.partition(".")[0], imported.partition(".")[0]
-    if target not in LEVELS or _part(importer) == _part(imported):
-        return
-    if package != target:
-        yield from _across_packages(importer, imported)
+    if target not in LEVELS or importer.split(".")[:2] == imported.split(".")[:2]:
         return
     above, below = level_of(importer), level_of(imported)
-    if above is None or below is None:
+    if package != target:
+        if package == "svc_daemon":
+            yield f"{importer} imports {imported}: the daemon does not know the command line"
+        elif not any(is_within(imported, shared) for shared in SHARED):
+            yield f"{importer} imports {imported}: of the daemon it may know only {' and '.join(SHARED)}"
+    elif above is None or below is None:
         yield f"{importer} imports {imported}: one of them has no level in the table"
     elif below <= above:
         yield f"{importer} imports {imported}, which is not below it"
-
-
-def _across_packages(importer: str, imported: str) -> Iterator[str]:
-    if importer.startswith("svc_daemon"):
-        yield f"{importer} imports {imported}: the daemon does not know the command line"
-    elif not any(is_within(imported, shared) for shared in SHARED):
-        yield f"{importer} imports {imported}: of the daemon it may know only {' and '.join(SHARED)}"
-
-
-def _against_owners(importer: str, imported: str) -> Iterator[str]:
-    if any(is_within(importer, part) for part in HANDED_ON.get(imported, ())):
-        return
-    for library, owners in LIBRARY_OWNERS.items():
-        if is_within(imported, library) and not any(is_within(importer, owner) for owner in owners):
-            yield f"{importer} imports {imported}, which belongs to {', '.join(owners)}"
-
-
-def _part(name: str) -> str:
-    return ".".join(name.split(".")[:2])

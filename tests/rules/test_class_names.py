@@ -19,8 +19,5 @@ def homonyms(modules: Iterable[Module]) -> dict[str, list[str]]:
 
 def test_a_class_name_is_unique() -> None:
     assert homonyms(modules()) == {}
-
-
-def test_a_name_that_is_used_twice_is_found() -> None:
     pair = [Module("svc_daemon.core.a", "class Answer: ..."), Module("svc_cli.b", "def f():\n    class Answer: ...")]
     assert homonyms(pair) == {"Answer": ["svc_daemon.core.a", "svc_cli.b"]}

@@ -1,8 +1,9 @@
-"""Whatever a user can type or meet is told in docs/."""
+"""What a user can type or meet is in docs/: commands, environment variables, error codes; and links lead somewhere."""
 
+import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,23 +16,41 @@ from svc_cli.exits import Exit
 from svc_daemon.command import app as daemon_app
 from svc_daemon.settings import Limits, variable
 from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
-from tests.rules.modules import ROOT, Module, modules
-from tests.rules.names import codes_in, dead_links, missing, variables_in, variables_named
+from tests.rules.modules import PACKAGES, ROOT, Module, modules
+
+VARIABLE = re.compile(r"SVC_[A-Z][A-Z_]*[A-Z]")
+CODE = re.compile(r"svc_[a-z_]+")
+LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def strings(pattern: re.Pattern[str], modules: Iterable[Module]) -> set[str]:
+    """The whole strings in the code that are environment variables, or error codes, of ours."""
+    nodes = (node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Constant))
+    found = {node.value for node in nodes if isinstance(node.value, str) and pattern.fullmatch(node.value)}
+    return found - set(PACKAGES)
+
+
+def missing(names: Iterable[str], page: str) -> list[str]:
+    """The names that a page does not have as code, between backquotes."""
+    return sorted(name for name in names if not re.search(rf"`{re.escape(name)}[ `]", page))
+
+
+def dead_links(page: Path) -> list[str]:
+    """The links of a page that lead to no file of the repository, or to no heading of one."""
+    links = list(LINK.finditer(page.read_text(encoding="utf-8")))
+    return [link[0] for link in links if not _leads_somewhere(page.parent / link[1] if link[1] else page, link[2])]
+
+
+def _leads_somewhere(target: Path, anchor: str | None) -> bool:
+    if not target.exists() or not anchor:
+        return target.exists()
+    # Headings as GitHub names them in links.
+    headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    return anchor in {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _page(name: str) -> str:
     return (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
-
-
-def _settings() -> set[str]:
-    limits = {variable(limit.name) for limit in fields(Limits)}
-    return limits | variables_in(modules())
-
-
-def test_every_command_is_in_the_docs() -> None:
-    commands = [*_commands(build(), "svc"), *_commands(get_command(daemon_app), "svc-daemon")]
-    assert len(commands) > 10
-    assert missing(commands, _page("commands.md")) == []
 
 
 def _commands(command: Any, path: str) -> Iterator[str]:
@@ -46,33 +65,30 @@ def _commands(command: Any, path: str) -> Iterator[str]:
             yield from _commands(inner, f"{path} {name}")
 
 
-def test_every_setting_is_in_the_docs() -> None:
-    assert missing(_settings(), _page("settings.md")) == []
+def test_every_command_is_in_the_docs() -> None:
+    commands = [*_commands(build(), "svc"), *_commands(get_command(daemon_app), "svc-daemon")]
+    assert len(commands) > 10
+    assert missing(commands, _page("commands.md")) == []
 
 
-def test_the_docs_name_no_setting_that_does_not_exist() -> None:
-    named = variables_named(_page("settings.md"))
-    assert sorted(named - _settings() - {"SVC_LIMIT"}) == []
+def test_every_setting_is_in_the_docs_and_no_other() -> None:
+    settings, page = (
+        {variable(limit.name) for limit in fields(Limits)} | strings(VARIABLE, modules()),
+        _page("settings.md"),
+    )
+    assert missing(settings, page) == []
+    assert sorted(set(VARIABLE.findall(page)) - settings - {"SVC_LIMIT"}) == []
 
 
-def test_every_error_code_is_in_the_docs() -> None:
-    assert missing([*ErrorCode, *SourceErrorCode], _page("errors.md")) == []
-
-
-def test_every_code_of_the_command_line_is_in_the_docs() -> None:
-    codes = codes_in(modules()) - {SvcError.code}  # the root of the tree, which is never raised itself
+def test_every_error_code_and_exit_code_is_in_the_docs_and_explained_once() -> None:
+    page, codes = _page("errors.md"), strings(CODE, modules())
     assert {"svc_usage", "svc_bug"} <= codes
-    assert missing(codes, _page("errors.md")) == []
-
-
-def test_a_code_is_explained_once() -> None:
-    told = re.findall(r"^\| (?:\d+ \| )?`(\w+)` \|", _page("errors.md"), re.MULTILINE)
-    assert set(ErrorCode) <= set(told)
-    assert [code for code, times in Counter(told).items() if times > 1] == []
-
-
-def test_every_exit_code_is_in_the_docs() -> None:
-    assert [code for code in Exit if f"| {int(code)} |" not in _page("errors.md")] == []
+    # The root of the tree is never raised itself.
+    assert missing([*ErrorCode, *SourceErrorCode, *codes - {SvcError.code}], page) == []
+    explained = re.findall(r"^\| (?:\d+ \| )?`(\w+)` \|", page, re.MULTILINE)
+    assert set(ErrorCode) <= set(explained)
+    assert [code for code, times in Counter(explained).items() if times > 1] == []
+    assert [code for code in Exit if f"| {int(code)} |" not in page] == []
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
@@ -86,29 +102,17 @@ def test_every_page_that_the_code_names_is_there() -> None:
     assert sorted(page for page in named - examples if not (ROOT / page).exists()) == []
 
 
-def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
+def test_names_links_and_their_lack_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# The Page, `x`\n[a](#the-page-x) [b](page.md#gone) [c](gone.md) [d](https://e.example/f)\n")
     assert dead_links(page) == ["](page.md#gone)", "](gone.md)"]
-
-
-def test_a_name_that_the_page_lacks_is_told() -> None:
-    assert missing(["a_code", "another"], "`a_code`: told. another: not as code.") == ["another"]
-
-
-def test_a_longer_name_does_not_stand_for_a_shorter_one() -> None:
+    assert missing(["a_code", "another"], "`a_code`: text. another: not as code.") == ["another"]
+    # A longer name is no shorter one.
     assert missing(["svc bucket"], "`svc buckets`") == ["svc bucket"]
     assert missing(["svc bucket ls"], "`svc bucket ls [--json]`") == []
-
-
-def test_a_setting_in_the_code_is_found() -> None:
-    assert variables_in([Module("sample", "environ['SVC_COLOUR'], 'use SVC_OTHER instead', 'SVC_'")]) == {"SVC_COLOUR"}
-
-
-def test_a_setting_on_a_page_is_found() -> None:
-    assert variables_named("Set `SVC_COLOUR`, or SVC_TASTE=1.") == {"SVC_COLOUR", "SVC_TASTE"}
-
-
-def test_a_code_of_the_command_line_is_found() -> None:
-    source = "Error('it failed', code='svc_taste'); import_module('svc_cli.x'); run('-m', 'svc_daemon')"
-    assert codes_in([Module("sample", source)]) == {"svc_taste"}
+    settings = Module("sample", "environ['SVC_COLOUR'], 'use SVC_OTHER instead', 'SVC_'")
+    assert strings(VARIABLE, [settings]) == {"SVC_COLOUR"}
+    codes = Module(
+        "sample", "Error('it failed', code='svc_taste'); import_module('svc_cli.x'); run('-m', 'svc_daemon')"
+    )
+    assert strings(CODE, [codes]) == {"svc_taste"}

@@ -38,42 +38,28 @@ $ not a command
 """
 
 
-def test_the_readme_marks_the_command_of_the_tests() -> None:
-    assert "pytest" in command_of_the_tests((ROOT / "README.md").read_text(encoding="utf-8"))
+def test_the_readme_marks_the_command_of_the_tests_and_shows_others_that_can_be_run() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "pytest" in command_of_the_tests(readme)
+    lines = [command.line for command in shown_commands(readme)]
+    for command in ("svc upload", "svc search"):
+        assert any(command in line for line in lines), command
 
 
-def test_the_readme_shows_commands_that_can_be_run() -> None:
-    lines = [command.line for command in shown_commands((ROOT / "README.md").read_text(encoding="utf-8"))]
-    assert any("svc upload" in line for line in lines)
-    assert any("svc search" in line for line in lines)
-
-
-def test_shown_commands_come_in_order_with_their_output() -> None:
+def test_commands_come_in_order_with_their_output_and_that_of_the_tests_is_marked_once() -> None:
     assert shown_commands(PAGE) == [
         Command("pip install . && svc upload docs -b handbook"),
         Command('svc search "two words" -b handbook', ("docs/a.md:… two words",)),
         Command("svc --version"),
     ]
-
-
-def test_the_lines_of_the_tests_are_one_command() -> None:
     assert command_of_the_tests(PAGE) == "pip install '.[test]' && pytest"
+    for page in ("", PAGE + PAGE, "<!-- the tests -->\n```sh\n```\n"):
+        with pytest.raises(LookupError):
+            command_of_the_tests(page)
 
 
-@pytest.mark.parametrize("page", ["", PAGE + PAGE, "<!-- the tests -->\n```sh\n```\n"])
-def test_the_command_of_the_tests_must_be_marked_once(page: str) -> None:
-    with pytest.raises(LookupError):
-        command_of_the_tests(page)
-
-
-@pytest.mark.parametrize(
-    ("printed", "kept"),
-    [
-        ("before\na 12 b\nbetween\nc\nafter\n", True),
-        ("a 12 b\n", False),
-        ("c\na 12 b\n", False),
-        ("a 12 bb\nc\n", False),
-    ],
-)
-def test_output_is_promised_line_by_line_and_in_order(printed: str, kept: bool) -> None:
-    assert Command("run", ("a … b", "c")).promises(printed) is kept
+def test_output_is_promised_line_by_line_and_in_order() -> None:
+    promised = Command("run", ("a … b", "c"))
+    assert promised.promises("before\na 12 b\nbetween\nc\nafter\n")
+    for printed in ("a 12 b\n", "c\na 12 b\n", "a 12 bb\nc\n"):
+        assert not promised.promises(printed), printed
