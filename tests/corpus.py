@@ -1,4 +1,4 @@
-"""Folders of mixed real documents, the same for the same seed, and what has to become of each one.
+"""Folders of mixed real documents, with the same text for the same seed, and what has to become of each one.
 
 The prose is the standard library's own documentation, so that words are as common or rare as in real text. Every
 document that can be read carries one phrase that no other has; in a PDF it stands on a known page.
@@ -6,13 +6,11 @@ document that can be read carries one phrase that no other has; in a PDF it stan
 
 import ast
 import functools
-import io
 import json
 import random
 import re
 import sysconfig
 import textwrap
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,8 +31,6 @@ _PLAIN = re.compile(r"[A-Z][A-Za-z0-9 ,.;:'()\-/\"=]+\.")
 
 
 class Outcome(StrEnum):
-    """What becomes of a document when its folder is uploaded."""
-
     READY = "ready"
     FAILED = "failed"
     SKIPPED = "skipped"
@@ -55,13 +51,8 @@ class Made:
     page: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    extension: str
-    data: bytes
-    outcome: Outcome = Outcome.READY
-    codes: tuple[SourceErrorCode, ...] = ()
-    page: int | None = None
+#: The ending, the bytes, and the page with the phrase or the code of the failure.
+_Content = tuple[str, bytes] | tuple[str, bytes, int | SourceErrorCode]
 
 
 def make_corpus(folder: Path, count: int, seed: int = 0) -> list[Made]:
@@ -71,17 +62,16 @@ def make_corpus(folder: Path, count: int, seed: int = 0) -> list[Made]:
 
 def _make(folder: Path, number: int, prose: "Prose") -> Made:
     phrase = phrase_of(number)
-    content = _KINDS[number % len(_KINDS)](prose, phrase)
-    path = f"{_FOLDERS[number % len(_FOLDERS)]}/{number:03}-{phrase.split()[1]}.{content.extension}"
+    extension, data, *special = _KINDS[number % len(_KINDS)](prose, phrase)
+    path = f"{_FOLDERS[number % len(_FOLDERS)]}/{number:03}-{phrase.split()[1]}.{extension}"
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    (folder / path).write_bytes(content.data)
-    return Made(
-        path=path,
-        outcome=content.outcome,
-        codes=tuple(content.codes),
-        phrase=phrase if content.outcome is Outcome.READY else "",
-        page=content.page,
-    )
+    (folder / path).write_bytes(data)
+    page = special[0] if special else None
+    if isinstance(page, SourceErrorCode):
+        return Made(path=path, outcome=Outcome.FAILED, codes=(page,))
+    if not data:
+        return Made(path=path, outcome=Outcome.SKIPPED)
+    return Made(path=path, outcome=Outcome.READY, phrase=phrase, page=page)
 
 
 def phrase_of(number: int) -> str:
@@ -137,27 +127,27 @@ def _sentences_of(path: Path, library: Path) -> Iterator[str]:
 
 def _text(prose: Prose, phrase: str) -> _Content:
     lines = (textwrap.fill(paragraph, 90) for paragraph in prose.paragraphs(prose.random.randint(2, 12), phrase))
-    return _Content(extension="txt", data="\n\n".join(lines).encode())
+    return "txt", "\n\n".join(lines).encode()
 
 
 def _markdown(prose: Prose, phrase: str) -> _Content:
     sections = (f"## {prose.heading()}\n\n{paragraph}\n" for paragraph in prose.paragraphs(6, phrase))
-    return _Content(extension="md", data="\n".join([f"# {prose.heading()}\n", *sections]).encode())
+    return "md", "\n".join([f"# {prose.heading()}\n", *sections]).encode()
 
 
 def _html(prose: Prose, phrase: str) -> _Content:
     sections = (f"<h2>{escape(prose.heading())}</h2><p>{escape(text)}</p>" for text in prose.paragraphs(6, phrase))
-    return _Content(extension="html", data=make_html("".join(sections), title=escape(prose.heading())))
+    return "html", make_html("".join(sections), title=escape(prose.heading()))
 
 
 def _csv(prose: Prose, phrase: str) -> _Content:
     rows = [[prose.heading(), prose.random.randint(1, 900), note] for note in prose.paragraphs(12, phrase)]
-    return _Content(extension="csv", data=make_csv([["name", "price", "note"], *rows]))
+    return "csv", make_csv([["name", "price", "note"], *rows])
 
 
 def _json(prose: Prose, phrase: str) -> _Content:
     items = [{"title": prose.heading(), "body": body} for body in prose.paragraphs(6, phrase)]
-    return _Content(extension="json", data=json.dumps({"version": 1, "items": items}, indent=1).encode())
+    return "json", json.dumps({"version": 1, "items": items}, indent=1).encode()
 
 
 def _code(prose: Prose, phrase: str) -> _Content:
@@ -165,59 +155,39 @@ def _code(prose: Prose, phrase: str) -> _Content:
         f'def step_{number}(value):\n    """{textwrap.fill(body, 90, subsequent_indent="    ")}"""\n    return value\n'
         for number, body in enumerate(prose.paragraphs(5, phrase))
     )
-    return _Content(extension="py", data="\n\n".join(functions).encode())
+    return "py", "\n\n".join(functions).encode()
 
 
 def _docx(prose: Prose, phrase: str) -> _Content:
     sections = {f"{number}. {prose.heading()}": text for number, text in enumerate(prose.paragraphs(6, phrase), 1)}
-    return _Content(extension="docx", data=_timeless_archive(make_docx(sections, title=prose.heading())))
+    return "docx", make_docx(sections, title=prose.heading())
 
 
 def _pdf(prose: Prose, phrase: str) -> _Content:
     pages = [prose.paragraphs(3) for _ in range(prose.random.randint(2, 5))]
     page = prose.random.randrange(len(pages))
     pages[page] = prose.paragraphs(3, phrase)
-    return _Content(extension="pdf", data=_timeless_pdf(make_pdf(["\n\n".join(page) for page in pages])), page=page + 1)
-
-
-def _timeless_archive(data: bytes) -> bytes:
-    """The same members with no time of writing, so that the same seed gives the same bytes."""
-    timeless = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(timeless, "w") as new:
-        for name in old.namelist():
-            new.writestr(zipfile.ZipInfo(name), old.read(name), zipfile.ZIP_DEFLATED)
-    return timeless.getvalue()
-
-
-def _timeless_pdf(data: bytes) -> bytes:
-    """The same document with a fixed date, and an id that doesn't hold the real one."""
-    dated = re.sub(rb"\(D:\d{14}", b"(D:20240101000000", data)
-    return re.sub(rb"<[0-9A-F]{32}>", b"<%s>" % (b"0" * 32), dated)
+    return "pdf", make_pdf(["\n\n".join(page) for page in pages]), page + 1
 
 
 def _scan(prose: Prose, phrase: str) -> _Content:
-    return _failing("pdf", _timeless_pdf(make_pdf_without_text(2)), SourceErrorCode.NO_EXTRACTABLE_TEXT)
+    return "pdf", make_pdf_without_text(2), SourceErrorCode.NO_EXTRACTABLE_TEXT
 
 
 def _corrupt_pdf(prose: Prose, phrase: str) -> _Content:
-    return _failing("pdf", make_corrupt_pdf(), SourceErrorCode.DOCUMENT_UNREADABLE)
+    return "pdf", make_corrupt_pdf(), SourceErrorCode.DOCUMENT_UNREADABLE
 
 
 def _broken_docx(prose: Prose, phrase: str) -> _Content:
-    return _failing("docx", _docx(prose, phrase).data[:4000], SourceErrorCode.DOCUMENT_UNREADABLE)
-
-
-def _failing(extension: str, data: bytes, code: SourceErrorCode) -> _Content:
-    return _Content(extension=extension, data=data, outcome=Outcome.FAILED, codes=(code,))
+    return "docx", _docx(prose, phrase)[1][:4000], SourceErrorCode.DOCUMENT_UNREADABLE
 
 
 def _empty(prose: Prose, phrase: str) -> _Content:
-    return _Content(extension="txt", data=b"", outcome=Outcome.SKIPPED)
+    return "txt", b""
 
 
-_Maker = Callable[[Prose, str], _Content]
 #: How often each kind comes: mostly text, and of twenty documents four that can't be read.
-_KINDS: tuple[_Maker, ...] = (
+_KINDS: tuple[Callable[[Prose, str], _Content], ...] = (
     *(_text, _markdown, _pdf, _html, _docx, _markdown, _csv, _text, _json, _code),
     *(_empty, _pdf, _markdown, _corrupt_pdf, _text, _broken_docx, _html, _scan, _docx, _text),
 )

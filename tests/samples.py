@@ -20,7 +20,7 @@ from docx.oxml.ns import nsdecls
 from fpdf import FPDF
 
 #: A page of prose, long enough to be an article and to be cut.
-PROSE = " ".join(f"Sentence number {number} tells of the harbour and its keeper." for number in range(1, 41))
+PROSE = " ".join(f"Sentence number {number} is about the harbour and its keeper." for number in range(1, 41))
 
 
 def make_pdf(pages: Sequence[str], *, title: str = "", password: str = "") -> bytes:
@@ -56,49 +56,37 @@ def make_corrupt_pdf() -> bytes:
 
 def make_endless_pdf(levels: int = 12) -> bytes:
     """Two kilobytes that take ages to read: each drawing shows the next one ten times."""
-    last = levels + 3
+    form, last = "/Type /XObject /Subtype /Form /BBox [0 0 9 9]", levels + 3
     drawings = [
-        _pdf_stream(
-            f"/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X {number + 1} 0 R >> >>",
-            "/X Do\n" * 10,
-        )
+        _pdf_stream(f"{form} /Resources << /XObject << /X {number + 1} 0 R >> >>", "/X Do\n" * 10)
         for number in range(4, last)
     ]
-    leaf = _pdf_stream("/Type /XObject /Subtype /Form /BBox [0 0 9 9]", "BT (x) Tj ET")
-    return _pdf_file(
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Resources << /XObject << /X 4 0 R >> >>"
-        f" /Contents {last + 1} 0 R >>",
-        *drawings,
-        leaf,
-        _pdf_stream("", "/X Do"),
-    )
+    page = f"/MediaBox [0 0 99 99] /Resources << /XObject << /X 4 0 R >> >> /Contents {last + 1} 0 R"
+    return _pdf_file(page, *drawings, _pdf_stream(form, "BT (x) Tj ET"), _pdf_stream("", "/X Do"))
 
 
 def make_killing_pdf(expanded_bytes: int) -> bytes:
     """Some kilobytes whose one stream swells: where memory ends on the way, the parser ends its own process."""
     blanks = zlib.compress(zlib.compress(b" " * expanded_bytes, 9), 9)
-    return _pdf_file(
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 4 0 R >>",
-        _pdf_stream("/Filter [/ASCIIHexDecode /FlateDecode /FlateDecode]", blanks.hex() + ">"),
-    )
+    stream = _pdf_stream("/Filter [/ASCIIHexDecode /FlateDecode /FlateDecode]", blanks.hex() + ">")
+    return _pdf_file("/MediaBox [0 0 99 99] /Contents 4 0 R", stream)
 
 
 def _pdf_stream(entries: str, content: str) -> str:
     return f"<< {entries} /Length {len(content)} >>\nstream\n{content}\nendstream"
 
 
-def _pdf_file(*objects: str) -> bytes:
-    """Objects, numbered from 1 (the catalog), with the table that finds them."""
-    body, offsets = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(body))
+def _pdf_file(page: str, *objects: str) -> bytes:
+    """One page with these entries, then objects, numbered from 4, and the table that finds them all."""
+    first = (
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        f"<< /Type /Page /Parent 2 0 R {page} >>",
+    )
+    body, table, size = b"%PDF-1.4\n", "", len(objects) + 4
+    for number, content in enumerate((*first, *objects), 1):
+        table += f"{len(body):010} 00000 n \n"
         body += f"{number} 0 obj\n{content}\nendobj\n".encode()
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    size = len(objects) + 1
     trailer = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
     return body + f"xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode()
 
@@ -183,26 +171,17 @@ def make_html(body: str, *, title: str = "", language: str = "en") -> bytes:
 
 def make_notebook(cells: Sequence[tuple[str, str, str]]) -> bytes:
     """A notebook of cells (type, source, printed text)."""
-    return json.dumps(
-        {
-            "nbformat": 4,
-            "cells": [
-                {
-                    "cell_type": kind,
-                    "source": source.splitlines(keepends=True),
-                    **({"outputs": [{"output_type": "stream", "text": [printed]}]} if kind == "code" else {}),
-                }
-                for kind, source, printed in cells
-            ],
-        }
-    ).encode()
+    made = []
+    for kind, source, printed in cells:
+        output = {"outputs": [{"output_type": "stream", "text": [printed]}]} if kind == "code" else {}
+        made.append({"cell_type": kind, "source": source.splitlines(keepends=True), **output})
+    return json.dumps({"nbformat": 4, "cells": made}).encode()
 
 
 def make_mail(subject: str, text: str = "", html: str = "", attachment: str = "") -> bytes:
     message = EmailMessage()
-    message["Subject"] = subject
-    message["From"] = "keeper@harbour.example"
-    message["To"] = "pilot@harbour.example"
+    for name, value in (("Subject", subject), ("From", "keeper@harbour.example"), ("To", "pilot@harbour.example")):
+        message[name] = value
     message.set_content(text)
     if html:
         message.set_content(html, subtype="html")
@@ -216,27 +195,18 @@ def make_epub(chapters: dict[str, str], *, title: str = "A book", language: str 
     names = [f"c{number}" for number in range(len(chapters))]
     items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in names)
     spine = "".join(f'<itemref idref="{name}"/>' for name in names)
-    package = (
-        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
-        f"<dc:title>{title}</dc:title><dc:language>{language}</dc:language></metadata>"
-        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
-    )
-    container = (
-        '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
-        '<rootfile full-path="book/package.opf"/></rootfiles></container>'
-    )
     members = {
-        f"book/{name}.xhtml": f'<html xmlns="http://www.w3.org/1999/xhtml"><body><h1>{heading}</h1><p>{text}</p></body></html>'
-        for name, (heading, text) in zip(names, chapters.items(), strict=True)
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+        '<rootfile full-path="book/package.opf"/></rootfiles></container>',
+        "book/package.opf": '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">'
+        f"<metadata><dc:title>{title}</dc:title><dc:language>{language}</dc:language></metadata>"
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>",
     }
-    return make_zip(
-        {
-            "mimetype": b"application/epub+zip",
-            "META-INF/container.xml": container.encode(),
-            "book/package.opf": package.encode(),
-            **{name: text.encode() for name, text in members.items()},
-        }
-    )
+    for name, (heading, text) in zip(names, chapters.items(), strict=True):
+        page = f'<html xmlns="http://www.w3.org/1999/xhtml"><body><h1>{heading}</h1><p>{text}</p></body></html>'
+        members[f"book/{name}.xhtml"] = page
+    return make_zip({name: text.encode() for name, text in members.items()})
 
 
 def make_zip(members: dict[str, bytes]) -> bytes:
@@ -262,8 +232,7 @@ def _saved(document: "docx.document.Document | pptx.presentation.Presentation") 
 def replaced(archive: bytes, name: str, content: bytes) -> bytes:
     """The same archive with another content for one of its members."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
-        members = {member: source.read(member) for member in source.namelist()}
-    return make_zip({**members, name: content})
+        return make_zip({member: source.read(member) for member in source.namelist()} | {name: content})
 
 
 def member(archive: bytes, name: str) -> bytes:

@@ -16,21 +16,17 @@ FOLDERS: dict[str, tuple[Callable[[Mapping[str, str]], Path], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_is_its_variables_or_the_users(name: str, tmp_path: Path) -> None:
-    find, default = FOLDERS[name]
-    others = {other: "/elsewhere" for other in FOLDERS if other != name}
-    assert find({**others, name: str(tmp_path)}) == tmp_path
-    assert find(others) == find({**others, name: ""}) == Path(default).absolute()
-
-
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_is_absolute_and_knows_the_home(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_its_variables_or_the_users_and_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    defaults = {name: Path(default).absolute() for name, (_, default) in FOLDERS.items()}
+    for name, (find, _) in FOLDERS.items():
+        others = {other: "/elsewhere" for other in FOLDERS if other != name}
+        assert find({**others, name: str(tmp_path)}) == tmp_path
+        assert find(others) == find({**others, name: ""}) == defaults[name]
+        assert find({name: "data"}) == tmp_path / "data"
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    find, _ = FOLDERS[name]
-    assert find({name: "data"}) == tmp_path / "data"
-    assert find({name: "~/data"}) == tmp_path / "home" / "data"
+    for name, (find, _) in FOLDERS.items():
+        assert find({name: "~/data"}) == tmp_path / "home" / "data", name
 
 
 def test_the_users_own_folder_is_the_default_however_it_is_spelled(tmp_path: Path) -> None:
@@ -41,15 +37,9 @@ def test_the_users_own_folder_is_the_default_however_it_is_spelled(tmp_path: Pat
 
 def test_every_file_lies_inside_the_data_directory_and_no_two_are_one(tmp_path: Path) -> None:
     files = DataFiles(tmp_path)
-    properties = [name for name, value in vars(DataFiles).items() if isinstance(value, property)]
-    found = [getattr(files, name) for name in properties]
-    assert len(found) >= 9
+    found = [getattr(files, name) for name, value in vars(DataFiles).items() if isinstance(value, property)]
+    assert len(set(found)) == len(found) >= 9
     assert all(path != tmp_path and path.is_relative_to(tmp_path) for path in found)
-    assert len(set(found)) == len(found)
-
-
-def test_what_is_emptied_at_start_holds_nothing_else(tmp_path: Path) -> None:
-    files = DataFiles(tmp_path)
-    for emptied in (files.staging, files.scratch):
-        for kept in (files.state, files.blobs, files.index, files.admin_key, files.secret, files.log):
-            assert not kept.is_relative_to(emptied)
+    # What is emptied at a start holds nothing else.
+    for kept in (files.state, files.blobs, files.index, files.admin_key, files.secret, files.log):
+        assert not any(kept.is_relative_to(emptied) for emptied in (files.staging, files.scratch)), kept

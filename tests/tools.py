@@ -1,4 +1,4 @@
-"""What tests of the MCP tools share at both doors: calls by the `mcp` client itself, and what they tell."""
+"""What tests of the MCP tools share at both doors: calls by the `mcp` client itself, and their results."""
 
 import json
 from base64 import b64encode
@@ -14,14 +14,9 @@ from mcp_types import CallToolResult, TextContent
 from tests.samples import make_pdf
 
 NAMES = {
-    "svc-upload-file",
-    "svc-upload-files-batch",
-    "svc-search",
-    "svc-ask",
-    "svc-source-status",
-    "svc-list-buckets",
+    *("svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-ask", "svc-source-status", "svc-list-buckets")
 }
-#: Three pages; what is asked about stands on the last.
+#: Three pages; what is asked about is on the last.
 PAGES = (
     "The harbour of Hexley was dug in the year 1802 by men of the parish.",
     "Its warehouses hold salt, rope and tar; the keeper lives in the middle one.",
@@ -53,14 +48,14 @@ async def http_client(
 
 
 def text_of(result: CallToolResult) -> str:
-    """What the tool says in words."""
+    """The result in words."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
 
 
 def told(result: CallToolResult) -> dict[str, Any]:
-    """The data of a success; it is told in words too."""
+    """The data of a success, which has words too."""
     assert not result.is_error, text_of(result)
     assert text_of(result)
     return dict(result.structured_content)
