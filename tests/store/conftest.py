@@ -12,6 +12,11 @@ from tests.store.rows import add_teams
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
 def db() -> Iterator[Connection]:
     opened = open_connection(Path(":memory:"))
     migrate(opened)

@@ -8,11 +8,10 @@ import resource
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +19,8 @@ from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import HEAD_BYTES, SPILL_BYTES, Blobs, FolderSync, StagedFile
 from tests.acceptance.installations import wait_until
+
+pytestmark = pytest.mark.anyio
 
 DEADLINE_S = 30
 SIZES = [1, HEAD_BYTES, SPILL_BYTES - 1, SPILL_BYTES, SPILL_BYTES + 1, 3 * SPILL_BYTES + 7]
@@ -48,10 +49,6 @@ def small_files_only() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (SPILL_BYTES * 3 // 2, hard))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, DEADLINE_S))
 
 
 def _content(size_bytes: int) -> bytes:
@@ -87,44 +84,34 @@ def _on_folder_sync(monkeypatch: pytest.MonkeyPatch, act: Callable[[Path], None]
     monkeypatch.setattr(os, "fsync", sync)
 
 
-def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles) -> None:
+async def test_what_is_kept_is_what_came_counted_and_hashed(blobs: Blobs, files: DataFiles) -> None:
     for number, size_bytes in enumerate(SIZES):
         content = _content(size_bytes)
-
-        async def work(source_id: str, content: bytes) -> None:
-            staged = await _keep(blobs, content, source_id)
-            hashed = hashlib.sha256(content).hexdigest()
-            assert (staged.size_bytes, staged.sha256, staged.head) == (len(content), hashed, content[:HEAD_BYTES])
-            await staged.discard()
-
-        _run(work(f"src_{number}", content))
+        staged = await _keep(blobs, content, f"src_{number}")
+        hashed = hashlib.sha256(content).hexdigest()
+        assert (staged.size_bytes, staged.sha256, staged.head) == (size_bytes, hashed, content[:HEAD_BYTES])
+        await staged.discard()
         assert blobs.path(f"src_{number}").read_bytes() == content, size_bytes
     assert _names(files.staging) == []
 
 
-def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
-    async def work() -> None:
-        staged = await _fill(blobs.stage(), _content(SPILL_BYTES - 1))
-        assert _names(files.staging) == []
-        await staged.append(b"x")
-        assert [path.stat().st_size for path in files.staging.iterdir()] == [SPILL_BYTES]
-        await staged.discard()
-
-    _run(work())
+async def test_small_files_touch_the_disk_only_when_they_are_kept(blobs: Blobs, files: DataFiles) -> None:
+    staged = await _fill(blobs.stage(), _content(SPILL_BYTES - 1))
+    assert _names(files.staging) == []
+    await staged.append(b"x")
+    assert [path.stat().st_size for path in files.staging.iterdir()] == [SPILL_BYTES]
+    await staged.discard()
 
 
-@pytest.mark.parametrize("size_bytes", [0, *SIZES])
-def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, files: DataFiles, size_bytes: int) -> None:
-    async def work() -> None:
+async def test_what_is_discarded_leaves_nothing_however_often(blobs: Blobs, files: DataFiles) -> None:
+    for size_bytes in (0, *SIZES):
         staged = await _fill(blobs.stage(), _content(size_bytes))
         await staged.discard()
         await staged.discard()
-
-    _run(work())
-    assert _names(files.blobs, files.staging) == []
+        assert _names(files.blobs, files.staging) == [], size_bytes
 
 
-def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
+async def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
     blobs: Blobs, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the kernel is asked, in order: the last word must be the folder's, the name already in it."""
@@ -138,58 +125,49 @@ def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", watch)
-    asyncio.run(_keep(blobs, _content(SPILL_BYTES + 5)))
+    await _keep(blobs, _content(SPILL_BYTES + 5))
     assert synced == [str(blobs.path("src_1")), str(files.blobs)]
 
 
-def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -> None:
+async def test_many_files_kept_at_once_are_all_whole(blobs: Blobs, files: DataFiles) -> None:
     contents = {f"src_{number:02}": _content(1000 + number * 70_000) for number in range(24)}
 
-    async def work() -> None:
-        await asyncio.gather(*(_keep(blobs, content, source_id) for source_id, content in contents.items()))
-
-    _run(work())
+    await asyncio.gather(*(_keep(blobs, content, source_id) for source_id, content in contents.items()))
     assert {source_id: blobs.path(source_id).read_bytes() for source_id in _names(files.blobs)} == contents
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
-def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
+async def test_a_disk_that_refuses_is_a_storage_error_and_leaves_nothing(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str
 ) -> None:
-    async def work() -> None:
-        staged = blobs.stage()
-        if failing == "blobs":
-            await _fill(staged, _content(size_bytes))
-        (files.root / failing).rename(files.root / "away")
-        with pytest.raises(StorageError) as refused:
-            await _fill(staged, _content(size_bytes))
-            await staged.keep("src_1")
-        assert refused.value.details["errno"] == errno.ENOENT
-        await staged.discard()
-
-    _run(work())
+    staged = blobs.stage()
+    if failing == "blobs":
+        await _fill(staged, _content(size_bytes))
+    (files.root / failing).rename(files.root / "away")
+    with pytest.raises(StorageError) as refused:
+        await _fill(staged, _content(size_bytes))
+        await staged.keep("src_1")
+    assert refused.value.details["errno"] == errno.ENOENT
+    await staged.discard()
     (files.root / "away").rename(files.root / failing)
     assert _names(files.blobs, files.staging) == []
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
 @pytest.mark.parametrize("failing", ["staging", "blobs"])
-def test_a_clean_up_that_fails_too_hides_no_cause(
+async def test_a_clean_up_that_fails_too_hides_no_cause(
     blobs: Blobs, files: DataFiles, size_bytes: int, failing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work() -> None:
-        staged = await _fill(blobs.stage(), _content(size_bytes))
-        for folder in (files.staging, files.blobs) if failing == "staging" else (files.blobs,):
-            folder.rename(files.root / f"away-{folder.name}")
-            # With a file in its place, removing from the folder fails as well.
-            folder.write_text("in the way")
-        with pytest.raises(StorageError) as refused:
-            await staged.keep("src_1")
-        assert refused.value.details["errno"] == errno.ENOTDIR
-        await staged.discard()
-
-    _run(work())
+    staged = await _fill(blobs.stage(), _content(size_bytes))
+    for folder in (files.staging, files.blobs) if failing == "staging" else (files.blobs,):
+        folder.rename(files.root / f"away-{folder.name}")
+        # With a file in its place, removing from the folder fails as well.
+        folder.write_text("in the way")
+    with pytest.raises(StorageError) as refused:
+        await staged.keep("src_1")
+    assert refused.value.details["errno"] == errno.ENOTDIR
+    await staged.discard()
     assert "src_1 could not be removed: Not a directory" in caplog.text
 
 
@@ -207,41 +185,35 @@ def test_a_lack_of_descriptors_is_no_failed_sync(blobs: Blobs, files: DataFiles)
     folder_sync.sync()
 
 
-def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
+async def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
     blobs: Blobs, files: DataFiles, small_files_only: None
 ) -> None:
-    async def work() -> None:
-        staged = blobs.stage()
-        with pytest.raises(StorageError) as refused:
-            await _fill(staged, _content(3 * SPILL_BYTES))
-        assert refused.value.details["errno"] == errno.EFBIG
-        await staged.discard()
-
-    _run(work())
+    staged = blobs.stage()
+    with pytest.raises(StorageError) as refused:
+        await _fill(staged, _content(3 * SPILL_BYTES))
+    assert refused.value.details["errno"] == errno.EFBIG
+    await staged.discard()
     assert _names(files.blobs, files.staging) == []
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
-def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
+async def test_a_sync_that_fails_leaves_nothing_and_is_never_tried_again(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    async def keep() -> None:
+    _on_folder_sync(monkeypatch, fail)
+    for _ in range(2):
         with pytest.raises(StorageError) as refused:
             await _keep(blobs, _content(size_bytes))
         assert refused.value.details["errno"] == errno.EIO
-
-    with monkeypatch.context() as patch:
-        _on_folder_sync(patch, fail)
-        _run(keep())
-    _run(keep())
+        monkeypatch.undo()
     assert _names(files.blobs, files.staging) == []
 
 
 @pytest.mark.parametrize("size_bytes", SMALL_AND_SPILLED)
-def test_a_keep_that_is_cancelled_leaves_nothing(
+async def test_a_keep_that_is_cancelled_leaves_nothing(
     blobs: Blobs, files: DataFiles, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     syncing, let_go = threading.Event(), threading.Event()
@@ -252,18 +224,15 @@ def test_a_keep_that_is_cancelled_leaves_nothing(
 
     _on_folder_sync(monkeypatch, hang)
 
-    async def work() -> None:
-        keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
-        await asyncio.to_thread(syncing.wait, DEADLINE_S)
-        keeping.cancel()
-        # The thread is still at work: the caller must not go on before it has ended.
-        await asyncio.wait([keeping], timeout=0.05)
-        assert not keeping.done()
-        let_go.set()
-        with pytest.raises(asyncio.CancelledError):
-            await keeping
-
-    _run(work())
+    keeping = asyncio.create_task(_keep(blobs, _content(size_bytes)))
+    await asyncio.to_thread(syncing.wait, DEADLINE_S)
+    keeping.cancel()
+    # The thread is still at work: the caller must not go on before it has ended.
+    await asyncio.wait([keeping], timeout=0.05)
+    assert not keeping.done()
+    let_go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
     assert _names(files.blobs, files.staging) == []
 
 

@@ -4,20 +4,9 @@ from collections.abc import Callable
 from math import inf
 from sqlite3 import Connection
 
+from svc_daemon.store import memberships
 from svc_daemon.store.buckets import get_bucket
-from svc_daemon.store.memberships import (
-    SyncClaim,
-    activate_membership,
-    claim_syncs,
-    create_membership,
-    delete_membership,
-    fail_membership,
-    has_expired_syncs,
-    next_sync_due,
-    release_expired_syncs,
-    schedule_syncs,
-    suspend_syncs,
-)
+from svc_daemon.store.memberships import SyncClaim, activate_membership, claim_syncs, delete_membership, schedule_syncs
 from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, table, undone
 
 
@@ -26,11 +15,11 @@ def _activate(db: Connection, claim: SyncClaim) -> None:
 
 
 def _fail(db: Connection, claim: SyncClaim) -> None:
-    fail_membership(db, claim, LATER)
+    memberships.fail_membership(db, claim, LATER)
 
 
 def _release(db: Connection, _: SyncClaim) -> None:
-    assert release_expired_syncs(db, NOW, inf) == 1
+    assert memberships.release_expired_syncs(db, NOW, inf) == 1
 
 
 def _schedule(db: Connection, claim: SyncClaim) -> None:
@@ -38,7 +27,7 @@ def _schedule(db: Connection, claim: SyncClaim) -> None:
 
 
 def _suspend(db: Connection, claim: SyncClaim) -> None:
-    suspend_syncs(db, claim.source_id)
+    memberships.suspend_syncs(db, claim.source_id)
 
 
 def _detach(db: Connection, claim: SyncClaim) -> None:
@@ -80,9 +69,9 @@ def _listed(db: Connection) -> tuple[list[dict[str, object]], ...]:
 
 def test_a_membership_waits_until_its_source_is_indexed(db: Connection) -> None:
     source = add_source(db, "1", add_bucket(db))
-    assert (claim_syncs(db, LATER, 10.0, 10), next_sync_due(db)) == ([], None)
+    assert (claim_syncs(db, LATER, 10.0, 10), memberships.next_sync_due(db)) == ([], None)
     schedule_syncs(db, source.id, LATER)
-    assert (claim_syncs(db, NOW, 10.0, 10), next_sync_due(db)) == ([], LATER)
+    assert (claim_syncs(db, NOW, 10.0, 10), memberships.next_sync_due(db)) == ([], LATER)
     assert len(claim_syncs(db, LATER, 10.0, 10)) == 1
 
 
@@ -118,13 +107,16 @@ def test_a_refused_sync_is_tried_again_when_due(db: Connection) -> None:
 
 def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
     claim = _claimed(db)
-    assert (has_expired_syncs(db, 9.9), release_expired_syncs(db, LATER, 9.9)) == (False, 0)
+    assert (memberships.has_expired_syncs(db, 9.9), memberships.release_expired_syncs(db, LATER, 9.9)) == (False, 0)
     with undone(db):
-        assert (has_expired_syncs(db, 10.0), release_expired_syncs(db, LATER, 10.0)) == (True, 1)
+        assert (memberships.has_expired_syncs(db, 10.0), memberships.release_expired_syncs(db, LATER, 10.0)) == (
+            True,
+            1,
+        )
         assert _states(db) == {"src_1": ("queued", 1, LATER)}
-        assert not has_expired_syncs(db, inf)
+        assert not memberships.has_expired_syncs(db, inf)
     assert activate_membership(db, claim)
-    assert release_expired_syncs(db, LATER, inf) == 0
+    assert memberships.release_expired_syncs(db, LATER, inf) == 0
     assert _states(db) == {"src_1": ("active", 1, None)}
 
 
@@ -134,12 +126,12 @@ def test_every_change_of_what_a_bucket_lists_moves_its_revision_and_nothing_else
 
     claim = _claimed(db)
     start, before = revision(), _listed(db)
-    assert not create_membership(db, claim, LATER, LATER)
+    assert not memberships.create_membership(db, claim, LATER, LATER)
     assert _listed(db) == before
     assert (activate_membership(db, claim), revision()) == (True, start + 1)
     for was_one in (True, False):
         assert (delete_membership(db, claim.source_id, claim.bucket_id), revision()) == (was_one, start + 2)
-    assert (create_membership(db, claim, NOW), revision()) == (True, start + 3)
+    assert (memberships.create_membership(db, claim, NOW), revision()) == (True, start + 3)
 
 
 def test_other_sources_memberships_are_left_alone(db: Connection) -> None:

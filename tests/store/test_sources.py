@@ -16,19 +16,12 @@ from svc_daemon.store.sources import SourceFilter, find_source, get_source
 from svc_daemon.store.tombstones import create_tombstone
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, set_sync
 
-FULL: dict[str, Any] = {
-    "type": "page",
-    "generation": 3,
-    "tags": ("a", 'with "quotes"', "ü"),
-    "metadata": {"k": [1, {"deep": None}], "ü": "ö"},
-    "mapping": "handbook",
-    "source_url": "https://example.com/?a=%20",
-    "url_key": "https://example.com/?a=%20",
-    "fetched": {"final_url": "https://example.com/", "http_status": 200, "etag": None},
-    "qa": {"question": "Why?", "answer": "ü", "alternate_questions": []},
-    "webhook": {"url": "https://example.com/hook", "metadata": {"ü": 1}},
-    "replaces": "src_0",
-}
+URL = "https://example.com/?a=%20"
+FULL: dict[str, Any] = {"type": "page", "generation": 3, "tags": ("a", 'with "quotes"', "ü"), "mapping": "handbook"}
+FULL |= {"metadata": {"k": [1, {"deep": None}], "ü": "ö"}, "source_url": URL, "url_key": URL, "replaces": "src_0"}
+FULL |= {"fetched": {"final_url": "https://example.com/", "http_status": 200, "etag": None}}
+FULL |= {"qa": {"question": "Why?", "answer": "ü", "alternate_questions": []}}
+FULL |= {"webhook": {"url": "https://example.com/hook", "metadata": {"ü": 1}}}
 
 
 def _listed(db: Connection, bucket_id: str, **chosen: Any) -> list[str]:

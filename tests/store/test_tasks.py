@@ -7,22 +7,8 @@ from sqlite3 import Connection
 import pytest
 
 from svc_daemon.errors import NotFound
-from svc_daemon.store.tasks import (
-    TaskRow,
-    cancel_tasks,
-    claim_task,
-    count_open,
-    extend_lease,
-    find_waiting,
-    finish_task,
-    get_task,
-    is_held,
-    list_expired,
-    next_attempt_due,
-    park_task,
-    retry_task,
-    update_progress,
-)
+from svc_daemon.store import tasks
+from svc_daemon.store.tasks import TaskRow, claim_task, find_waiting, finish_task, list_expired, park_task, retry_task
 from svc_daemon.wire.tasks import INDEXING
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_task, table, undone
 
@@ -30,8 +16,8 @@ ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
 Change = Callable[[Connection, TaskRow], None]
 #: Every way in which a worker writes about the task that it holds.
 WRITES: dict[str, Change] = {
-    "extend": lambda db, task: extend_lease(db, task, 99.0),
-    "progress": lambda db, task: update_progress(db, task, "index", 7, 9),
+    "extend": lambda db, task: tasks.extend_lease(db, task, 99.0),
+    "progress": lambda db, task: tasks.update_progress(db, task, "index", 7, 9),
     "succeed": lambda db, task: finish_task(db, task, "succeeded", LATER),
     "fail": lambda db, task: finish_task(db, task, "failed", LATER, ERROR),
     "retry": lambda db, task: retry_task(db, task, LATER, ERROR),
@@ -45,7 +31,7 @@ def _release(db: Connection, _: TaskRow) -> None:
 
 
 def _cancel(db: Connection, _: TaskRow) -> None:
-    cancel_tasks(db, "src_1", LATER)
+    tasks.cancel_tasks(db, "src_1", LATER)
 
 
 def _claim_again(db: Connection, _: TaskRow) -> None:
@@ -77,7 +63,7 @@ def _claimed(db: Connection) -> TaskRow:
 
 
 def _stored(db: Connection) -> TaskRow:
-    return get_task(db, OURS, "task_1")
+    return tasks.get_task(db, OURS, "task_1")
 
 
 def test_a_new_task_waits_without_an_attempt_and_is_its_teams_own(db: Connection) -> None:
@@ -86,7 +72,7 @@ def test_a_new_task_waits_without_an_attempt_and_is_its_teams_own(db: Connection
     assert (added.status, added.attempt, added.lease_until_s, added.started_at) == ("queued", 0, None, None)
     for team_id, task_id in ((THEIRS, "task_1"), (OURS, "task_2")):
         with pytest.raises(NotFound) as missing:
-            get_task(db, team_id, task_id)
+            tasks.get_task(db, team_id, task_id)
         assert missing.value.code == "task_not_found"
 
 
@@ -97,7 +83,7 @@ def test_a_claim_counts_the_attempt_takes_the_lease_and_is_the_only_one(db: Conn
     for task_id in ("task_1", "task_none"):
         assert claim_task(db, task_id, LATER, 50.0) is None
     assert _stored(db) == task
-    assert is_held(db, task)
+    assert tasks.is_held(db, task)
 
 
 def test_a_stale_claim_changes_nothing(db: Connection) -> None:
@@ -109,7 +95,7 @@ def test_a_stale_claim_changes_nothing(db: Connection) -> None:
                     step(db, stale)
                 before = table(db, "tasks")
                 change(db, stale)
-                assert (table(db, "tasks"), is_held(db, stale)) == (before, False), (loss, write)
+                assert (table(db, "tasks"), tasks.is_held(db, stale)) == (before, False), (loss, write)
 
 
 def test_a_held_claim_writes_and_leaves_other_tasks_alone(db: Connection) -> None:
@@ -161,36 +147,36 @@ def test_the_oldest_task_whose_turn_has_come_is_found_for_its_team_and_type(db: 
 def test_leases_run_out_at_their_time(db: Connection) -> None:
     task = _claimed(db)
     assert [list_expired(db, now_s) for now_s in (9.9, 10.0)] == [[], [_stored(db)]]
-    extend_lease(db, task, 20.0)
+    tasks.extend_lease(db, task, 20.0)
     assert [list_expired(db, now_s) for now_s in (19.0, inf)] == [[], [_stored(db)]]
     finish_task(db, task, "succeeded", LATER)
     assert list_expired(db, inf) == []
 
 
 def test_the_earliest_pause_is_found(db: Connection) -> None:
-    assert next_attempt_due(db, INDEXING) is None
+    assert tasks.next_attempt_due(db, INDEXING) is None
     for name, due_at in (("1", LATER), ("2", NOW)):
         add_task(db, name, source_id=f"src_{name}")
         retry_task(db, _claim(db, name), due_at, ERROR)
-    assert next_attempt_due(db, INDEXING) == NOW
-    cancel_tasks(db, "src_2", NOW)
-    assert next_attempt_due(db, INDEXING) == LATER
+    assert tasks.next_attempt_due(db, INDEXING) == NOW
+    tasks.cancel_tasks(db, "src_2", NOW)
+    assert tasks.next_attempt_due(db, INDEXING) == LATER
 
 
 def test_open_tasks_are_counted_by_status(db: Connection) -> None:
-    assert count_open(db) == {"queued": 0, "running": 0}
+    assert tasks.count_open(db) == {"queued": 0, "running": 0}
     for name in ("2", "3", "4"):
         add_task(db, name, THEIRS)
     task = _claimed(db)
-    assert count_open(db) == {"queued": 3, "running": 1}
+    assert tasks.count_open(db) == {"queued": 3, "running": 1}
     finish_task(db, task, "failed", NOW, ERROR)
-    assert count_open(db) == {"queued": 3, "running": 0}
+    assert tasks.count_open(db) == {"queued": 3, "running": 0}
 
 
 def test_canceling_ends_the_open_tasks_of_that_source_only(db: Connection) -> None:
     add_task(db, "2", source_id="src_2")
     add_task(db, "3", source_id="src_1")
     finish_task(db, _claimed(db), "succeeded", NOW)
-    cancel_tasks(db, "src_1", LATER)
+    tasks.cancel_tasks(db, "src_1", LATER)
     statuses = {row["id"]: (row["status"], row["finished_at"]) for row in table(db, "tasks")}
     assert statuses == {"task_1": ("succeeded", NOW), "task_2": ("queued", None), "task_3": ("canceled", LATER)}
