@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.calls import make_bucket, upload, wait_ended
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import Installation
 from tests.conftest import UNLIMITED, MakeInstallation
 
 #: What gives a command mounts of its own, and may mount.
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
 READ_ONLY = "mount --bind {0} {0} && mount -o remount,bind,ro {0}"
 FULL = "mount -t tmpfs -o size=2m none {0} && ! head -c 3m /dev/zero > {0}/filler"
+NOTE = b"The umber quay.\n"
 
 
 @pytest.fixture
@@ -35,24 +36,22 @@ def test_a_disk_that_became_read_only_is_a_503_that_may_be_repeated(mounting: In
     mounting.start(NAMESPACE)
     with mounting.client() as client:
         make_bucket(client, "inbox")
-        wait_ended(client, upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"])
+        wait_ended(client, upload(client, "inbox", "a.md", NOTE).json()["id"])
         session = {"filename": "a.md", "content_type": "text/markdown", "size_bytes": 3}
-        open_session = client.post("/v1/buckets/inbox/uploads", json=session)
-        open_session.raise_for_status()
+        opened = client.post("/v1/buckets/inbox/uploads", json=session).raise_for_status().json()
         enter = ["nsenter", "--target", str(mounting.pid), "--user", "--preserve-credentials", "--mount"]
         subprocess.run([*enter, "sh", "-c", READ_ONLY.format(mounting.files.root)], check=True)
-        refused = [
-            upload(client, "inbox", "b.md", b"The umber quay.\n"),
-            upload(client, "inbox", "c.md", b"The umber quay.\n" * 200_000),
+        for refused in (
+            upload(client, "inbox", "b.md", NOTE),
+            upload(client, "inbox", "c.md", NOTE * 200_000),
             client.post("/v1/buckets/inbox/qa", json={"question": "Where?", "answer": "At the quay."}),
-            client.put(open_session.json()["upload_url"], content=b"abc"),
-        ]
-        told = [(answer.status_code, answer.json()["error"]) for answer in refused]
-        assert {(status, error["code"], error["retryable"]) for status, error in told} == {(503, "storage_full", True)}
+            client.put(opened["upload_url"], content=b"abc"),
+        ):
+            error = refused.json()["error"]
+            assert (refused.status_code, error["code"], error["retryable"]) == (503, "storage_full", True), refused.url
         assert client.get("/v1/buckets").status_code == 200
     assert "Read-only file system" in mounting.files.log.read_text(encoding="utf-8")
-    assert mounting.stop() == 0
-    assert mounting.printed() == ""
+    assert (mounting.stop(), mounting.printed()) == (0, "")
 
 
 def test_a_start_on_a_read_only_disk_is_refused_with_a_sentence(mounting: Installation) -> None:
@@ -73,8 +72,9 @@ def test_svc_repeats_why_the_daemon_does_not_start_on_a_full_disk(mounting: Inst
     assert "state.db can't be opened" in ended.stderr
 
 
-def test_words_that_nobody_can_write_change_no_exit_code(make_installation: MakeInstallation) -> None:
-    wrong = make_installation(SVC_LOG_LEVEL="shouting")
+def test_what_cannot_be_written_anywhere_fails_nothing_else(make_installation: MakeInstallation) -> None:
+    """Neither the exit code of a wrong setting, nor anything of a daemon whose log is on a full disk."""
+    wrong = make_installation("wrong", SVC_LOG_LEVEL="shouting")
     wrong.root.mkdir()
     command = [sys.executable, "-m", "svc_daemon", "serve"]
     with Path("/dev/full").open("wb") as full:
@@ -82,19 +82,14 @@ def test_words_that_nobody_can_write_change_no_exit_code(make_installation: Make
             command, env=_buffered(wrong), cwd=wrong.root, stdout=full, stderr=full, timeout=60, check=False
         )
     assert ended.returncode == 2
-
-
-def test_a_log_on_a_full_disk_fails_nothing_and_prints_nothing(make_installation: MakeInstallation) -> None:
-    silent = make_installation(**UNLIMITED)
+    silent = make_installation("silent", **UNLIMITED)
     silent.files.log.parent.mkdir(parents=True)
     silent.files.log.symlink_to("/dev/full")
     silent.start()
     with silent.client() as client:
         make_bucket(client, "inbox")
-        source = upload(client, "inbox", "a.md", b"The umber quay.\n").json()
-        wait_until(lambda: client.get(f"/v1/sources/{source['id']}").json()["ready"], "the source is ready")
-    assert silent.stop() == 0
-    assert silent.printed() == ""
+        assert wait_ended(client, upload(client, "inbox", "a.md", NOTE).json()["id"])["ready"]
+    assert (silent.stop(), silent.printed()) == (0, "")
 
 
 def _buffered(installation: Installation) -> dict[str, str]:

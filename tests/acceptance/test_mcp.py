@@ -13,13 +13,12 @@ from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.acceptance.calls import make_bucket, upload
+from tests.acceptance.calls import list_sources, make_bucket, port_of, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
@@ -31,12 +30,8 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 @asynccontextmanager
 async def stdio(installation: Installation, *words: str) -> AsyncIterator[Client]:
     """A client that has started `svc mcp`."""
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "svc_cli", "mcp", *words],
-        env=installation.environ,
-        cwd=str(installation.root),
-    )
+    args, cwd = ["-m", "svc_cli", "mcp", *words], str(installation.root)
+    command = StdioServerParameters(command=sys.executable, args=args, env=installation.environ, cwd=cwd)
     with (installation.root / "mcp.err").open("w") as err:
         async with Client(stdio_client(command, errlog=err)) as client:
             yield client
@@ -68,9 +63,14 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
     (folder / "plan.txt").write_bytes(data)
     (installation.root / "secret.md").write_text("secret")
     file = {"bucket": "harbour", "path": "plan.txt", "title": "The plan"}
+    # The arguments that the page on MCP gives to hosts, with a folder that is here.
+    page = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+    fences = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (server,) = [json.loads(fence)["mcpServers"]["svc"] for fence in fences if '"command"' in fence]
+    assert (server["command"], server["args"][:2]) == ("svc", ["mcp", "--allow"])
 
     async def work() -> None:
-        async with stdio(installation, *words_of_the_docs(folder)) as client:
+        async with stdio(installation, "--allow", str(folder)) as client:
             await see_the_whole_job(client)
             for path in ("../secret.md", str(installation.root / "secret.md")):
                 error = refusal_of(await client.call_tool("svc-upload-file", {**file, "path": path}))
@@ -85,17 +85,8 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
     run(work)
     assert "Traceback" not in (installation.root / "mcp.err").read_text()
     with installation.client() as client:
-        members = client.get("/v1/buckets/harbour/sources", params={"status": "all"}).json()["sources"]
-    assert [source["sha256"] for source in members if source["title"] == "The plan"] == [sha256(data).hexdigest()]
-
-
-def words_of_the_docs(folder: Path) -> list[str]:
-    """The arguments that the page on MCP gives to hosts, with a folder that is here."""
-    page = (ROOT / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
-    fences = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    (server,) = [json.loads(fence)["mcpServers"]["svc"] for fence in fences if '"command"' in fence]
-    assert (server["command"], server["args"][:2]) == ("svc", ["mcp", "--allow"])
-    return ["--allow", str(folder)]
+        plans = [source for source in list_sources(client, "harbour") if source["title"] == "The plan"]
+    assert [source["sha256"] for source in plans] == [sha256(data).hexdigest()]
 
 
 def test_two_agents_at_once_store_a_file_once(shared_installation: Installation) -> None:
@@ -114,20 +105,19 @@ def test_two_agents_at_once_store_a_file_once(shared_installation: Installation)
 
     run(work)
     with shared_installation.client() as client:
-        members = client.get("/v1/buckets/both/sources", params={"status": "all"}).json()["sources"]
-    assert len(members) == len(files)
+        assert len(list_sources(client, "both")) == len(files)
 
 
 def test_standard_output_carries_the_protocol_alone(shared_installation: Installation) -> None:
     """Whatever else there is to say: a setting that is not in force, a broken message."""
-    told_otherwise = Installation(shared_installation.root, SVC_LIMIT_TAGS="7")
+    with_another_limit = Installation(shared_installation.root, SVC_LIMIT_TAGS="7")
     messages = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         "this is no message",
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "svc-list-buckets"}},
     ]
-    with told_otherwise.spawn_svc("mcp", stdin=subprocess.PIPE) as process:
+    with with_another_limit.spawn_svc("mcp", stdin=subprocess.PIPE) as process:
         assert process.stdin and process.stdout
         process.stdin.write("".join(f"{json.dumps(message)}\n" for message in messages))
         process.stdin.flush()
@@ -145,35 +135,39 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
     with installation.client() as client:
         make_bucket(client, "inbox")
         source_id = upload(client, "inbox", "notes.md", b"# Notes").json()["id"]
+    call: dict[str, Any] = {"name": "svc-source-status", "arguments": {"sourceId": source_id, "waitSeconds": 50}}
 
     async def work() -> None:
         async with stdio(installation) as client:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.5):
-                    await client.call_tool("svc-source-status", {"sourceId": source_id, "waitSeconds": 50})
+                    await client.call_tool(call["name"], call["arguments"])
             assert told(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
+
+    def last_call() -> dict[str, Any] | None:
+        """The last line of the access log about a tool."""
+        lines = [json.loads(line).get("fields", {}) for line in installation.files.log.read_text().splitlines()]
+        return next((line for line in reversed(lines) if line.get("route") == "/mcp"), None)
 
     run(work)
 
-    waiting_for(installation, source_id).close()
-    line = wait_until(lambda: call_in_log(installation), "the end of a call that nobody waits for", 10)
+    waiting_for(installation, call).close()
+    line = wait_until(last_call, "the end of a call that nobody waits for", 10)
     assert line["status"] is None
 
-    with waiting_for(installation, source_id) as connection, connection.makefile("rb") as reader:
+    with waiting_for(installation, call) as connection, connection.makefile("rb") as reader:
         assert installation.stop() == 0
         answer = reader.read()
     result = json.loads(answer.partition(b"\r\n\r\n")[2])["result"]
     assert json.loads(result["content"][0]["text"])["error"]["code"] == "shutting_down"
 
 
-def waiting_for(installation: Installation, source_id: str) -> socket.socket:
-    """A connection on which an agent waits for a source; its call is being served."""
-    params = {"name": "svc-source-status", "arguments": {"sourceId": source_id, "waitSeconds": 50}}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+def waiting_for(installation: Installation, call: dict[str, Any]) -> socket.socket:
+    """A connection on which an agent waits for the answer to a call that is being served."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}).encode()
     head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {installation.key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    address = urlsplit(installation.base_url)
-    connection = socket.create_connection((address.hostname, address.port), timeout=30)
+    connection = socket.create_connection(("127.0.0.1", port_of(installation)), timeout=30)
     connection.sendall(head.encode() + body)
     # Served in the order in which they come, so the call before is under way when this one is answered.
     with installation.client() as client:
@@ -181,26 +175,14 @@ def waiting_for(installation: Installation, source_id: str) -> socket.socket:
     return connection
 
 
-def call_in_log(installation: Installation) -> dict[str, Any] | None:
-    """The last line of the access log about a tool."""
-    lines = [json.loads(line) for line in installation.files.log.read_text().splitlines()]
-    calls = [line["fields"] for line in lines if line.get("fields", {}).get("route") == "/mcp"]
-    return dict(calls[-1]) if calls else None
-
-
-def test_the_daemon_and_its_commands_load_no_library_of_mcp(tmp_path: Path) -> None:
+def test_the_library_of_mcp_is_loaded_and_asked_for_by_svc_mcp_alone(tmp_path: Path) -> None:
+    environ = environment(tmp_path, {})
     script = (
         "import sys, svc_daemon.server, svc_cli.app; svc_cli.app.run(['--help']); print(*sys.modules, file=sys.stderr)"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], env=environment(tmp_path, {}), capture_output=True, text=True, check=True
-    )
+    ended = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)
     assert not {"mcp", "mcp_types", "svc_daemon.tools.catalogue"} & set(ended.stderr.split())
-
-
-def test_without_the_library_svc_mcp_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError('mcp is not installed', name='mcp')")
-    environ = environment(tmp_path, {})
     environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environ['PYTHONPATH']}"
     command = [sys.executable, "-m", "svc_cli", "mcp"]
     ended = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False, input="")

@@ -1,55 +1,36 @@
-"""The main job: a file goes in, becomes ready, is found, and is gone when it is deleted."""
+"""The main job: files go in, become ready or fail with a reason, are found, and are gone when they are deleted."""
 
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.calls import list_sources, make_bucket, search, upload, wait_ended
-from tests.acceptance.installations import Installation
+from tests.acceptance.installations import Finished, Installation
 from tests.corpus import Outcome, make_corpus
 
 NOTES = b"# Ferries\n\nThe cobalt ferry of Hexley leaves at seven.\n"
 OTHERS = b"# Orchards\n\nThe russet orchard of Garrowby is closed on Sundays.\n"
 
 
-def test_a_file_goes_in_by_svc_and_is_found(installation: Installation) -> None:
-    (installation.root / "notes.md").write_bytes(NOTES)
-    (installation.root / "others.md").write_bytes(OTHERS)
-
-    uploaded = installation.svc("upload", "notes.md", "others.md", "-b", "handbook", "--json")
-    assert (uploaded.exit, uploaded.stderr) == (0, "")
-    items = {item["path"]: item for item in uploaded.json["items"]}
-    assert items["notes.md"]["ready"] is True
-
-    found = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json")
-    assert found.exit == 0
-    best = found.json["data"][0]
-    assert (best["source_id"], best["filename"]) == (items["notes.md"]["source_id"], "notes.md")
-    assert best["location"]["line_start"] is not None
-
-    deleted = installation.svc("source", "rm", best["source_id"], "--force", "--json")
-    assert deleted.exit == 0
-    after = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json").json["data"]
-    assert best["source_id"] not in [hit["source_id"] for hit in after]
-
-
-def test_the_first_command_needs_no_daemon_and_no_configuration(installation: Installation) -> None:
+def test_the_first_command_needs_no_daemon_and_a_file_is_found_until_it_is_deleted(installation: Installation) -> None:
     installation.stop()
     (installation.root / "notes.md").write_bytes(NOTES)
-    uploaded = installation.svc("upload", "notes.md", "-b", "handbook", "--json")
-    assert (uploaded.exit, uploaded.json["items"][0]["ready"]) == (0, True)
-    status = installation.svc("daemon", "status", "--json")
-    assert status.json["base_url"] == installation.base_url
+    (installation.root / "others.md").write_bytes(OTHERS)
+    uploaded = installation.svc("upload", "notes.md", "others.md", "-b", "handbook", "--json")
+    assert (uploaded.exit, uploaded.stderr) == (0, "starting the daemon …\n")
+    items = {item["path"]: item for item in uploaded.json["items"]}
+    assert items["notes.md"]["ready"] is True
+    assert installation.svc("daemon", "status", "--json").json["base_url"] == installation.base_url
 
+    best = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json").json["data"][0]
+    assert (best["source_id"], best["filename"]) == (items["notes.md"]["source_id"], "notes.md")
+    assert best["location"]["line_start"] is not None
+    shown = installation.svc("search", "cobalt ferry", "-b", "handbook")
+    for part in ("notes.md", "cobalt ferry of Hexley"):
+        assert part in shown.stdout
+    assert (shown.exit, "\x1b" in shown.stdout + shown.stderr) == (0, False)
 
-def test_what_people_read_names_the_file_and_its_line(installation: Installation) -> None:
-    (installation.root / "notes.md").write_bytes(NOTES)
-    assert installation.svc("upload", "notes.md", "-b", "handbook").exit == 0
-    found = installation.svc("search", "cobalt ferry", "-b", "handbook")
-    assert found.exit == 0
-    assert "notes.md" in found.stdout
-    assert "cobalt ferry of Hexley" in found.stdout
-    assert "\x1b" not in found.stdout + found.stderr
+    assert installation.svc("source", "rm", best["source_id"], "--force", "--json").exit == 0
+    after = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json").json["data"]
+    assert best["source_id"] not in [hit["source_id"] for hit in after]
 
 
 def test_the_same_flow_over_http(installation: Installation) -> None:
@@ -60,44 +41,57 @@ def test_the_same_flow_over_http(installation: Installation) -> None:
         source = accepted.json()
         assert (source["status"], source["ready"], source["tags"]) == ("queued", False, ["sea", "north"])
         assert source["request_id"] == accepted.headers["X-Request-Id"]
-        upload(client, "handbook", "others.md", OTHERS).raise_for_status()
+        other = upload(client, "handbook", "others.md", OTHERS).json()
 
         ended = wait_ended(client, source["id"])
         assert (ended["ready"], ended["bucket_sync_status"]) == (True, "active")
         assert client.get(f"/v1/sources/{source['id']}/content").content == NOTES
         assert search(client, "cobalt ferry", "handbook")[0]["source_id"] == source["id"]
+        for query in ('"', "AND OR NOT", "col:val*", "ferry) OR (1", "' --"):  # words, and never syntax
+            answer = client.post("/v1/search", json={"query": query, "buckets": ["handbook"]})
+            assert (answer.status_code, answer.json()["request_id"]) == (200, answer.headers["X-Request-Id"]), query
 
-        wait_ended(client, next(s["id"] for s in list_sources(client, "handbook") if s["id"] != source["id"]))
+        wait_ended(client, other["id"])
         client.delete(f"/v1/sources/{source['id']}").raise_for_status()
         assert source["id"] not in [hit["source_id"] for hit in search(client, "cobalt ferry", "handbook")]
         gone = client.get(f"/v1/sources/{source['id']}")
         assert (gone.status_code, gone.json()["error"]["code"]) == (404, "source_not_found")
 
 
-def test_a_phrase_inside_a_pdf_is_found_with_its_page(installation: Installation, tmp_path: Path) -> None:
-    documents = [made for made in make_corpus(tmp_path / "folder", 20) if made.outcome is Outcome.READY]
-    pdfs = [made for made in documents if made.page]
-    assert len(pdfs) == 2
-    assert (
-        installation.svc("upload", *(str(tmp_path / "folder" / made.path) for made in pdfs), "-b", "papers").exit == 0
+def _outcomes(finished: Finished) -> dict[str, tuple[Outcome, str | None]]:
+    """By path, what became of each file, and the error code of those that failed."""
+    outcomes = {}
+    for item in finished.json["items"]:
+        failed = Outcome.SKIPPED if item["action"] == "skipped" else Outcome.FAILED
+        code = item["error"]["code"] if item["error"] and failed is Outcome.FAILED else None
+        outcomes[item["path"]] = (Outcome.READY if item["ready"] else failed, code)
+    return outcomes
+
+
+def test_a_mixed_folder_ends_with_a_true_word_about_each_file(installation: Installation, large: bool) -> None:
+    made = {f"papers/{one.path}": one for one in make_corpus(installation.root / "papers", 500 if large else 40)}
+    first = installation.svc("upload", "papers", "-b", "papers", "--json")
+    outcomes = _outcomes(first)
+    assert (first.exit, {path: outcome for path, (outcome, _) in outcomes.items()}) == (
+        3,
+        {path: one.outcome for path, one in made.items()},
     )
+    failed = {path: code for path, (_, code) in outcomes.items() if code}
+    assert {path: code for path, code in failed.items() if code not in made[path].codes} == {}
     with installation.client() as client:
-        for made in pdfs:
-            best = search(client, made.phrase, "papers")[0]
-            assert (best["filename"], best["location"]["page"]) == (Path(made.path).name, made.page)
-            shown = installation.svc("search", made.phrase, "-b", "papers").stdout
-            assert Path(made.path).name in shown
-            client.delete(f"/v1/sources/{best['source_id']}").raise_for_status()
-            left = client.post("/v1/search", json={"query": made.phrase, "buckets": ["papers"]}).json()
-            assert best["source_id"] not in [hit["source_id"] for hit in left.get("data", [])]
+        before = {source["title"]: source["id"] for source in list_sources(client, "papers")}
+        assert before.keys() == {path for path, one in made.items() if one.outcome is not Outcome.SKIPPED}
+        for path, one in [(path, one) for path, one in made.items() if one.phrase][:20]:
+            best = search(client, one.phrase, "papers")[0]
+            assert (best["title"], best["location"]["page"]) == (path, one.page)
 
-
-@pytest.mark.parametrize("query", ['"', "AND OR NOT", "col:val*", "ferry) OR (1", "' --"])
-def test_a_query_is_words_and_never_syntax(shared_installation: Installation, query: str) -> None:
-    with shared_installation.client() as client:
-        make_bucket(client, "words")
-        source = upload(client, "words", "notes.md", NOTES, key="words").json()
-        wait_ended(client, source["id"])
-        answer = client.post("/v1/search", json={"query": query, "buckets": ["words"]})
-        assert answer.status_code == 200
-        assert answer.json()["request_id"] == answer.headers["X-Request-Id"]
+    second = installation.svc("upload", "papers", "-b", "papers", "--json")
+    assert (second.exit, second.json["bytes_sent"]) == (3, 0)
+    with installation.client() as client:
+        assert {source["title"]: source["id"] for source in list_sources(client, "papers")} == before
+    # The table for people names each that failed, and why.
+    shown = installation.svc("upload", "papers", "-b", "papers")
+    table = shown.stdout + shown.stderr
+    assert (shown.exit, "Traceback" in table) == (3, False)
+    for path, code in failed.items():
+        assert (Path(path).name in table, code in table) == (True, True), path

@@ -9,7 +9,6 @@ import pytest
 
 from tests.acceptance.calls import list_sources, make_bucket, search, upload, wait_ended
 from tests.acceptance.installations import Installation
-from tests.conftest import UNLIMITED, MakeInstallation
 
 BUCKET = "inbox"
 
@@ -18,45 +17,38 @@ def content(number: int) -> bytes:
     return f"# Note {number}\n\nThe umber quay number{number} was built of grey stone.\n".encode()
 
 
-def fill(installation: Installation, numbers: range) -> list[str]:
-    """The ids of new sources that are ready."""
+def fill(installation: Installation, numbers: range) -> None:
+    """Upload these notes and wait until they are ready."""
     with installation.client() as client:
         make_bucket(client, BUCKET)
         made = [upload(client, BUCKET, f"{n}.md", content(n)).json()["id"] for n in numbers]
         assert all(wait_ended(client, source_id)["ready"] for source_id in made)
-    return made
 
 
 def stored(installation: Installation) -> list[str]:
-    """The hashes of all stored bytes, wherever they lie."""
+    """The hashes of all stored bytes, those set aside included."""
     folders = (installation.files.blobs, installation.files.aside)
     files = [path for folder in folders if folder.exists() for path in folder.rglob("*") if path.is_file()]
     return sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
 
 
-def put_back(installation: Installation, copy: Path) -> None:
-    shutil.copy(copy, installation.files.state)
-
-
-def hold_to_have(installation: Installation, numbers: range) -> None:
-    """Each of these notes is one ready source of the bucket under its title, with its bytes, and is found."""
+def hold_to_have(installation: Installation, count: int) -> None:
+    """Each of so many notes is one ready source of the bucket under its title, with its bytes, and is found."""
     with installation.client() as client:
-        for source in list_sources(client, BUCKET):
-            assert wait_ended(client, source["id"])["ready"], source
-        sources = {source["title"]: source for source in list_sources(client, BUCKET)}
-        assert set(sources) == {f"{n}.md" for n in numbers}
-        for number in numbers:
-            source_id = sources[f"{number}.md"]["id"]
+        sources = {source["title"]: source["id"] for source in list_sources(client, BUCKET)}
+        assert sources.keys() == {f"{n}.md" for n in range(count)}
+        assert len(list_sources(client, BUCKET)) == count
+        for number in range(count):
+            source_id = sources[f"{number}.md"]
+            assert wait_ended(client, source_id)["ready"], source_id
             assert client.get(f"/v1/sources/{source_id}/content").content == content(number)
             assert source_id in [hit["source_id"] for hit in search(client, f"number{number}", BUCKET)]
     installation.hold_to_every_promise()
 
 
 @pytest.fixture
-def restored(make_installation: MakeInstallation, tmp_path: Path) -> Installation:
+def restored(installation: Installation, tmp_path: Path) -> Installation:
     """Five notes, a copy of the state, ten more notes; then the copy is put back. The newer state is kept too."""
-    installation = make_installation(**UNLIMITED)
-    installation.start()
     fill(installation, range(5))
     installation.stop()
     older = shutil.copy(installation.files.state, tmp_path / "older.db")
@@ -64,7 +56,7 @@ def restored(make_installation: MakeInstallation, tmp_path: Path) -> Installatio
     fill(installation, range(5, 15))
     installation.stop()
     shutil.copy(installation.files.state, tmp_path / "newer.db")
-    put_back(installation, Path(older))
+    shutil.copy(older, installation.files.state)
     return installation
 
 
@@ -73,40 +65,36 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     assert len(before) == 15
     restored.start()
     assert stored(restored) == before
-    told = "10 stored files are not in the state database, and search indexes know 10 of them."
-    assert told in restored.files.log.read_text()
-    (finding,) = [
-        check for check in restored.svc("doctor", "--json").json["checks"] if check["check"] == "stored files"
-    ]
-    assert (finding["state"], told in finding["text"]) == ("warning", True)
+    warning = "10 stored files are not in the state database, and search indexes know 10 of them."
+    assert warning in restored.files.log.read_text()
+    checks = {check["check"]: check for check in restored.svc("doctor", "--json").json["checks"]}
+    assert (checks["stored files"]["state"], warning in checks["stored files"]["text"]) == ("warning", True)
     restored.stop()
-    looked = restored.verify("--json")
-    assert (looked.exit, [problem["mend"] for problem in looked.json["problems"]]) == (1, ["take_in"] * 10)
+    found = restored.verify("--json")
+    assert (found.exit, [problem["mend"] for problem in found.json["problems"]]) == (1, ["take_in"] * 10)
     assert stored(restored) == before
     assert restored.verify("--repair").exit == 0
     restored.start()
-    assert restored.health()["set_aside"]["files"] == 0  # type: ignore[index]
-    hold_to_have(restored, range(15))
+    assert (restored.health() or {})["set_aside"]["files"] == 0
+    hold_to_have(restored, 15)
 
 
 def test_a_repair_before_the_first_start_takes_all_in(restored: Installation) -> None:
     assert restored.verify("--repair").exit == 0
     restored.start()
-    hold_to_have(restored, range(15))
+    hold_to_have(restored, 15)
 
 
 def test_a_newer_state_that_is_put_back_again_finds_all_its_bytes(restored: Installation, tmp_path: Path) -> None:
     restored.start()
     restored.stop()
-    put_back(restored, tmp_path / "newer.db")
+    shutil.copy(tmp_path / "newer.db", restored.files.state)
     assert restored.verify("--read-data").exit == 0
     restored.start()
-    hold_to_have(restored, range(15))
+    hold_to_have(restored, 15)
 
 
-def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(make_installation: MakeInstallation) -> None:
-    installation = make_installation(**UNLIMITED)
-    installation.start()
+def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Installation) -> None:
     fill(installation, range(30))
     installation.kill()
     before = stored(installation)
@@ -121,28 +109,27 @@ def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(make_installation: Ma
     installation.stop()
     assert installation.verify("--repair").exit == 0
     installation.start()
-    hold_to_have(installation, range(30))
+    hold_to_have(installation, 30)
 
 
-@pytest.mark.parametrize("lose", [Path.unlink, lambda state: state.write_bytes(b"")], ids=["removed", "empty"])
-def test_without_its_state_nothing_starts_and_nothing_is_removed(
-    installation: Installation, tmp_path: Path, lose: Callable[[Path], object]
-) -> None:
+def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: Installation, tmp_path: Path) -> None:
     fill(installation, range(3))
     installation.stop()
     before = stored(installation)
-    kept = Path(shutil.copy(installation.files.state, tmp_path / "kept.db"))
-    lose(installation.files.state)
-    for _ in range(2):
-        assert installation.spawn_daemon().wait(30) == 1
-    for options in ((), ("--repair",)):
-        looked = installation.verify(*options)
-        assert looked.exit == 2
-        assert "3 stored files; nothing was changed. Put a copy of state.db back" in looked.stderr
-    assert stored(installation) == before
-    put_back(installation, kept)
+    kept = shutil.copy(installation.files.state, tmp_path / "kept.db")
+    ways: tuple[Callable[[Path], object], ...] = (Path.unlink, lambda state: state.write_bytes(b""))
+    for lose in ways:
+        lose(installation.files.state)
+        for _ in range(2):
+            assert installation.spawn_daemon().wait(30) == 1
+        for options in ((), ("--repair",)):
+            found = installation.verify(*options)
+            assert found.exit == 2
+            assert "3 stored files; nothing was changed. Put a copy of state.db back" in found.stderr
+        assert stored(installation) == before
+        shutil.copy(kept, installation.files.state)
     installation.start()
-    hold_to_have(installation, range(3))
+    hold_to_have(installation, 3)
 
 
 def test_a_second_daemon_is_kept_out_whatever_file_is_removed(installation: Installation) -> None:

@@ -1,10 +1,7 @@
 """A file that is to replace a source which has been replaced itself meanwhile takes the place of that one."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from svc_cli.client.api import Client
 from svc_cli.sync.index import Index, Row, State
@@ -15,64 +12,56 @@ from svc_cli.uploads.contents import read
 from svc_cli.uploads.items import ReportItem
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation
-from tests.acceptance.sync_folders import BUCKET, list_held, write
+from tests.acceptance.sync_folders import list_held, write
 
 MAPPING = "docs"
 
 
-@pytest.fixture
-def client(installation: Installation) -> Iterator[Client]:
-    with Client(installation.base_url, installation.key) as client:
-        yield client
-
-
-def _put(installation: Installation, text: str, replaces: str = "") -> str:
+def _put(installation: Installation, bucket: str, text: str, replaces: str = "") -> str:
     """Upload `a.md` and wait until it is ready; its id."""
+    fields = {"title": "a.md", "mapping": MAPPING} | ({"replaces": replaces} if replaces else {})
     with installation.client() as api:
-        make_bucket(api, BUCKET)
-        fields = {"title": "a.md", "mapping": MAPPING} | ({"replaces": replaces} if replaces else {})
-        source_id = str(upload(api, BUCKET, "a.md", text.encode(), **fields).json()["id"])
+        make_bucket(api, bucket)
+        source_id = str(upload(api, bucket, "a.md", text.encode(), **fields).json()["id"])
         wait_ended(api, source_id)
     return source_id
 
 
-def _send(installation: Installation, client: Client, path: Path, place_id: str, count: int) -> list[ReportItem]:
-    """Send the file, and others beside it, as an update of `place_id`; what became of each."""
-    told: list[ReportItem] = []
-    mapping = Mapping(name=MAPPING, folder=path.parent, bucket=BUCKET)
-    bucket_id = client.bucket(BUCKET)["id"]
-    with Index(installation.root / "index.db") as index:
-        queue = SyncQueue(client, index, bucket_id, 2, told.append)
+def _send(client: Client, index_path: Path, mapping: Mapping, place_id: str, count: int) -> list[ReportItem]:
+    """Send `a.md`, and others beside it, as an update of `place_id`; what became of each."""
+    items: list[ReportItem] = []
+    with Index(index_path) as index:
+        queue = SyncQueue(client, index, client.bucket(mapping.bucket)["id"], 2, items.append)
         with queue:
             for number in range(count):
-                one = path if number == 0 else write(path.parent, f"{number}.md", f"Words of {number}.")
-                found = read(one, 10**6)
-                print_of = Fingerprint.of(one.stat())
-                row = Row(*print_of, time.time_ns(), one.name, one.name, found.sha256, None, None, State.SENT, None)
-                place = place_id if number == 0 else None
-                queue.add_file(mapping, row, found, place)
+                name = f"{number}.md" if number else "a.md"
+                path = write(mapping.folder, name, f"The last words of {name}.")
+                found = read(path, 10**6)
+                seen = Fingerprint.of(path.stat())
+                row = Row(*seen, time.time_ns(), name, name, found.sha256, None, None, State.SENT, None)
+                queue.add_file(mapping, row, found, None if number else place_id)
             queue.finish()
         assert index.list_batches() == []
-        assert index.load()["a.md"].source_id == next(item.source_id for item in told if item.path == "a.md")
-    return told
+        assert index.load()["a.md"].source_id == next(item.source_id for item in items if item.path == "a.md")
+    return items
 
 
-@pytest.mark.parametrize("count", [1, 5])
-@pytest.mark.parametrize("is_gone", [False, True])
-def test_the_successor_is_replaced_and_where_there_is_none_the_file_is_new(
-    installation: Installation, client: Client, count: int, is_gone: bool
-) -> None:
-    first = _put(installation, "The first words.")
-    second = _put(installation, "The second words.", first)
-    third = _put(installation, "The third words.", second)
-    assert find_successor(client, first) == third
-    if is_gone:
-        client.delete_source(third)
-        assert find_successor(client, first) is None
-    path = write(installation.root / "docs", "a.md", "The last words.")
-    told = _send(installation, client, path, first, count)
-    assert [item.error for item in told] == [None] * count
-    (sent,) = [item for item in told if item.path == "a.md"]
-    with installation.client() as api:
-        wait_ended(api, str(sent.source_id))
-    assert [source["id"] for source in list_held(installation) if source["title"] == "a.md"] == [sent.source_id]
+def test_the_successor_is_replaced_and_where_there_is_none_the_file_is_new(shared_installation: Installation) -> None:
+    with Client(shared_installation.base_url, shared_installation.key) as client:
+        for count, is_gone in [(1, False), (1, True), (5, False), (5, True)]:
+            bucket = f"of-{count}-{'gone' if is_gone else 'there'}"
+            first = _put(shared_installation, bucket, f"The first words of {bucket}.")
+            second = _put(shared_installation, bucket, f"The second words of {bucket}.", first)
+            third = _put(shared_installation, bucket, f"The third words of {bucket}.", second)
+            assert find_successor(client, first) == third, bucket
+            if is_gone:
+                client.delete_source(third)
+                assert find_successor(client, first) is None, bucket
+            mapping = Mapping(name=MAPPING, folder=shared_installation.root / bucket, bucket=bucket)
+            items = _send(client, shared_installation.root / f"{bucket}.db", mapping, first, count)
+            assert [item.error for item in items] == [None] * count, bucket
+            (sent,) = [item for item in items if item.path == "a.md"]
+            with shared_installation.client() as api:
+                wait_ended(api, str(sent.source_id))
+            held = [source["id"] for source in list_held(shared_installation, bucket) if source["title"] == "a.md"]
+            assert held == [sent.source_id], bucket

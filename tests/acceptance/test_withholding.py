@@ -21,12 +21,12 @@ PRUNE = ("--prune", "detach", "--name", "docs")
 
 @pytest.fixture
 def docs(installation: Installation) -> Path:
-    """A folder of two documents that are in the bucket, beside one that can't be indexed."""
+    """A folder of three documents that are in the bucket, beside one that can't be indexed."""
     folder = installation.root / "docs"
-    write(folder, "a.md", "The aardvark digs.")
-    write(folder, "b.md", "The badger sleeps all day.")
+    for name, text in (("a", "The aardvark digs."), ("b", "The badger sleeps all day."), ("c", "The crane flies.")):
+        write(folder, f"{name}.md", text)
     write(folder, "scan.docx", make_corrupt_docx())
-    assert counts(sync(installation, *PRUNE)) == {"created": 2, "failed": 1}
+    assert counts(sync(installation, *PRUNE)) == {"created": 3, "failed": 1}
     return folder
 
 
@@ -35,29 +35,28 @@ def _answers(installation: Installation, query: str) -> bool:
         return bool(search(client, query, BUCKET))
 
 
-@pytest.mark.parametrize(("prune", "action"), [("detach", "detached"), ("delete", "deleted")])
-def test_a_broken_document_does_not_keep_a_deleted_one_searchable(
-    installation: Installation, docs: Path, prune: str, action: str
-) -> None:
-    assert _answers(installation, "aardvark")
-    (docs / "a.md").unlink()
-    words = ("--prune", prune, "--name", "docs")
-    foreseen = sync(installation, *words, verb="diff")
-    assert (foreseen.exit, counts(foreseen)) == (10, {action: 1, "unchanged": 1, "failed": 1})
-    finished = sync(installation, *words)
-    assert (finished.exit, counts(finished)) == (3, {action: 1, "unchanged": 1, "failed": 1})
-    assert items(finished)["scan.docx"]["error"]["code"] == "document_unreadable"
-    assert withheld(foreseen) == withheld(finished) == []
-    assert not _answers(installation, "aardvark")
-    assert _answers(installation, "badger")
-
-
-def test_the_watcher_takes_out_what_is_deleted_beside_a_broken_document(installation: Installation, docs: Path) -> None:
+def test_a_broken_document_does_not_keep_a_deleted_one_searchable(installation: Installation, docs: Path) -> None:
+    for name, animal, prune, action, left in (
+        ("a.md", "aardvark", "detach", "detached", 2),
+        ("b.md", "badger", "delete", "deleted", 1),
+    ):
+        assert _answers(installation, animal)
+        (docs / name).unlink()
+        words = ("--prune", prune, "--name", "docs")
+        foreseen, finished = sync(installation, *words, verb="diff"), sync(installation, *words)
+        assert (foreseen.exit, counts(foreseen)) == (10, {action: 1, "unchanged": left, "failed": 1})
+        assert (finished.exit, counts(finished)) == (3, counts(foreseen))
+        assert items(finished)["scan.docx"]["error"]["code"] == "document_unreadable"
+        assert withheld(foreseen) == withheld(finished) == []
+        assert not _answers(installation, animal)
     with watching(installation, str(docs), "-b", BUCKET, *PRUNE) as watch:
-        (docs / "a.md").unlink()
-        watch.wait_for_item("detached", "a.md")
+        assert _answers(installation, "crane")
+        write(docs, "d.md", "The dodo is gone.")
+        watch.wait_for_item("created", "d.md")
+        (docs / "d.md").unlink()
+        watch.wait_for_item("detached", "d.md")
         assert run_state(installation, "docs")["withheld"] == []
-    assert titles(installation) == ["b.md", "scan.docx"]
+    assert titles(installation) == ["c.md", "scan.docx"]
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ def renamed(installation: Installation) -> Iterator[tuple[Path, Watch]]:
         write(folder, "old.docx", make_corrupt_docx())
         watch.wait_for_item("failed", "old.docx")
         (folder / "old.docx").rename(folder / "new.docx")
-        wait_until(lambda: run_state(installation, "docs").get("withheld"), "something is withheld")
+        wait_until(lambda: run_state(installation, "docs").get("withheld"), "something is withheld", every_s=0.2)
         yield folder, watch
 
 
@@ -81,35 +80,41 @@ def test_what_is_withheld_is_reported_everywhere_and_ends_with_its_cause(
     installation: Installation, renamed: tuple[Path, Watch]
 ) -> None:
     folder, watch = renamed
-    (told,) = run_state(installation, "docs")["withheld"]
-    assert (told["code"], told["files"], told["because"]) == ("replacement_not_ready", 1, ["new.docx"])
-    assert told["message"].endswith("the same document is here and is not searchable yet (new.docx).")
-    assert _reports(watch) == [[told]]
+    (report,) = run_state(installation, "docs")["withheld"]
+    assert (report["code"], report["files"], report["because"]) == ("replacement_not_ready", 1, ["new.docx"])
+    assert report["message"].endswith("the same document is here and is not searchable yet (new.docx).")
+    assert _reports(watch) == [[report]]
     for words in (("watch", "status", "docs"), ("watch", "log", "docs"), ("sync", "docs", "-b", BUCKET, *PRUNE)):
-        assert told["message"] in installation.svc(*words).stdout, words
+        assert report["message"] in installation.svc(*words).stdout, words
     streamed = installation.svc("diff", "docs", "-b", BUCKET, "--ndjson", *PRUNE)
-    assert [line for line in map(json.loads, streamed.stdout.splitlines()) if line["type"] == "sync.withheld"] == [
-        {"type": "sync.withheld", "mapping": "docs", **told}
-    ]
+    lines = [line for line in map(json.loads, streamed.stdout.splitlines()) if line["type"] == "sync.withheld"]
+    assert lines == [{"type": "sync.withheld", "mapping": "docs", **report}]
     assert _answers(installation, "aardvark")
     write(folder, "new.docx", make_docx({"Animals": "The badger sleeps."}))
     wait_until(lambda: watch.items("old.docx")[-1:] == [("detached", "old.docx")], "the old one is taken out", 60)
-    wait_until(lambda: _reports(watch) == [[told], []], "its end is reported")
+    wait_until(lambda: _reports(watch) == [[report], []], "its end is reported")
     assert run_state(installation, "docs")["withheld"] == []
     assert titles(installation) == ["new.docx"]
 
 
-def test_a_file_that_cannot_be_opened_keeps_only_what_it_may_be(installation: Installation, docs: Path) -> None:
-    (docs / "a.md").rename(docs / "c.md")
+def test_what_is_not_decided_yet_withholds_until_the_next_run(installation: Installation, docs: Path) -> None:
+    # A file that can't be opened keeps only what it may be.
+    (docs / "a.md").rename(docs / "moved.md")
     (docs / "b.md").unlink()
-    with unreadable(docs / "c.md"):
+    with unreadable(docs / "moved.md"):
         finished = sync(installation, *PRUNE)
-    assert items(finished)["c.md"]["error"]["code"] == "svc_file_unreadable"
-    assert counts(finished) == {"detached": 1, "gone": 1, "failed": 2}
-    assert withheld(finished) == [("may_have_moved", 1, ["c.md"])]
-    assert titles(installation) == ["a.md", "scan.docx"]
+    assert items(finished)["moved.md"]["error"]["code"] == "svc_file_unreadable"
+    assert counts(finished) == {"detached": 1, "gone": 1, "unchanged": 1, "failed": 2}
+    assert withheld(finished) == [("may_have_moved", 1, ["moved.md"])]
+    assert titles(installation) == ["a.md", "c.md", "scan.docx"]
     again = sync(installation, *PRUNE)
-    assert (counts(again), again.json["bytes_sent"]) == ({"moved": 1, "failed": 1}, 0)
+    assert (counts(again), again.json["bytes_sent"]) == ({"moved": 1, "unchanged": 1, "failed": 1}, 0)
+    # A document that nobody waits for.
+    (docs / "moved.md").unlink()
+    write(docs, "d.docx", make_corrupt_docx() + b"otherwise")
+    first, second = (sync(installation, *PRUNE, "--wait", "accepted") for _ in range(2))
+    assert (withheld(first), counts(first).get("detached")) == ([("not_indexed", 1, ["d.docx"])], None)
+    assert (withheld(second), counts(second)["detached"]) == ([], 1)
 
 
 def test_a_document_that_takes_long_withholds_for_one_run(make_installation: MakeInstallation) -> None:
@@ -126,14 +131,6 @@ def test_a_document_that_takes_long_withholds_for_one_run(make_installation: Mak
     assert (first.exit, withheld(first)) == (8, [("not_indexed", 1, ["slow.pdf"])])
     assert (second.exit, withheld(second), second.json["counts"]["detached"]) == (8, [], 1)
     assert titles(installation) == ["b.md", "slow.pdf"]
-
-
-def test_what_nobody_waits_for_withholds_until_the_next_run(installation: Installation, docs: Path) -> None:
-    (docs / "a.md").unlink()
-    write(docs, "c.docx", make_corrupt_docx() + b"otherwise")
-    first, second = (sync(installation, *PRUNE, "--wait", "accepted") for _ in range(2))
-    assert (withheld(first), counts(first).get("detached")) == ([("not_indexed", 1, ["c.docx"])], None)
-    assert (withheld(second), counts(second)["detached"]) == ([], 1)
 
 
 def test_what_an_interrupt_keeps_in_the_bucket_is_reported(installation: Installation) -> None:
