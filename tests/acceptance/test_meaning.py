@@ -1,12 +1,10 @@
 """Search by meaning from nothing: one command, vectors in the background, kills, and nothing that is left behind."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
-import pytest
 
 from svc_daemon.embed import installing
 from svc_daemon.embed.models import ModelFolder
@@ -36,11 +34,9 @@ def embedding(installation: Installation) -> dict[str, Any]:
 
 
 def wait_ready(installation: Installation) -> dict[str, Any]:
-    """What the service says of its model, once that is in use."""
-    state: Callable[[], dict[str, Any] | None] = lambda: (  # noqa: E731
-        told if (told := embedding(installation))["state"] == "ready" else None
-    )
-    return wait_until(state, "the model is in use", 60)
+    """What the service reports of its model, once that is in use."""
+    wait_until(lambda: embedding(installation)["state"] == "ready", "the model is in use", 60)
+    return embedding(installation)
 
 
 def meant(client: httpx.Client, query: str) -> dict[str, Any]:
@@ -140,8 +136,8 @@ def test_a_server_makes_the_vectors_and_its_key_is_nowhere_to_be_seen(
             assert meant(client, "anything")["data"][0]["source_id"] == source_id
         assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {key}"}
     installation.hold_to_every_promise()
-    told = [path for path in installation.root.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
-    assert told == []
+    files = [path for path in installation.root.rglob("*") if path.is_file()]
+    assert [path for path in files if key.encode() in path.read_bytes()] == []
 
 
 SHELF = {
@@ -151,30 +147,21 @@ SHELF = {
 }
 
 
+MEANT = {
+    "How do I cancel my contract early?": "contracts.md",
+    "where to put food that nobody has eaten": "kitchen.md",
+    "get money back for a railway journey": "travel.md",
+}
+
+
 @needs_real_model
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [
-        ("How do I cancel my contract early?", "contracts.md"),
-        ("where to put food that nobody has eaten", "kitchen.md"),
-        ("get money back for a railway journey", "travel.md"),
-    ],
-)
-def test_the_real_model_finds_by_meaning(query: str, name: str, shelved: Installation) -> None:
-    with shelved.client() as client:
-        assert meant(client, query)["data"][0]["filename"] == name
-
-
-@pytest.fixture(scope="module")
-def shelved(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A running installation with the real model and three documents."""
-    installation = Installation(tmp_path_factory.mktemp("real"), **UNLIMITED)
+def test_the_real_model_finds_by_meaning(make_installation: MakeInstallation) -> None:
+    installation = make_installation(**UNLIMITED)
     assert install(installation, REAL_MODEL).exit == 0
     installation.start()
     with installation.client() as client:
         make_bucket(client, BUCKET)
         ids = [upload(client, BUCKET, name, text.encode()).json()["id"] for name, text in SHELF.items()]
         assert all(wait_ended(client, source_id)["ready"] for source_id in ids)
-    wait_embedded(installation)
-    yield installation
-    installation.clear()
+        wait_embedded(installation)
+        assert {query: meant(client, query)["data"][0]["filename"] for query in MEANT} == MEANT

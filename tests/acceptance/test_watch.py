@@ -7,7 +7,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from tests.acceptance.calls import list_sources
 from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.sync_folders import write
 from tests.acceptance.watches import Watch, fill, run_state, watching
 from tests.conftest import MakeInstallation
 from tests.samples import make_killing_pdf
@@ -64,86 +64,41 @@ def own_place(installation: Installation) -> Place:
     return Place(installation, fill(installation.root / "docs"))
 
 
-def _in_place(file: Path) -> None:
-    with file.open("r+b") as opened:
-        opened.write(NEW)
-
-
-def _truncate(file: Path) -> None:
-    file.write_bytes(NEW)
-
-
-def _truncate_slowly(file: Path) -> None:
-    with file.open("wb", buffering=0) as opened:
-        for byte in NEW:
-            opened.write(bytes([byte]))
-
-
-def _temp_and_rename(file: Path) -> None:
-    temp = file.with_name("note.md.tmp")
-    temp.write_bytes(NEW)
-    temp.replace(file)
-
-
-def _dot_temp(file: Path) -> None:
-    temp = file.with_name(".note.md.swp")
-    temp.write_bytes(NEW)
-    os.fsync(os.open(temp, os.O_RDONLY))
-    temp.replace(file)
-
-
-def _backup_and_rename(file: Path) -> None:
-    backup = file.with_name("note.md~")
-    file.rename(backup)
-    file.write_bytes(NEW)
-    backup.unlink()
-
-
-def _delete_and_create(file: Path) -> None:
-    file.unlink()
-    file.write_bytes(NEW)
-
-
-def _sed(file: Path) -> None:
-    subprocess.run(["sed", "-i", "s/.*/The bandicoot wakes, and stays awake./", str(file)], check=True)
-
-
-def _checkout(file: Path) -> None:
-    _git(file.parent, "checkout", "-q", "new")
-
-
-WAYS: list[Callable[[Path], None]] = [_in_place, _truncate, _truncate_slowly, _temp_and_rename, _dot_temp]
-WAYS += [_backup_and_rename, _delete_and_create, _sed, _checkout]
-
-
-def _git(folder: Path, *arguments: str) -> None:
-    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True)
-
-
-def _make_branches(file: Path) -> None:
-    """A repository with the old file on the branch that is out, and the new one on `new`."""
-    _git(file.parent, "init", "-q", "-b", "old")
-    _git(file.parent, "add", NAME)
-    _git(file.parent, "commit", "-qm", "old")
-    _git(file.parent, "checkout", "-qb", "new")
-    file.write_bytes(NEW)
-    _git(file.parent, "commit", "-qam", "new")
-    _git(file.parent, "checkout", "-q", "old")
+#: In the folder of the file, where $NEW is a file with the new bytes.
+WAYS = {
+    "in-place": "dd if=$NEW of=note.md conv=notrunc status=none",
+    "truncate": "cat $NEW > note.md",
+    "truncate-slowly": "exec 3> note.md; for byte in $(seq 38); do tail -c +$byte $NEW | head -c 1 >&3; done",
+    "temp-and-rename": "cp $NEW note.md.tmp; mv note.md.tmp note.md",
+    "dot-temp": "cp $NEW .note.md.swp; sync .note.md.swp; mv .note.md.swp note.md",
+    "backup-and-rename": "mv note.md note.md~; cat $NEW > note.md; rm note.md~",
+    "delete-and-create": "rm note.md; cat $NEW > note.md",
+    "sed": "sed -i 's/.*/The bandicoot wakes, and stays awake./' note.md",
+    "checkout": "git checkout -q new",
+}
+#: Makes a repository with the old file on the branch that is out, and the new one on `new`.
+BRANCHES = """
+git init -q -b old; git config user.name Ann; git config user.email ann@example.org
+git add note.md; git commit -qm old; git checkout -qb new; cp $NEW note.md; git commit -qam new; git checkout -q old
+"""
 
 
 def test_each_way_to_save_is_one_new_version(place: Place) -> None:
-    files = {save: place.path / save.__name__.strip("_") / NAME for save in WAYS}
-    names = {save: f"{file.parent.name}/{NAME}" for save, file in files.items()}
-    for file in files.values():
-        file.parent.mkdir()
-        file.write_bytes(OLD)
-    _make_branches(files[_checkout])
+    new = place.path.with_suffix(".new")
+    new.write_bytes(NEW)
+
+    def run(commands: str, folder: Path) -> None:
+        subprocess.run(["sh", "-euc", commands], cwd=folder, env={**os.environ, "NEW": str(new)}, check=True)
+
+    names = {way: f"{way}/{NAME}" for way in WAYS}
+    for name in names.values():
+        write(place.path, name, OLD)
+    run(BRANCHES, place.path / "checkout")
     with place.watch("--prune", "delete") as watch:
         before = {source["id"] for source in place.sources()}
-        for save, file in files.items():
-            save(file)
-            watch.wait_for_item("updated", names[save])
+        for way, commands in WAYS.items():
+            run(commands, place.path / way)
+            watch.wait_for_item("updated", names[way])
         # A last file marks the time by which anything else would have been reported: longer than a deletion waits.
         place.fill(z="the mark")
         watch.wait_for_item("created", "z.md")
