@@ -47,6 +47,9 @@ def test_a_large_document_takes_its_vectors_along(provider: EmbeddedProvider, fo
     for ordinal in (0, count - 1):
         assert found(provider, *numbers[ordinal], bucket="bkt_2")[0] == f"chk_1_1_{ordinal}"
     assert rows(folder) == [count, count]
+    # Dropping goes past one slice, too.
+    provider.drop_vectors(TEAM, None)
+    assert rows(folder) == [0, 0]
 
 
 def test_a_vector_that_comes_while_a_large_document_is_copied_is_made_again(folder: Path) -> None:
@@ -76,12 +79,6 @@ def test_a_removed_vector_can_not_be_read_in_the_file(provider: EmbeddedProvider
     provider.close()
     content = (folder / f"{TEAM}.db").read_bytes()
     assert [vector in content for vector in (secret, dropped, kept)] == [False, False, True]
-
-
-def test_dropping_goes_past_one_slice(provider: EmbeddedProvider, folder: Path) -> None:
-    embed(provider, "src_1", *[unit(1, 1)] * (2 * SLICE_CHUNKS + 1))
-    provider.drop_vectors(TEAM, None)
-    assert rows(folder) == [0, 0]
 
 
 def test_a_document_that_takes_a_removed_one_s_place_is_not_taken_for_it(provider: EmbeddedProvider) -> None:

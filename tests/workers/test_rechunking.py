@@ -106,14 +106,18 @@ def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) 
     assert working.source(source_id)["extraction"]["chunks"] == len(sizes(working, source_id))
 
 
-def test_the_same_chunking_cuts_nothing(working: Daemon) -> None:
-    working.add_ready(LONG)
+def test_only_another_chunking_of_the_oldest_bucket_cuts_a_source(working: Daemon) -> None:
+    working.make_bucket("second")
+    source_id = working.add_ready(LONG)
+    join(working, source_id)
+    working.wait_ready(source_id)
     working.stop()
     # These are the default's.
     rechunk(working, {"target": 1000, "min": 800, "max": 1100})
-    assert left(working) == 0
+    rechunk(working, SMALL, bucket="second")
+    assert (left(working), left(working, "second")) == (0, 0)
     rechunk(working, SMALL)
-    assert left(working) == 1
+    assert (left(working), left(working, "second")) == (1, 1)
 
 
 def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start_goes_on(working: Daemon) -> None:
@@ -207,27 +211,17 @@ def test_a_rebuild_in_between_ends_with_the_new_pieces(working: Daemon) -> None:
     assert max(sizes(working, source_id)) <= SMALL["max"]
 
 
-def test_a_source_of_several_buckets_is_cut_by_the_oldest(working: Daemon) -> None:
-    working.make_bucket("second")
-    source_id = working.add_ready(LONG)
-    join(working, source_id)
-    working.wait_ready(source_id)
-    working.stop()
-    rechunk(working, SMALL, bucket="second")
-    assert (left(working), left(working, "second")) == (0, 0)
-    rechunk(working, SMALL)
-    assert (left(working), left(working, "second")) == (1, 1)
-
-
-def test_sizes_that_are_not_sent_stay(working: Daemon) -> None:
-    working.stop()
-    rechunk(working, {**SMALL, "overlap": 50})
-    assert rechunk(working, {"target": 280})["chunking"] == {"target": 280, "min": 200, "max": 300, "overlap": 50}
-    assert rechunk(working, {"overlap": 0})["chunking"] == {"target": 280, "min": 200, "max": 300, "overlap": 0}
-    answer = working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"max": 250}})
+def test_sizes_that_are_not_sent_stay(daemon: Daemon) -> None:
+    for sent, sizes in [
+        ({**SMALL, "overlap": 50}, {**SMALL, "overlap": 50}),
+        ({"target": 280}, {**SMALL, "target": 280, "overlap": 50}),
+        ({"overlap": 0}, {**SMALL, "target": 280, "overlap": 0}),
+    ]:
+        assert rechunk(daemon, sent)["chunking"] == sizes, sent
+    answer = daemon.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"max": 250}})
     assert refused_field(answer) == "chunking"
     assert "target 280, min 200, max 250, overlap 0" in answer.json()["error"]["message"]
-    assert rechunk(working, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
+    assert rechunk(daemon, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
 
 
 def test_sizes_that_do_not_fit_change_nothing(daemon: Daemon) -> None:

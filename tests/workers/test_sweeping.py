@@ -13,14 +13,17 @@ from tests.workers.rebuilds import delete, wait_gone
 
 
 def test_deletes_are_cleared_without_waiting_for_the_round(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More of them than one step takes, some while the sweeper does not run."""
+    """More of them than one step takes in one go at the start, and one at once later."""
     monkeypatch.setattr(sweeping, "STEP_LIMIT", 2)
+    monkeypatch.setattr("svc_daemon.workers.sweeping.ROUND_S", 3600.0)
     for _ in range(5):
         delete(daemon, daemon.add_source())
     assert daemon.count("tombstones") == 5
-    daemon.start()
-    delete(daemon, daemon.add_ready())
+    daemon.start("sweeping")
     daemon.wait(lambda: daemon.count("tombstones") == 0, "all tombstones are gone")
+    daemon.start("indexing", "syncing")
+    delete(daemon, daemon.add_ready())
+    daemon.wait(lambda: daemon.count("tombstones") == 0, "the later one is gone")
     assert list(daemon.files.blobs.iterdir()) == []
 
 
