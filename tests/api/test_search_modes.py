@@ -6,7 +6,7 @@ import pytest
 
 from svc_daemon.embed.contract import EmbedFailed
 from svc_daemon.wire.searches import SearchPage
-from tests.api.answers import body_of, details_of, refused_field
+from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.embedders import WordEmbedder
 from tests.provider.samples import MODEL
@@ -73,15 +73,15 @@ def test_a_hybrid_search_finds_what_has_none_of_the_words(filled: Daemon, model:
     assert names(page_of(filled, "herring jetty herring", mode="semantic")) == ["market.md", "harbour.md"]
 
 
-def test_a_search_by_meaning_says_how_much_of_its_scope_has_no_vectors(filled: Daemon, model: WordEmbedder) -> None:
-    told = "1 of 3 passages have no vectors yet"
-    assert page_of(filled, "jetty")["warnings"] == [f"{told} and are found by their words alone."]
-    assert page_of(filled, "jetty", mode="semantic")["warnings"] == [f"{told} and can't be found by meaning."]
+def test_a_search_by_meaning_warns_of_what_has_no_vectors(filled: Daemon, model: WordEmbedder) -> None:
+    missing = "1 of 3 passages have no vectors yet"
+    assert page_of(filled, "jetty")["warnings"] == [f"{missing} and are found by their words alone."]
+    assert page_of(filled, "jetty", mode="semantic")["warnings"] == [f"{missing} and can't be found by meaning."]
     assert page_of(filled, "jetty", mode="keyword")["warnings"] == []
     assert names(page_of(filled, "granite"))[0] == "wall.md"
 
 
-def test_each_mode_scores_as_it_says(filled: Daemon, model: WordEmbedder) -> None:
+def test_each_mode_scores_as_it_explains(filled: Daemon, model: WordEmbedder) -> None:
     def first(mode: str) -> dict[str, Any]:
         return dict(page_of(filled, "umber jetty", mode=mode, explain=True)["data"][0])
 
@@ -93,7 +93,7 @@ def test_each_mode_scores_as_it_says(filled: Daemon, model: WordEmbedder) -> Non
     assert 0 < by_words["score"] < by_meaning["score"] < 1
 
 
-def test_an_explanation_says_which_part_found_what(filled: Daemon, model: WordEmbedder) -> None:
+def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordEmbedder) -> None:
     page = page_of(filled, "umber mullet", explain=True)
     assert SearchPage.model_validate(page, extra="forbid")
     explained = {result["filename"]: result["explain"] for result in page["data"]}
@@ -108,21 +108,10 @@ def test_an_explanation_says_which_part_found_what(filled: Daemon, model: WordEm
     assert (plain["explain"]["semantic"], plain["explain"]["fused"]) == (None, None)
 
 
-def test_the_query_string_explains_too(filled: Daemon, model: WordEmbedder) -> None:
-    asked = {"q": "umber mullet", "explain": "true"}
-    page = filled.show("/v1/search", **asked)
-    assert page["data"] == page_of(filled, "umber mullet", explain=True)["data"]
-    assert page["data"][0]["explain"] is not None
-    plain = body_of(filled.ask("GET", "/v1/search", params={**asked, "explain": "false"}))
-    assert plain["data"][0]["explain"] is None
-    assert refused_field(filled.ask("GET", "/v1/search", params={**asked, "explain": "much"})) == "explain"
-
-
-def test_without_a_model_hybrid_goes_by_keyword_and_semantic_says_so(filled: Daemon) -> None:
+def test_without_a_model_hybrid_goes_by_keyword_and_semantic_warns(filled: Daemon) -> None:
     filled.embed_with(None)
-    assert (names(page_of(filled, "umber jetty")), page_of(filled, "umber jetty")["warnings"]) == (["harbour.md"], [])
-    page = page_of(filled, "umber jetty", mode="semantic")
-    assert names(page) == ["harbour.md"]
+    plain, page = page_of(filled, "umber jetty"), page_of(filled, "umber jetty", mode="semantic")
+    assert (names(plain), plain["warnings"], names(page)) == (["harbour.md"], [], ["harbour.md"])
     (warning,) = page["warnings"]
     assert "no embedding model" in warning
 
@@ -130,28 +119,21 @@ def test_without_a_model_hybrid_goes_by_keyword_and_semantic_says_so(filled: Dae
 def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Daemon, model: WordEmbedder) -> None:
     model.failure = EmbedFailed("The model is out to lunch.")
     page = page_of(filled, "umber jetty")
-    assert names(page) == ["harbour.md"]
-    assert page["warnings"] == ["The search went by keyword alone: The model is out to lunch."]
+    warning = "The search went by keyword alone: The model is out to lunch."
+    assert (names(page), page["warnings"]) == (["harbour.md"], [warning])
     answer = filled.search("umber", mode="semantic")
     details_of(answer, "search_failed")
     assert "out to lunch" in answer.json()["error"]["message"]
     assert page_of(filled, "umber", mode="keyword")["warnings"] == []
 
 
-def test_a_vector_that_fits_no_other_is_a_search_that_failed(filled: Daemon, model: WordEmbedder) -> None:
-    model.embed_query = lambda text, deadline_s: b"\0" * 8  # type: ignore[method-assign]
-    answer = filled.search("umber")
-    details_of(answer, "search_failed")
-    assert answer.status_code == 502
-
-
-@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
-def test_a_model_that_takes_all_the_time_ends_the_search(filled: Daemon, model: WordEmbedder, mode: str) -> None:
+def test_a_vector_that_fits_no_other_or_takes_all_the_time_ends_the_search(filled: Daemon, model: WordEmbedder) -> None:
     model.on_query = lambda: filled.leap(1)
     model.failure = EmbedFailed("The model took too long.")
-    answer = filled.search("umber", mode=mode)
-    assert details_of(answer, "search_timeout") == {"budget_seconds": 10}
-    assert answer.status_code == 504
+    for mode in ("hybrid", "semantic"):
+        assert details_of(filled.search("umber", mode=mode), "search_timeout") == {"budget_seconds": 10}
+    model.embed_query = lambda text, deadline_s: b"\0" * 8  # type: ignore[method-assign]
+    details_of(filled.search("umber"), "search_failed")
 
 
 def test_a_search_is_interrupted_when_its_time_is_up(working: Daemon) -> None:

@@ -72,8 +72,8 @@ class Machine(Watching, RuleBasedStateMachine):
     def agent(self, pick: int) -> str:
         return list(self.model.agents)[pick % len(self.model.agents)]
 
-    def note(self, told: dict[str, Any], word: str, slug: str, path: str | None = None) -> ModelSource:
-        source = ModelSource(told["id"], told["type"], word, {slug: False}, told["title"], path=path)
+    def note(self, made: dict[str, Any], word: str, slug: str, path: str | None = None) -> ModelSource:
+        source = ModelSource(made["id"], made["type"], word, {slug: False}, made["title"], path=path)
         assert source.id not in self.model.sources
         self.model.sources[source.id] = source
         return source
@@ -112,8 +112,8 @@ class Machine(Watching, RuleBasedStateMachine):
         path = f"/v1/buckets/{slug}"
         details_of(self.daemon.ask("DELETE", path), "force_required")
         total = len(self.model.members(slug))
-        told = body_of(self.daemon.ask("DELETE", path, params=FORCE))
-        assert told["deletion"]["total"] == total
+        made = body_of(self.daemon.ask("DELETE", path, params=FORCE))
+        assert made["deletion"]["total"] == total
         details_of(self.daemon.ask("DELETE", path, params=FORCE), "delete_in_progress")
         details_of(self.daemon.search("quay", buckets=[slug]), "bucket_not_found")
         self.model.delete_bucket(slug)
@@ -130,18 +130,18 @@ class Machine(Watching, RuleBasedStateMachine):
         options: dict[str, Any] = {"files": {"file": ("notes.txt", text_of(word))}}
         key = self.new_word()
         options |= {"headers": {"Idempotency-Key": key}} if keyed else {}
-        told = self.daemon.post(f"/v1/buckets/{slug}/files", 201, **options)
-        self.note(told, word, slug)
+        made = self.daemon.post(f"/v1/buckets/{slug}/files", 201, **options)
+        self.note(made, word, slug)
         if keyed:
-            self.keyed.append((slug, options, told["id"]))
+            self.keyed.append((slug, options, made["id"]))
 
     @precondition(has_bucket)
     @rule(pick=PICK)
     def upload_after_a_refusal_under_the_same_key(self, pick: int) -> None:
         slug, word, key = self.bucket(pick), self.new_word(), self.new_word()
         details_of(self.daemon.upload(b"", bucket=slug, repeat_key=key), "empty_file")
-        told = body_of(self.daemon.upload(text_of(word), bucket=slug, repeat_key=key), 201)
-        self.note(told, word, slug)
+        made = body_of(self.daemon.upload(text_of(word), bucket=slug, repeat_key=key), 201)
+        self.note(made, word, slug)
 
     @precondition(has_bucket)
     @rule(pick=PICK, cut=st.integers(0, 30))
@@ -153,10 +153,10 @@ class Machine(Watching, RuleBasedStateMachine):
         path = f"/v1/buckets/{slug}/uploads/{session['session_id']}/finalize"
         details_of(self.daemon.ask("POST", path), "blob_not_uploaded")
         body_of(put_part(self.daemon, session, data, cut // 2, len(data) - 1))
-        told = self.daemon.post(path, 201)
+        made = self.daemon.post(path, 201)
         again = self.daemon.ask("POST", path)
-        assert (body_of(again)["id"], again.headers["Idempotent-Replayed"]) == (told["id"], "true")
-        self.note(told, word, slug)
+        assert (body_of(again)["id"], again.headers["Idempotent-Replayed"]) == (made["id"], "true")
+        self.note(made, word, slug)
 
     @precondition(has_bucket)
     @rule(pick=PICK, arrived=st.integers(1, 3))
@@ -167,11 +167,11 @@ class Machine(Watching, RuleBasedStateMachine):
         batch = open_batch(self.daemon, files, bucket=slug)
         for name, data in files[:arrived]:
             body_of(put(self.daemon, batch["by_id"][name], data))
-        told = body_of(ask_finalize(self.daemon, batch, bucket=slug))
-        for item in told["finalized"]:
+        made = body_of(ask_finalize(self.daemon, batch, bucket=slug))
+        for item in made["finalized"]:
             self.note(self.daemon.source(item["knowledge_id"]), words[item["client_file_id"]], slug)
         expected = {name: "finalized" if number < arrived else "pending" for number, name in enumerate(words)}
-        assert outcomes(told) == expected
+        assert outcomes(made) == expected
         body_of(ask_finalize(self.daemon, batch, bucket=slug, json={"mode": "abandon_pending"}))
         status = batch_status(self.daemon, batch)
         assert (status["terminal"], status["counters"]["queued"], status["counters"]["total"]) == (False, arrived, 3)
@@ -188,8 +188,8 @@ class Machine(Watching, RuleBasedStateMachine):
     def import_file(self, pick: int) -> None:
         slug, word = self.bucket(pick), self.new_word()
         url = self.site.put(f"/{word}.md", text_of(word), "text/markdown")
-        told = self.daemon.ask("POST", f"/v1/buckets/{slug}/files/import", json={"url": url})
-        self.note(body_of(told, 201), word, slug, f"/{word}.md")
+        made = self.daemon.ask("POST", f"/v1/buckets/{slug}/files/import", json={"url": url})
+        self.note(body_of(made, 201), word, slug, f"/{word}.md")
 
     @precondition(has_bucket)
     @rule(pick=PICK)
@@ -197,10 +197,10 @@ class Machine(Watching, RuleBasedStateMachine):
         slug, word = self.bucket(pick), self.new_word()
         url = self.site.put(f"/{word}", PAGE.replace(b"ochre", word.encode()))
         path = f"/v1/buckets/{slug}/pages"
-        told = self.daemon.post(path, 201, json={"url": url})
-        self.note(told, word, slug)
+        made = self.daemon.post(path, 201, json={"url": url})
+        self.note(made, word, slug)
         again = self.daemon.ask("POST", path, json={"url": url})
-        assert details_of(again, "website_url_exists")["source_id"] == told["id"]
+        assert details_of(again, "website_url_exists")["source_id"] == made["id"]
 
     @precondition(lambda self: bool(self.keyed))
     @rule(pick=PICK)
@@ -226,8 +226,8 @@ class Machine(Watching, RuleBasedStateMachine):
     def describe(self, pick: int, first: bool) -> None:
         self.work_if(first)
         source, title = self.source(pick), self.new_word()
-        told = body_of(self.daemon.ask("PATCH", f"/v1/sources/{source.id}", json={"title": title}))
-        assert told["title"] == title
+        made = body_of(self.daemon.ask("PATCH", f"/v1/sources/{source.id}", json={"title": title}))
+        assert made["title"] == title
         source.title = title
 
     @precondition(has_source)
