@@ -43,20 +43,23 @@ def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: Od
     assert odd.keys_seen() == {"Bearer sk-admin"}
 
 
-def test_a_daemon_that_has_the_public_id_and_no_proof_gets_no_key(
+def test_another_server_at_that_address_gets_no_key(
     svc: RunSvc, odd: OddServer, files: DataFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SVC_API_KEY", "sk-mine")
-    for is_guessing in (False, True):
-        odd.answer_health("ins_1")
-        if is_guessing:
-            odd.prove_health(bytes(32), "ins_1")
-        assert svc("bucket", "ls", "--json").failure == UNREACHABLE
-        assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven")
-    assert odd.keys_seen() == set()
-
-
-def test_a_proof_for_another_port_is_none(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
+    answers: list[Any] = [(200, b"<html>", {}), None]
+    for installation_id in ("ins_2", "ins_1"):
+        odd.answer_health(installation_id)
+        answers.append(odd.answers["GET /healthz"])
+    odd.prove_health(bytes(32), "ins_1")
+    answers.append(odd.answers["GET /healthz"])
+    for number, answer in enumerate([*answers, *answers]):
+        if number == len(answers):
+            monkeypatch.setenv("SVC_API_KEY", "sk-mine")
+        odd.answers["GET /healthz"] = answer
+        assert svc("bucket", "ls", "--json").failure == UNREACHABLE, answer
+    for answer in answers[3:]:
+        odd.answers["GET /healthz"] = answer
+        assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven"), answer
     odd.prove_health(SECRET, "ins_1")
     odd.port += 1  # what it passes on is the proof of a daemon elsewhere
     assert svc("bucket", "ls", "--json").failure == UNREACHABLE
@@ -88,15 +91,6 @@ def test_a_lost_admin_key_is_reported_with_the_way_back(svc: RunSvc, odd: OddSer
         assert "svc-daemon key create --team default --preset admin --save" in finished.json["error"]["hint"]
         (key,) = [check for check in svc("doctor", "--json").json["checks"] if check["check"] == "service"]
         assert (key["state"], "--save" in key["hint"]) == ("failed", True), text
-
-
-def test_another_server_at_that_address_gets_no_key(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
-    odd.answer_health("ins_2")
-    answers: list[Any] = [odd.answers["GET /healthz"], (200, b"<html>", {}), None]
-    for answer in answers:
-        odd.answers["GET /healthz"] = answer
-        assert svc("bucket", "ls", "--json").failure == UNREACHABLE, answer
-    assert odd.keys_seen() == set()
 
 
 def test_a_port_that_something_else_holds_is_named_with_the_fix(

@@ -55,7 +55,7 @@ def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: In
 
 
 def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installation: MakeInstallation) -> None:
-    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="4")
+    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="3")
     installation.start()
     for number in range(12):
         path = installation.root / "docs" / f"{number:02}.md"
