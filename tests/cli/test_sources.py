@@ -16,6 +16,9 @@ from tests.cli.consoles import RunSvc
 from tests.cli.odd_servers import OddServer
 from tests.samples import make_pdf
 
+SOURCE_ID = "src_01m81nywyax2k70ggze3mxk36g"
+GET = ("source", "get", "plan.pdf", "-b", "plans")
+
 
 @pytest.fixture
 def handbook(here: RunSvc) -> RunSvc:
@@ -82,17 +85,10 @@ def test_the_start_of_an_id_is_completed_to_the_only_one() -> None:
 
 
 def test_a_whole_id_is_not_looked_up(at_odd: RunSvc, odd: OddServer) -> None:
-    whole = "src_01m81nywyax2k70ggze3mxk36g"
     answer: dict[str, Any] = {"error": {"code": "source_not_found", "message": "gone", "retryable": False}}
-    odd.answers[f"GET /v1/sources/{whole}"] = (404, answer, {})
-    assert at_odd("source", "show", whole).exit == 5
-    assert [path for _, path, _ in odd.requests if path.startswith("/v1")] == [f"/v1/sources/{whole}"]
-
-
-SOURCE_ID = "src_01m81nywyax2k70ggze3mxk36g"
-
-
-GET = ("source", "get", "plan.pdf", "-b", "plans")
+    odd.answers[f"GET /v1/sources/{SOURCE_ID}"] = (404, answer, {})
+    assert at_odd("source", "show", SOURCE_ID).exit == 5
+    assert [path for _, path, _ in odd.requests if path.startswith("/v1")] == [f"/v1/sources/{SOURCE_ID}"]
 
 
 @pytest.fixture
