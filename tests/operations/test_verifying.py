@@ -188,8 +188,7 @@ def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp
 
 def test_a_lost_file_fails_its_source_and_a_retry_finds_nothing(whole: Whole, make_daemon: MakeDaemon) -> None:
     (whole.files.blobs / whole.source).unlink()
-    verdict = whole.verify(repair=True)
-    assert next(verdict.lines()) == f"mended I3: source {whole.source} has no blob"
+    assert next(whole.verify(repair=True).lines()) == f"mended I3: source {whole.source} has no blob"
     daemon = make_daemon("data")
     daemon.start()
     source = daemon.source(whole.source)
