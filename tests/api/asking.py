@@ -62,7 +62,7 @@ def stream(daemon: Daemon, asked: str, door: str = RESPONSES, **body: Any) -> li
 
 
 def events_of(answer: httpx.Response) -> list[Json]:
-    """What each event tells; the form of the stream is checked."""
+    """What each event carries; the form of the stream is checked."""
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == "text/event-stream"
     *events, rest = answer.text.split("\n\n")
@@ -75,17 +75,17 @@ def events_of(answer: httpx.Response) -> list[Json]:
 def _event(event: str) -> Json:
     *named, data = event.split("\n")
     assert data.startswith("data: ")
-    told = json.loads(data.removeprefix("data: "))
+    parsed = json.loads(data.removeprefix("data: "))
     # The Responses name each event, chat none.
-    assert named == ([f"event: {told['type']}"] if "type" in told else [])
-    return dict(told)
+    assert named == ([f"event: {parsed['type']}"] if "type" in parsed else [])
+    return dict(parsed)
 
 
 def without_ids(answer: Json) -> Json:
     """An answer less what two of them never have in common."""
-    told = json.loads(json.dumps(answer))
+    parsed = json.loads(json.dumps(answer))
     for name in ("id", "created_at", "completed_at", "created", "request_id"):
-        told.pop(name, None)
-    for message in told.get("output", []):
+        parsed.pop(name, None)
+    for message in parsed.get("output", []):
         message.pop("id")
-    return dict(told)
+    return dict(parsed)

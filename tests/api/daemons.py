@@ -1,4 +1,4 @@
-"""A daemon inside the test's process: the real app on real files, with workers that run only when a test says so.
+"""A daemon inside the test's process: the real app on real files, with workers that run only when a test starts them.
 
 Its parts are put together by `server`, but for three that a test controls: the clock can be set ahead, the provider
 can fail or be held, and each worker is started by name.

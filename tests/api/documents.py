@@ -1,4 +1,4 @@
-"""The OpenAPI document as a judge: whether an answer is what stands there for its route and status."""
+"""The OpenAPI document as a judge: whether an answer is described there for its route and status."""
 
 from typing import Any
 

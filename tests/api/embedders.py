@@ -10,7 +10,7 @@ MEANINGS = (("quay", "pier", "jetty", "harbour"), ("fish", "mullet", "herring"),
 
 
 class WordEmbedder:
-    """An Embedder that knows three things. It fails when it is told to."""
+    """An Embedder that knows three things. It fails with `failure`, where one is set."""
 
     model = MODEL
     dimension = len(MEANINGS) + 1

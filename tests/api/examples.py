@@ -13,6 +13,8 @@ Route = tuple[str, str]
 
 B, S, W, K = "/v1/buckets/{bucket}", "/v1/sources/{source_id}", "/v1/webhooks", "/v1/keys"
 A = "/v1/agents/{agent_id}"
+#: The header of a part of an upload.
+FIRST_NINE = {"Content_Range": f"bytes 0-8/{len(NOTES)}"}
 U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
 
 #: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
@@ -38,9 +40,11 @@ def _sent(stage: Stage, call: Call) -> Call:
     return call
 
 
-for path in ("/healthz", "/openapi.json", "/v1/version", "/v1/limits", "/v1/buckets", W + "/secret", W + "/deliveries"):
+for path in ("/healthz", "/openapi.json", "/v1/version", "/v1/limits", W + "/secret", W + "/deliveries"):
     example("GET", path)
-example("GET", "/v1/buckets", lambda _, call: call.asking(limit="1"))
+for path in ("/v1/buckets", aliases.BUCKETS, K, "/v1/agents"):
+    example("GET", path)
+    example("GET", path, lambda _, call: call.asking(limit="1"))
 
 creating("POST", "/v1/buckets", lambda stage, call: call.sending(slug=stage.name("slug")))
 example("PUT", B, lambda stage, call: call.at(bucket=stage.name("slug")))
@@ -67,13 +71,7 @@ example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.finalized()))
 example("POST", FINALIZE, lambda stage, call: call.at(**stage.uploaded()).asking(dry_run="true"))
 example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES))
-example(
-    "PUT",
-    STORAGE,
-    lambda stage, call: (
-        call.at(**stage.session()[0]).but(content=NOTES[:9]).naming(Content_Range=f"bytes 0-8/{len(NOTES)}")
-    ),
-)
+example("PUT", STORAGE, lambda stage, call: call.at(**stage.session()[0]).but(content=NOTES[:9]).naming(**FIRST_NINE))
 example("OPTIONS", STORAGE, lambda stage, call: call.at(**stage.session()[0]))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()))
 example("POST", B + "/batches/{batch_id}/finalize", lambda stage, call: call.at(**stage.batch()).sending(dry_run=True))
@@ -83,25 +81,17 @@ example(
 )
 
 
-example("GET", aliases.BUCKETS)
-example("GET", aliases.BUCKETS, lambda _, call: call.asking(limit="1"))
 creating("POST", aliases.SESSION, lambda stage, call: call.but(json=session_body(bucket=stage.bucket())))
 creating("POST", aliases.BATCH, lambda stage, call: call.but(json=batch_body([("a", NOTES)], bucket=stage.bucket())))
 creating("POST", aliases.PAGE, lambda stage, call: call.sending(url=stage.page_url(), bucket=stage.bucket()))
 
 creating("POST", K, lambda stage, call: call.sending(name=stage.name("key"), preset="read"))
-example("GET", K)
-example("GET", K, lambda _, call: call.asking(limit="1"))
 example("DELETE", K + "/{key_id}", lambda stage, call: call.at(key_id=stage.made_key()))
 
 
 def _member(stage: Stage, call: Call) -> Call:
     bucket, source_id = stage.ready()
     return call.at(bucket=bucket, source_id=source_id)
-
-
-def _source(stage: Stage, call: Call) -> Call:
-    return call.at(source_id=stage.ready()[1])
 
 
 example("GET", B + "/sources", _member)
@@ -117,25 +107,24 @@ example("POST", B + "/sources", lambda stage, call: _attach(stage, call).sending
 example("DELETE", B + "/sources/{source_id}", _member)
 
 for path in (S, "/v1/knowledge/files/{source_id}"):
-    example("GET", path, lambda stage, call: _source(stage, call).asking(verify="provider"))
-    example("GET", path, _source)
-example("PATCH", S, lambda stage, call: _source(stage, call).sending(title="x"))
-example("DELETE", S, _source)
+    example("GET", path, lambda stage, call: _member(stage, call).asking(verify="provider"))
+    example("GET", path, _member)
+example("PATCH", S, lambda stage, call: _member(stage, call).sending(title="x"))
+example("DELETE", S, _member)
 example("POST", S + "/retry", lambda stage, call: call.at(source_id=stage.failed()))
 example("POST", S + "/refresh", lambda stage, call: call.at(source_id=stage.fetched(stage.file_url())))
 
 
 def _changed(stage: Stage, call: Call) -> Call:
-    url = stage.file_url()
-    source_id = stage.fetched(url)
-    stage.site.put("/" + url.rpartition("/")[2], NOTES + b"And more.\n", "text/markdown")
+    source_id = stage.fetched(stage.file_url())
+    stage.change_at_its_url(source_id)
     return call.at(source_id=source_id)
 
 
 example("POST", S + "/refresh", _changed)
-example("GET", S + "/content", _source)
-example("GET", S + "/text", _source)
-example("GET", S + "/text", lambda stage, call: _source(stage, call).asking(verify="content"))
+example("GET", S + "/content", _member)
+example("GET", S + "/text", _member)
+example("GET", S + "/text", lambda stage, call: _member(stage, call).asking(verify="content"))
 example(
     "GET",
     "/v1/knowledge/tasks/{task_id}",
@@ -146,8 +135,6 @@ example("POST", W + "/deliveries/{delivery_id}/resend", lambda stage, call: call
 example("POST", W + "/secret/rotate")
 
 creating("POST", "/v1/agents", lambda stage, call: call.sending(agent_id=stage.name("agent")))
-example("GET", "/v1/agents")
-example("GET", "/v1/agents", lambda _, call: call.asking(limit="1"))
 example("GET", A, lambda stage, call: call.at(agent_id=stage.agent()))
 example("PUT", A, lambda stage, call: call.at(agent_id=stage.agent()).sending(role="seller"))
 example("DELETE", A, lambda stage, call: call.at(agent_id=stage.agent()))
@@ -161,7 +148,7 @@ example("GET", "/v1/search", lambda stage, call: call.asking(q="umber quay", buc
 
 
 def _asking(stage: Stage, call: Call) -> Call:
-    """The question's answer stands in a bucket of its own."""
+    """A question whose answer is in a bucket of its own."""
     asked = "Where is the umber quay?"
     question = {"messages": [{"role": "user", "content": asked}]} if "chat" in call.path else {"input": asked}
     return call.sending(model="svc-agent", buckets=[stage.ready()[0]], **question)

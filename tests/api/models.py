@@ -98,7 +98,7 @@ class Model:
         del self.buckets[slug]
 
     def successor(self, source: ModelSource) -> str | None:
-        """The source that stands in the place of a replaced one now, if one does."""
+        """The source that has the place of a replaced one now, if one does."""
         while source.is_deleted and source.replaced_by is not None:
             source = self.sources[source.replaced_by]
         return None if source.is_deleted else source.id

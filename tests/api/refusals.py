@@ -292,8 +292,7 @@ def storing(code: E, **limits: int) -> None:
 
     def spoil(stage: Stage, call: Call) -> httpx.Response:
         if call.is_to("/refresh"):
-            url = stage.daemon.source(call.places["source_id"])["source_url"]
-            stage.site.put("/" + url.rpartition("/")[2], NOTES + b"And more.\n", "text/markdown")
+            stage.change_at_its_url(call.places["source_id"])
         with stage.limited(**limits):
             return stage.send(call)
 
@@ -380,7 +379,7 @@ def _index_away(stage: Stage, call: Call) -> httpx.Response:
 
 @spoils(E.TEAM_STORE_MAINTENANCE)
 def _in_maintenance(stage: Stage, call: Call) -> httpx.Response:
-    """The rebuild is queued and hasn't begun: a call that needs the index and can't have it is told why."""
+    """The rebuild is queued and hasn't begun: a call that needs the index is refused."""
     with stage.resting():
         task_id = begin(stage.daemon)
         try:

@@ -55,12 +55,12 @@ def put_part(daemon: Daemon, session: dict[str, Any], data: bytes, first: int, l
     return put(daemon, session, data[first : last + 1], f"bytes {first}-{last}/{len(data)}")
 
 
-def part_told(answer: httpx.Response) -> str | None:
+def part_kept(answer: httpx.Response) -> str | None:
     """The stored range of an answer that wants more; its body is empty."""
     assert (answer.status_code, answer.content) == (308, b""), answer.text
     assert answer.headers["X-Request-Id"]
-    told: str | None = answer.headers.get("Range")
-    return told
+    stored: str | None = answer.headers.get("Range")
+    return stored
 
 
 def session_path(session: dict[str, Any], bucket: str = "inbox") -> str:
@@ -69,8 +69,8 @@ def session_path(session: dict[str, Any], bucket: str = "inbox") -> str:
 
 def state_of(daemon: Daemon, session: dict[str, Any]) -> tuple[str, int]:
     """The session's status and received bytes."""
-    told = body_of(daemon.ask("GET", session_path(session)))
-    return told["status"], told["received_bytes"]
+    shown = daemon.show(session_path(session))
+    return shown["status"], shown["received_bytes"]
 
 
 def finalize(daemon: Daemon, session: dict[str, Any], **options: Any) -> httpx.Response:
@@ -125,10 +125,10 @@ def finalize_batch(daemon: Daemon, batch: dict[str, Any], **body: Any) -> dict[s
     return body_of(ask_finalize(daemon, batch, json=body))
 
 
-def outcomes(told: dict[str, Any]) -> dict[str, str]:
-    """The list that each client id stands in; it stands in one alone."""
+def outcomes(batch: dict[str, Any]) -> dict[str, str]:
+    """The list that each client id is in; it is in one alone."""
     named = ("finalized", "pending", "failed", "replayed")
-    placed = [(item["client_file_id"], name) for name in named for item in told[name]]
+    placed = [(item["client_file_id"], name) for name in named for item in batch[name]]
     assert len(dict(placed)) == len(placed), placed
     return dict(placed)
 

@@ -1,4 +1,4 @@
-"""A small web site whose pages a test can change, and a receiver of webhooks that answers as told."""
+"""A small web site whose pages a test can change, and a receiver of webhooks that answers as it is asked to."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ PDF = b"%PDF-1.4\n1 0 obj\n<<>>\nendobj\n"
 
 @dataclass(slots=True)
 class Item:
-    """What stands at one path."""
+    """What is at one path."""
 
     body: bytes
     content_type: str
@@ -46,7 +46,7 @@ class Site:
         return self.server.url(path)
 
     def put(self, path: str, body: bytes, content_type: str = "text/html", status: int = 200, **headers: str) -> str:
-        """Change what stands at the path; its URL."""
+        """Change what is at the path; its URL."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.items[path] = Item(body, content_type, status, named)
         return self.url(path)

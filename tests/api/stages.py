@@ -131,6 +131,11 @@ class Stage:
         self.daemon.wait_ready(source_id)
         return str(source_id)
 
+    def change_at_its_url(self, source_id: str) -> None:
+        """Have the site serve more at the URL of this source."""
+        path = self.daemon.source(source_id)["source_url"].rpartition("/")[2]
+        self.site.put(f"/{path}", NOTES + b"And more.\n", "text/markdown")
+
     def queued_from_url(self) -> str:
         """A source from a URL that no worker has taken up; none may run."""
         path, body = f"/v1/buckets/{self.bucket()}/files/import", {"url": self.file_url()}

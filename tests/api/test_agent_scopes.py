@@ -1,4 +1,4 @@
-"""What an agent's policy lets a search find: scopes, what narrows them, and that nothing widens them."""
+"""What a search finds under an agent's policy: scopes, what narrows them, and that nothing widens them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from tests.api.agents import store_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
-TEXT = b"# Notes\n\nThe umber quay was built of grey stone, says %s.\n"
+TEXT = b"# Notes\n\nThe umber quay was built of grey stone, writes %s.\n"
 FIRST, SECOND = {"first.md", "both.md"}, {"second.md", "both.md"}
 EVERYWHERE = FIRST | SECOND
 
@@ -28,13 +28,12 @@ def filled(shared: Daemon) -> Daemon:
         metadata = f'{{"in": "{bucket}"}}'
         shared.add_ready(TEXT % bucket.encode(), bucket=bucket, filename=f"{bucket}.md", metadata=metadata)
     both = shared.add_ready(TEXT % b"both", bucket="first", filename="both.md", tags="shared")
-    body_of(shared.ask("POST", "/v1/buckets/second/sources", json={"source_id": both}))
+    shared.post("/v1/buckets/second/sources", json={"source_id": both})
     asked = {"question": "What of the umber quay?", "answer": "Grey stone."}
-    question = body_of(shared.ask("POST", "/v1/buckets/first/qa", json=asked), 201)["id"]
-    shared.wait_ready(both, question)
+    shared.wait_ready(both, shared.post("/v1/buckets/first/qa", 201, json=asked)["id"])
     loose = shared.add_ready(TEXT % b"loose", bucket="first", filename="loose.md", metadata='{"in": "none"}')
-    body_of(shared.ask("DELETE", f"/v1/buckets/first/sources/{loose}"))
-    body_of(shared.ask("PATCH", "/v1/buckets/old", json={"status": "archived"}))
+    shared.delete(f"/v1/buckets/first/sources/{loose}")
+    shared.patch("/v1/buckets/old", status="archived")
     shared.stop()
     return shared
 
@@ -217,17 +216,10 @@ def test_a_default_agent_that_was_taken_away_finds_nothing(filled: Daemon) -> No
         assert names(filled) == names(filled, agent="svc-agent") == set()
 
 
-def test_a_policy_whose_last_bucket_is_gone_finds_nothing(filled: Daemon) -> None:
-    filled.make_bucket("gone")
-    agent = agent_of(filled, "gone")
-    body_of(filled.ask("DELETE", "/v1/buckets/gone", params={"force": "true"}))
-    assert names(filled, agent=agent) == set()
-
-
 def test_no_scope_finds_what_is_in_a_bucket_that_is_being_deleted(daemon: Daemon) -> None:
     daemon.start("indexing", "syncing")
-    agent = store_agent(daemon, "team", scope="team")
+    agents = (store_agent(daemon, "team", scope="team"), agent_of(daemon, "inbox"))
     daemon.add_ready()
-    assert daemon.found("umber", agent=agent)
-    body_of(daemon.ask("DELETE", "/v1/buckets/inbox", params={"force": "true"}))
-    assert daemon.found("umber", agent=agent) == []
+    assert all(daemon.found("umber", agent=agent) for agent in agents)
+    daemon.delete("/v1/buckets/inbox", force="true")
+    assert [daemon.found("umber", agent=agent) for agent in agents] == [[], []]

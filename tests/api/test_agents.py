@@ -17,7 +17,7 @@ def test_a_new_team_has_its_default_agent(shared: Daemon) -> None:
     assert listed(shared, key=shared.add_team()) == ["default"]
 
 
-def test_an_agent_is_returned_as_it_was_made(shared: Daemon) -> None:
+def test_an_agent_is_returned_as_it_was_made_with_an_id_of_its_own(shared: Daemon) -> None:
     bucket_id = shared.make_bucket("prices")
     policy = {"bucket_ids": ["prices", bucket_id, "*"], "filters": FILTERS, "top_k": 3, "score_threshold": 0.5}
     described = {"name": "Sales", "role": "seller", "instructions": "Be\nbrief.", "bound_surface": "widget"}
@@ -27,13 +27,10 @@ def test_an_agent_is_returned_as_it_was_made(shared: Daemon) -> None:
     assert agent["policy"] == {**policy, "scope": "buckets", "bucket_ids": [bucket_id, "*"], "source_ids": []}
     assert without_id(show(shared, "sales")) == without_id(agent)
     assert agent["created_at"] == agent["updated_at"]
-
-
-def test_an_agent_without_an_id_gets_one(shared: Daemon) -> None:
-    agent = made(shared, None, name="Nobody")
-    assert agent["id"].startswith("agt_")
-    assert (agent["model"], agent["policy"]["bucket_ids"]) == (f"svc-agent:{agent['id']}", ["*"])
-    assert show(shared, agent["id"])["name"] == "Nobody"
+    unnamed = made(shared, None, name="Nobody")
+    assert unnamed["id"].startswith("agt_")
+    assert (unnamed["model"], unnamed["policy"]["bucket_ids"]) == (f"svc-agent:{unnamed['id']}", ["*"])
+    assert show(shared, unnamed["id"])["name"] == "Nobody"
 
 
 def test_an_id_is_taken_once(shared: Daemon) -> None:
@@ -229,7 +226,7 @@ def test_a_source_that_an_agent_names_goes_only_by_force(daemon: Daemon) -> None
 def test_an_agent_follows_a_source_to_its_successor(working: Daemon) -> None:
     source_id = working.add_ready()
     made(working, "picked", policy={"source_ids": [source_id], "top_k": 4})
-    successor = working.add_ready(b"The umber quay, told again.\n", replaces=source_id)
+    successor = working.add_ready(b"The umber quay once more.\n", replaces=source_id)
     assert working.found("umber", agent="svc-agent:picked") == [successor]
     policy = show(working, "picked")["policy"]
     assert (policy["source_ids"], policy["top_k"]) == ([successor], 4)

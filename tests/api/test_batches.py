@@ -303,39 +303,27 @@ def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
     assert list(daemon.files.parts.iterdir()) == []
 
 
-def test_a_deleted_source_is_shown_and_ends_its_file(working: Daemon) -> None:
-    batch, made = sent(working, A, B)
-    working.wait_ready(*made.values())
-    working.delete(f"/v1/sources/{made['a']}")
-    status = batch_status(working, batch, include_items="true")
-    assert state(status) == ("completed_with_failures", True, False)
-    assert [(item["status"], item["ready"]) for item in status["items"]] == [("deleted", False), ("active", True)]
-    assert outcomes(finalize_batch(working, batch)) == {"a": "failed", "b": "replayed"}
-    working.delete(f"/v1/sources/{made['b']}")
-    assert batch_status(working, batch)["status"] == "failed"
-
-
-def test_a_source_that_has_left_its_last_bucket_ends_its_file(working: Daemon) -> None:
-    second = working.make_bucket("second")
-    batch, made = sent(working, A, B)
-    working.wait_ready(*made.values())
-    working.delete(f"/v1/buckets/inbox/sources/{made['a']}")
-    status = batch_status(working, batch, include_items="true")
-    assert state(status) == ("completed_with_failures", True, False)
-    assert [item["status"] for item in status["items"]] == ["detached", "active"]
-    working.post(f"/v1/buckets/{second}/sources", json={"source_id": made["a"]})
-    working.wait_ready(made["a"])
-    assert batch_status(working, batch)["status"] == "completed"
-
-
-def test_a_file_that_cannot_be_read_fails_in_the_status(working: Daemon) -> None:
-    batch, made = sent(working, A, ("blank", b" \n"))
+def test_a_file_ends_with_its_source_and_comes_back_with_it(working: Daemon) -> None:
+    batch, made = sent(working, A, B, C, ("blank", b" \n"))
     working.wait_status(made["blank"], "failed")
-    working.wait_ready(made["a"])
+    working.wait_ready(made["a"], made["b"], made["c"])
+    assert batch_status(working, batch)["counters"] == counters(active=3, failed=1, total=4)
+    working.delete(f"/v1/sources/{made['a']}")
+    working.delete(f"/v1/buckets/inbox/sources/{made['b']}")
     status = batch_status(working, batch, include_items="true")
-    expected = ("completed_with_failures", counters(active=1, failed=1, total=2))
-    assert (status["status"], status["counters"]) == expected
-    assert status["items"][1]["error"]["code"] == "no_extractable_text"
+    assert state(status) == ("completed_with_failures", True, False)
+    expected = [("deleted", False), ("detached", False), ("active", True), ("failed", False)]
+    assert [(item["status"], item["ready"]) for item in status["items"]] == expected
+    assert status["items"][3]["error"]["code"] == "no_extractable_text"
+    finalized = outcomes(finalize_batch(working, batch))
+    assert (finalized["a"], finalized["c"]) == ("failed", "replayed")
+    working.make_bucket("second")
+    working.post("/v1/buckets/second/sources", json={"source_id": made["b"]})
+    working.wait_ready(made["b"])
+    assert batch_status(working, batch, include_items="true")["items"][1]["status"] == "active"
+    for name in "bc":
+        working.delete(f"/v1/sources/{made[name]}")
+    assert batch_status(working, batch)["status"] == "failed"
 
 
 def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:

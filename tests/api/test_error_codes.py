@@ -1,4 +1,4 @@
-"""Every error code that a route declares can be had from it over HTTP, with all that the contract says of it."""
+"""Every error code that a route declares can be had from it over HTTP, with all that the contract promises of it."""
 
 import math
 import re

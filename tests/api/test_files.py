@@ -190,24 +190,18 @@ def test_five_creates_a_second_and_then_no_more(make_daemon: MakeDaemon) -> None
     body_of(daemon.upload(), 201)
 
 
-def test_the_rate_is_of_the_team(limited: LimitDaemon) -> None:
+def test_the_rate_is_of_the_team_and_its_refusal_leaves_the_key_free(limited: LimitDaemon) -> None:
     daemon = limited(creates_per_second=1)
     theirs = daemon.add_team()
     daemon.make_bucket(key=theirs)
     body_of(daemon.upload(repeat_key="k1"), 201)
-    details_of(daemon.upload(key=daemon.add_key()), "upload_rate_limited")
+    before, second = daemon.kept(), daemon.add_key()
+    details_of(daemon.upload(key=second, repeat_key="k2"), "upload_rate_limited")
+    assert daemon.kept() == before
     body_of(daemon.upload(key=theirs), 201)
     assert body_of(daemon.upload(repeat_key="k1"))
-
-
-def test_a_refusal_by_the_rate_leaves_the_key_free(limited: LimitDaemon) -> None:
-    daemon = limited(creates_per_second=1)
-    body_of(daemon.upload(), 201)
-    before = daemon.kept()
-    details_of(daemon.upload(repeat_key="k1"), "upload_rate_limited")
-    assert daemon.kept() == before
     daemon.advance(2)
-    body_of(daemon.upload(b"other", repeat_key="k1"), 201)
+    body_of(daemon.upload(b"other", key=second, repeat_key="k2"), 201)
 
 
 def test_what_validation_refuses_takes_no_turn_and_no_bytes(limited: LimitDaemon) -> None:

@@ -65,26 +65,17 @@ def test_another_host_is_misdirected(port: int) -> None:
             assert refusal(get(port, *headers, version=version)) == MISDIRECTED, headers
 
 
+ORIGIN = "Origin: https://docs.example.org"
 FOREIGN = [
-    ["Origin: https://evil.example"],
-    ["Origin: null"],
-    ["Origin: http://localhost:3000"],
-    ["Origin: https://docs.example.org", "Origin: https://evil.example"],
-    ["Origin: https://docs.example.org.evil.example"],
-    ["Origin: http://docs.example.org"],
-    ["Origin:"],
+    *([f"Origin: {origin}"] for origin in ("https://evil.example", "null", "http://localhost:3000", "")),
+    *([f"Origin: {origin}"] for origin in ("https://docs.example.org.evil.example", "http://docs.example.org")),
+    [ORIGIN, "Origin: https://evil.example"],
     ["Sec-Fetch-Site: cross-site"],
     ["Sec-Fetch-Site: Cross-Site"],
     ["Origin: https://evil.example", "Sec-Fetch-Site: same-origin"],
 ]
-NEAR = [
-    [],
-    ["Origin: https://docs.example.org"],
-    ["Origin: https://DOCS.example.org"],
-    ["Origin: https://docs.example.org", "Sec-Fetch-Site: cross-site"],
-    ["Sec-Fetch-Site: none"],
-    ["Sec-Fetch-Site: same-origin"],
-]
+NEAR = [[], [ORIGIN], ["Origin: https://DOCS.example.org"], [ORIGIN, "Sec-Fetch-Site: cross-site"]]
+NEAR += [["Sec-Fetch-Site: none"], ["Sec-Fetch-Site: same-origin"]]
 
 
 def test_a_foreign_page_is_refused_except_on_an_exempt_path(port: int) -> None:
@@ -96,7 +87,7 @@ def test_a_foreign_page_is_refused_except_on_an_exempt_path(port: int) -> None:
     assert get(port, "Host: evil.example", target="/storage/x").status == 421
 
 
-#: What stands behind the method and the path of a request with an ambiguous framing.
+#: What follows the method and the path of a request with an ambiguous framing.
 ODD_FRAMINGS = {
     "both framings": "1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked",
     "both framings, no length": "1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0",

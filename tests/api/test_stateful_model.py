@@ -18,7 +18,16 @@ from svc_daemon.extract.cages import Extractor
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon, Loop
 from tests.api.models import ACTIVE, FAILED, Model, ModelSource
-from tests.api.sessions import ask_finalize, ask_session, batch_status, open_batch, outcomes, part_told, put, put_part
+from tests.api.sessions import (
+    ask_finalize,
+    ask_session,
+    batch_status,
+    open_batch,
+    outcomes,
+    part_kept,
+    put,
+    put_part,
+)
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
 
@@ -149,7 +158,7 @@ class Machine(Watching, RuleBasedStateMachine):
         slug, word = self.bucket(pick), self.new_word()
         data = text_of(word)
         session = body_of(ask_session(self.daemon, data, bucket=slug), 201)
-        assert part_told(put_part(self.daemon, session, data, 0, cut)) == f"bytes=0-{cut}"
+        assert part_kept(put_part(self.daemon, session, data, 0, cut)) == f"bytes=0-{cut}"
         path = f"/v1/buckets/{slug}/uploads/{session['session_id']}/finalize"
         details_of(self.daemon.ask("POST", path), "blob_not_uploaded")
         body_of(put_part(self.daemon, session, data, cut // 2, len(data) - 1))

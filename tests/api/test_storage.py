@@ -11,7 +11,7 @@ from tests.api.daemons import Daemon
 from tests.api.sessions import (
     finalize,
     open_session,
-    part_told,
+    part_kept,
     path_of,
     put,
     put_part,
@@ -35,7 +35,7 @@ def pending(daemon: Daemon) -> Session:
 
 def uploading(daemon: Daemon) -> Session:
     session = pending(daemon)
-    assert part_told(put_part(daemon, session, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
+    assert part_kept(put_part(daemon, session, DATA, 0, HALF - 1)) == f"bytes=0-{HALF - 1}"
     return session
 
 
@@ -111,7 +111,7 @@ def test_every_put_in_every_state(shared: Daemon, state: str) -> None:
         expected, session = expected_of(state, kind), prepare(shared)
         answer = put(shared, session, body, content_range)
         if isinstance(expected, int):
-            assert part_told(answer) == (f"bytes=0-{expected - 1}" if expected else None), kind
+            assert part_kept(answer) == (f"bytes=0-{expected - 1}" if expected else None), kind
             assert state_of(shared, session) == ("uploading" if expected else "pending", expected), kind
         elif expected == "done":
             now = max(state, "uploaded", key=list(STATES).index)
@@ -158,7 +158,7 @@ def test_chunks_of_any_size_make_the_file(daemon: Daemon) -> None:
     session = pending(daemon)
     first = 0
     for length in (1, 7, 300, 1, 400):
-        assert part_told(put_part(daemon, session, DATA, first, first + length - 1)) == f"bytes=0-{first + length - 1}"
+        assert part_kept(put_part(daemon, session, DATA, first, first + length - 1)) == f"bytes=0-{first + length - 1}"
         first += length
     assert body_of(put_part(daemon, session, DATA, first, SIZE - 1))["sha256"] == sha256_of(DATA)
     source = body_of(finalize(daemon, session), 201)
@@ -283,10 +283,10 @@ def test_the_life_of_a_session_begins_again_with_each_chunk_and_not_with_a_quest
     session = pending(daemon)
     for first in range(5):
         daemon.advance(3000)
-        assert part_told(put_part(daemon, session, DATA, first, first)) == f"bytes=0-{first}"
+        assert part_kept(put_part(daemon, session, DATA, first, first)) == f"bytes=0-{first}"
     daemon.advance(3500)
     assert state_of(daemon, session) == ("uploading", 5)
-    part_told(put(daemon, session, *PUTS["question"]))
+    part_kept(put(daemon, session, *PUTS["question"]))
     daemon.advance(150)
     assert state_of(daemon, session) == ("expired", 5)
     details_of(put(daemon, session, *PUTS["question"]), "session_expired")
@@ -295,8 +295,8 @@ def test_the_life_of_a_session_begins_again_with_each_chunk_and_not_with_a_quest
 def test_no_session_lives_longer_than_a_day(daemon: Daemon) -> None:
     session = pending(daemon)
     for first in range(24):
-        part_told(put_part(daemon, session, DATA, first, first))
+        part_kept(put_part(daemon, session, DATA, first, first))
         daemon.advance(3590)
-    part_told(put_part(daemon, session, DATA, 24, 24))
+    part_kept(put_part(daemon, session, DATA, 24, 24))
     daemon.advance(300)
     details_of(put_part(daemon, session, DATA, 25, 25), "session_expired")

@@ -15,7 +15,7 @@ from tests.api.sessions import (
     ask_session,
     finalize,
     open_session,
-    part_told,
+    part_kept,
     path_of,
     put,
     put_part,
@@ -280,7 +280,7 @@ def test_a_restart_knows_every_byte(make_daemon: MakeDaemon) -> None:
     put_part(daemon, session, NOTES, 0, 9)
     daemon.close()
     daemon = make_daemon()
-    assert part_told(put(daemon, session, b"", "bytes */*")) == "bytes=0-9"
+    assert part_kept(put(daemon, session, b"", "bytes */*")) == "bytes=0-9"
     body_of(put_part(daemon, session, NOTES, 10, SIZE - 1))
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 

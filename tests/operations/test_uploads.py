@@ -17,7 +17,7 @@ from svc_daemon.operations.sweeping import expire_uploads
 from svc_daemon.operations.uploads import ChunkBody, UploadProgress
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.sessions import finalize, open_session, part_told, put, put_part, session_path, state_of, stored_bytes
+from tests.api.sessions import finalize, open_session, part_kept, put, put_part, session_path, state_of, stored_bytes
 
 DATA = os.urandom(3_000_000)
 SIZE = len(DATA)
@@ -34,7 +34,7 @@ async def cut() -> None:
 
 
 def part_of(daemon: Daemon, session: dict[str, Any]) -> str | None:
-    return part_told(put(daemon, session, b"", "bytes */*"))
+    return part_kept(put(daemon, session, b"", "bytes */*"))
 
 
 def finish(daemon: Daemon, session: dict[str, Any], first: int) -> None:
