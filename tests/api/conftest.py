@@ -2,15 +2,24 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from svc_daemon.extract.cages import Extractor
 from tests.api.daemons import Loop
 from tests.api.fixtures import daemon, extractor, limited, loop, make_daemon, shared, working
+from tests.api.servers import client_of
 from tests.api.sites import Site, hosting
 from tests.api.stages import Stage, staging
 
 __all__ = ["daemon", "extractor", "limited", "loop", "make_daemon", "shared", "working"]
+
+
+@pytest.fixture(scope="module")
+def client(port: int) -> Iterator[httpx.Client]:
+    """A client of the server at the `port` that the test's file gives."""
+    with client_of(port) as client:
+        yield client
 
 
 @pytest.fixture

@@ -60,12 +60,16 @@ def serving(app: ASGIApp, limits: ClientLimits | None = None) -> Iterator[int]:
 @contextmanager
 def serving_client(app: ASGIApp) -> Iterator[httpx.Client]:
     """A client of the application, served while the block runs."""
-    with serving(app) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+    with serving(app) as port, client_of(port) as client:
         yield client
 
 
+def client_of(port: int) -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False)
+
+
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Returns when the condition holds; fails naming `what` when it doesn't in time."""
+    """Return when the condition holds; fail with `what` when it doesn't in time."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain: {what}"
@@ -74,7 +78,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 @dataclass(frozen=True)
 class RawAnswer:
-    """One answer as it stood on the wire."""
+    """One answer as it was on the wire."""
 
     status: int
     headers: dict[str, str]

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from svc_daemon.api.bodies import MAX_JSON_BYTES, read_json, read_model, read_optional_json, read_optional_model
 from svc_daemon.api.layers.deadlines import ClientLimits
 from svc_daemon.errors import ServiceError
-from tests.api.servers import ask, connected, hardened, in_pieces, is_closed, read_answer, serving
+from tests.api.servers import ask, client_of, connected, hardened, in_pieces, is_closed, read_answer, serving
 
 JSON = {"Content-Type": "application/json"}
 UNSUPPORTED, NOT_JSON, INVALID = (415, "unsupported_media_type"), (400, "invalid_json"), (400, "invalid_request")
@@ -98,12 +98,6 @@ def hurried() -> Iterator[int]:
     routes = [Route(f"/{name}", each, methods=["POST"]) for name, each in SLOW.items()]
     with serving(hardened(routes, limits=LIMITS), LIMITS) as port:
         yield port
-
-
-@pytest.fixture(scope="module")
-def client(port: int) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield client
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:
@@ -218,15 +212,16 @@ def test_a_body_below_its_pace_is_timed_out(hurried: int) -> None:
 def test_no_body_may_take_longer_than_the_whole_time(hurried: int) -> None:
     began = time.monotonic()
     with connected(hurried) as client:
-        client.sendall(head("/count", 10_000_000))
+        client.sendall(head("/count", 100_000_000))
         for _ in itertools.takewhile(lambda _: time.monotonic() - began < LIMITS.body_total_s, itertools.count()):
-            client.sendall(b"x" * 2000)
+            # So fast that its pace alone would give it a minute.
+            client.sendall(b"x" * 20_000)
             time.sleep(0.05)
         assert read_answer(client).code == "request_timeout"
 
 
 def test_a_good_pace_and_the_handlers_own_time_cost_no_body_its_answer(hurried: int) -> None:
-    with httpx.Client(base_url=f"http://127.0.0.1:{hurried}", trust_env=False) as client:
+    with client_of(hurried) as client:
         assert client.post("/count", content=in_steps(16_000, 1600, 0.08)).json() == {"size": 16_000}
         assert client.post("/think", content=b"x" * 300_000).json() == {"size": 300_000}
     with connected(hurried) as connection:

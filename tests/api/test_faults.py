@@ -105,12 +105,6 @@ def port() -> Iterator[int]:
         yield port
 
 
-@pytest.fixture(scope="module")
-def client(port: int) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield client
-
-
 def envelope_of(answer: httpx.Response, code: E) -> ErrorEnvelope:
     """The whole shape of an error, against the table."""
     envelope = ErrorEnvelope.model_validate(answer.json())

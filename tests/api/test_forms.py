@@ -58,12 +58,6 @@ def port() -> Iterator[int]:
         yield port
 
 
-@pytest.fixture(scope="module")
-def client(port: int) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        yield client
-
-
 @pytest.fixture(autouse=True)
 def sinks() -> Iterator[list[HashingSink]]:
     """The sinks of this test; none is discarded twice."""

@@ -89,7 +89,7 @@ def test_a_put_is_refused() -> None:
 
 
 def test_nothing_stored_has_no_range() -> None:
-    assert (sessions.part_kept(0), sessions.part_kept(1)) == (None, "bytes=0-0")
+    assert (sessions.stored_range(0), sessions.stored_range(1)) == (None, "bytes=0-0")
 
 
 def test_a_token_opens_one_session_in_one_generation() -> None:
