@@ -1,16 +1,12 @@
 """What a search finds under an agent's policy: scopes, what narrows them, and that nothing widens them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from svc_daemon.core.search.agents import RetrievalPolicy
 from svc_daemon.core.uploads.source_fields import FILE_NAME as QUESTION
-from svc_daemon.store.agents import create_agent, find_agent, put_agent
-from tests.api.agents import store_agent
+from tests.api.agents import agent_of, bucket_id, changed_default, store_agent
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 
@@ -36,29 +32,6 @@ def filled(shared: Daemon) -> Daemon:
     shared.patch("/v1/buckets/old", status="archived")
     shared.stop()
     return shared
-
-
-def bucket_id(daemon: Daemon, slug: str) -> str:
-    return str(body_of(daemon.ask("GET", f"/v1/buckets/{slug}"))["id"])
-
-
-def agent_of(daemon: Daemon, slug: str) -> str:
-    """The model id of an agent that searches this bucket alone."""
-    return store_agent(daemon, f"only-{slug}", bucket_ids=(bucket_id(daemon, slug),))
-
-
-@contextmanager
-def changed_default(daemon: Daemon, policy: RetrievalPolicy | None = None) -> Iterator[None]:
-    """Put the default agent back at the end of the block; until then it has this policy, if one is given."""
-    agent = daemon.read(lambda connection: find_agent(connection, daemon.team_id, "default"))
-    assert agent is not None
-    if policy is not None:
-        daemon.write(lambda connection: put_agent(connection, replace(agent, policy=policy)))
-    try:
-        yield
-    finally:
-        if not daemon.write(lambda connection: create_agent(connection, agent)):
-            daemon.write(lambda connection: put_agent(connection, agent))
 
 
 def search(daemon: Daemon, **body: Any) -> dict[str, Any]:

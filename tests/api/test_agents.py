@@ -94,9 +94,9 @@ def test_the_plan_bounds_named_agents(limited: LimitDaemon) -> None:
         details = details_of(make(daemon, "c", dry_run=dry_run), "agent_limit_reached")
         assert details == {"limit": 2, "used": 2, "resets_at": None}
     details_of(make(daemon, "a"), "agent_exists")
-    assert body_of(daemon.ask("GET", "/v1/limits"))["limits"]["agents"] == {"value": 2, "unit": "agents", "used": 2}
+    assert daemon.show("/v1/limits")["limits"]["agents"] == {"value": 2, "unit": "agents", "used": 2}
     made(daemon, "c", key=daemon.add_team())
-    body_of(daemon.ask("DELETE", "/v1/agents/a"))
+    daemon.delete("/v1/agents/a")
     made(daemon, "c")
 
 
@@ -183,7 +183,7 @@ def test_an_id_fits_into_paths_and_is_no_spelling_of_the_default_model(shared: D
 def test_a_bucket_that_is_gone_may_stay_in_a_policy(daemon: Daemon) -> None:
     gone, left = daemon.make_bucket("gone"), daemon.make_bucket("left")
     made(daemon, "both", policy={"bucket_ids": ["gone", "left"]})
-    body_of(daemon.ask("DELETE", "/v1/buckets/gone", params={"force": "true"}))
+    daemon.delete("/v1/buckets/gone", force="true")
     policy = show(daemon, "both")["policy"]
     assert policy["bucket_ids"] == [gone, left]
     assert changed(daemon, "both", policy=policy, role="x")["policy"] == policy
@@ -194,7 +194,7 @@ def test_deleting_an_agent_ends_its_model_until_it_is_made_again(working: Daemon
     working.add_ready()
     made(working, "brief")
     assert working.found("umber", agent="svc-rag-agent:brief")
-    deleted = body_of(working.ask("DELETE", "/v1/agents/brief"))
+    deleted = working.delete("/v1/agents/brief")
     assert without_id(deleted) == {"id": "brief", "agent_id": "brief", "object": "agent", "deleted": True}
     details_of(working.search("umber", agent="svc-rag-agent:brief"), "agent_not_found")
     details_of(working.ask("DELETE", "/v1/agents/brief"), "agent_not_found")
@@ -206,7 +206,7 @@ def test_an_agent_that_is_bound_goes_only_by_force_and_the_default_one_never(sha
     made(shared, "bound", bound_surface="widget")
     assert details_of(shared.ask("DELETE", "/v1/agents/bound"), "delete_blocked") == {"bound_surface": "widget"}
     assert "bound" in listed(shared)
-    body_of(shared.ask("DELETE", "/v1/agents/bound", params={"force": "true"}))
+    shared.delete("/v1/agents/bound", force="true")
     assert "bound" not in listed(shared)
     for force in ("false", "true"):
         assert refused_field(shared.ask("DELETE", "/v1/agents/default", params={"force": force})) == "agent_id"
@@ -217,10 +217,10 @@ def test_a_source_that_an_agent_names_goes_only_by_force(daemon: Daemon) -> None
     made(daemon, "picked", policy={"source_ids": [source_id, other]})
     assert details_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"), "delete_blocked") == {"agents": ["picked"]}
     daemon.source(source_id)
-    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}", params={"force": "true"}))
+    daemon.delete(f"/v1/sources/{source_id}", force="true")
     details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found")
     changed(daemon, "picked", policy={"bucket_ids": ["*"]})
-    body_of(daemon.ask("DELETE", f"/v1/sources/{other}"))
+    daemon.delete(f"/v1/sources/{other}")
 
 
 def test_an_agent_follows_a_source_to_its_successor(working: Daemon) -> None:

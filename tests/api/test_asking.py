@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.api.agents import store_agent
+from tests.api.agents import agent_of, changed_default, store_agent
 from tests.api.answers import details_of, refused_param
 from tests.api.asking import (
     CHAT,
@@ -22,7 +22,6 @@ from tests.api.asking import (
     without_ids,
 )
 from tests.api.daemons import Daemon
-from tests.api.test_agent_scopes import agent_of, changed_default
 
 VACATION = "How many vacation days do full-time employees get?"
 ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
@@ -191,11 +190,13 @@ def test_buckets_narrow_where_an_answer_comes_from(knowing: Daemon) -> None:
     details_of(send(knowing, RESPONSES, VACATION, buckets=["empty"]), "bucket_store_indexing_pending")
 
 
-def test_what_the_caller_sent_comes_back(knowing: Daemon) -> None:
+def test_what_the_caller_sent_comes_back_and_no_answer_is_kept(knowing: Daemon) -> None:
     sent: dict[str, Any] = {"instructions": "Be brief.", "metadata": {"a": "b"}, "user": "u"}
     answer = ask(knowing, VACATION, **sent)
     expected = {**sent, "store": False, "previous_response_id": None, "status": "completed"}
     assert {name: answer[name] for name in expected} == expected
+    for method in ("GET", "DELETE"):
+        details_of(knowing.ask(method, f"/v1/responses/{answer['id']}"), "not_found")
 
 
 def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon) -> None:
@@ -266,11 +267,6 @@ def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(shared: Daemo
     for door in DOORS:
         details_of(send(shared, door, VACATION, stream=True, model="gpt-9"), "model_not_found")
         details_of(send(shared, door, VACATION, stream=True, model="svc-agent:nobody"), "agent_not_found")
-
-
-def test_no_answer_is_kept(shared: Daemon) -> None:
-    for method in ("GET", "DELETE"):
-        details_of(shared.ask(method, "/v1/responses/resp_1"), "not_found")
 
 
 def test_sources_of_another_team_answer_no_question(working: Daemon) -> None:

@@ -72,16 +72,6 @@ def test_what_is_no_plain_web_url_is_refused(shared: Daemon) -> None:
         details_of(take(shared, url), "url_fetch_blocked")
 
 
-def test_a_redirect_to_an_inner_address_is_refused(make_daemon: MakeDaemon) -> None:
-    with serving(lambda exchange: exchange.answer(body=NOTES)) as inner:
-        to_inner = f"http://127.0.0.1:{inner.port}/secret"
-        with serving(lambda exchange: exchange.answer(302, location=to_inner)) as outer:
-            daemon = make_daemon(fetch_allow=f"127.0.0.1:{outer.port}")
-            daemon.make_bucket()
-            details_of(take(daemon, outer.url()), "url_fetch_blocked")
-        assert inner.requests == []
-
-
 def test_a_web_page_is_sent_to_the_other_door_unless_forced(working: Daemon, site: Site) -> None:
     before = working.kept()
     details = details_of(take(working, site.url("/page"), "k1"), "url_is_web_page")
