@@ -313,19 +313,12 @@ class Daemon:
         return str(answer.json()["id"])
 
     def upload(
-        self,
-        data: bytes = NOTES,
-        *,
-        bucket: str = "inbox",
-        filename: str = "notes.md",
-        key: str | None = None,
-        repeat_key: str | None = None,
-        **fields: str,
+        self, data: bytes = NOTES, *, bucket: str = "inbox", filename: str = "notes.md", **fields: Any
     ) -> httpx.Response:
-        """One-call upload; whatever the answer is."""
+        """One-call upload, under a `key` and a `repeat_key` if there is one; whatever the answer is."""
+        options: dict[str, Any] = {name: fields.pop(name, None) for name in ("key", "repeat_key")}
         files = {"file": (filename, data)}
-        path = f"/v1/buckets/{bucket}/files"
-        return self.ask("POST", path, key=key, repeat_key=repeat_key, files=files, data=fields)
+        return self.ask("POST", f"/v1/buckets/{bucket}/files", files=files, data=fields, **options)
 
     def add_source(self, data: bytes = NOTES, **options: Any) -> str:
         """The id of a new source."""

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from svc_daemon.api.endpoints import Endpoint
 from tests.api import aliases
 from tests.api.daemons import NOTES
 from tests.api.sessions import batch_body, session_body
@@ -19,6 +20,10 @@ U, STORAGE = B + "/uploads/{session_id}", "/v1/storage/{session_id}/{token}"
 
 #: By route. The first one of each is what a test of its refusals starts from; it can be sent with a key.
 EXAMPLES: dict[Route, list[Example]] = defaultdict(list)
+
+
+def name_of(row: Endpoint) -> str:
+    return f"{row.method} {row.path}"
 
 
 def example(method: str, path: str, make: Callable[[Stage, Call], Call] | None = None) -> None:

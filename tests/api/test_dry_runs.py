@@ -10,17 +10,13 @@ from svc_daemon.api.endpoints import Endpoint
 from tests.api import aliases
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.examples import EXAMPLES
+from tests.api.examples import EXAMPLES, name_of
 from tests.api.sessions import ask_batch, batch_body, open_batch, open_session, put
 from tests.api.stages import Call, Stage
 
 CHANGING = [row for row in ENDPOINTS if row.method not in ("GET", "OPTIONS") and not row.reads]
 DRY = [row for row in CHANGING if "dry_run" in row.query]
 REFUSING = [row for row in CHANGING if row not in DRY]
-
-
-def name_of(row: Endpoint) -> str:
-    return f"{row.method} {row.path}"
 
 
 def kept(daemon: Daemon) -> list[Any]:

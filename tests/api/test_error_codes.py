@@ -16,7 +16,7 @@ from svc_daemon.errors import ERRORS
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.codes import ErrorCode as E
 from tests.api.answers import details_of
-from tests.api.examples import EXAMPLES
+from tests.api.examples import EXAMPLES, name_of
 from tests.api.fixtures import MakeDaemon
 from tests.api.refusals import SPOILERS
 from tests.api.servers import ask
@@ -107,10 +107,6 @@ def test_every_code_is_provoked_or_listed_as_not_raised_yet() -> None:
     provoked = {code for row in ENDPOINTS for code in codes_of(row) if code in SPOILERS} | set(PROVOKED)
     assert provoked | set(NOT_YET) == set(ErrorCode)
     assert (provoked | codes_raised(modules("svc_daemon"))) & set(NOT_YET) == set()
-
-
-def name_of(row: Endpoint) -> str:
-    return f"{row.method} {row.path}"
 
 
 def is_given(row: Endpoint, code: E) -> bool:
