@@ -72,12 +72,8 @@ def test_a_models_own_spelling_is_no_id() -> None:
 
 def test_a_list_of_models_allows_their_agents() -> None:
     for models, agent_id, allowed in [
-        (None, "sales", True),
-        ((), "default", False),
-        (("svc-agent",), "default", True),
-        (("svc-rag-agent",), "default", True),
-        (("svc-rag-agent:default",), "default", True),
-        (("svc-agent",), "sales", False),
-        (("svc-agent:sales", "svc-agent:b"), "sales", True),
+        *((None, "sales", True), ((), "default", False), (("svc-agent",), "sales", False)),
+        *((("svc-agent",), "default", True), (("svc-rag-agent",), "default", True)),
+        *((("svc-rag-agent:default",), "default", True), (("svc-agent:sales", "svc-agent:b"), "sales", True)),
     ]:
         assert is_allowed(models, agent_id) is allowed, (models, agent_id)

