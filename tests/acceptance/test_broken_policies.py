@@ -1,12 +1,11 @@
-"""A default agent whose stored policy somebody broke: it finds nothing, and whoever looks is told why."""
+"""A default agent whose stored policy is broken: it finds nothing, and each check shows why."""
 
 import sqlite3
 
 from tests.acceptance.installations import Installation
-from tests.test_operators import run
 
 
-def test_a_broken_default_agent_finds_nothing_and_is_told(installation: Installation) -> None:
+def test_a_broken_default_agent_finds_nothing_and_is_reported(installation: Installation) -> None:
     notes = installation.root / "notes.md"
     notes.write_text("The umber quay was built of grey stone.\n")
     assert installation.svc("upload", str(notes), "-b", "inbox").exit == 0
@@ -14,7 +13,7 @@ def test_a_broken_default_agent_finds_nothing_and_is_told(installation: Installa
     with sqlite3.connect(installation.files.state) as state:
         state.execute("""UPDATE agents SET policy = '{"scope": "team"}' WHERE id = 'default'""")
     state.close()
-    verdict = run(installation, "verify", "--json")
+    verdict = installation.verify("--json")
     (problem,) = verdict.json["problems"]
     assert (verdict.exit, problem["invariant"], problem["agent_id"], problem["mend"]) == (1, "I15", "default", None)
     assert "retrieves nothing: its stored policy is no object with exactly" in problem["message"]

@@ -1,13 +1,13 @@
 """The disk refuses, or the process dies, at a chosen system call: what was acknowledged is there once, and ready.
 
-`strace` makes the faults. It counts calls by thread, so the number of a call says how far a thread had come.
+`strace` makes the faults. It counts calls by thread, so the number of a call is how far a thread had come.
 """
 
 import hashlib
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import httpx
@@ -78,12 +78,6 @@ def _note(number: int) -> bytes:
     return "\n\n".join([f"# Note {number}", *Prose(f"note-{number}").paragraphs(3)]).encode()
 
 
-def _launcher(call: str, fault: str, when: str) -> Sequence[str]:
-    """The command that starts a process in which these calls of each thread meet the fault."""
-    inject = f"inject={call}:{fault}:when={when}"
-    return (STRACE or "", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject)
-
-
 def _moments(count: int) -> Iterator[tuple[str, str, str]]:
     """Calls to meet a fault, once or from then on; the same ones in each run."""
     draw = random.Random(count)
@@ -104,29 +98,26 @@ def test_what_was_acknowledged_survives_a_fault_at_any_system_call(
 
 
 def _run_through(installation: Installation, moment: tuple[str, str, str]) -> None:
+    """Run the load against a daemon that meets the fault: it may refuse to start, refuse requests, or die."""
     installation.start()
     with installation.client() as client:
         make_bucket(client, BUCKET)
     assert installation.stop() == 0
-    load = Load()
-    _meet(installation, load, moment)
-    installation.start()
-    wait_until(lambda: _is_all_sent(installation, load), "the acknowledgement of all files")
-    load.hold(installation)
-    installation.hold_to_every_promise()
-
-
-def _meet(installation: Installation, load: Load, moment: tuple[str, str, str]) -> None:
-    """Run the load against a daemon that meets the fault: it may refuse to start, refuse requests, or die."""
+    load, (call, fault, when) = Load(), moment
+    launcher = (STRACE or "", "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null")
     try:
-        installation.start(_launcher(*moment))
+        installation.start((*launcher, "-e", f"trace={call}", "-e", f"inject={call}:{fault}:when={when}"))
         load.send(installation)
     except (TooLate, httpx.TransportError):
         pass
     finally:
         installation.kill()
+    installation.start()
 
+    def is_all_sent() -> bool:
+        load.send(installation)
+        return load.ids.keys() == load.files.keys()
 
-def _is_all_sent(installation: Installation, load: Load) -> bool:
-    load.send(installation)
-    return load.ids.keys() == load.files.keys()
+    wait_until(is_all_sent, "the acknowledgement of all files")
+    load.hold(installation)
+    installation.hold_to_every_promise()

@@ -72,7 +72,7 @@ WAYS = {
     "temp-and-rename": "cp $NEW note.md.tmp; mv note.md.tmp note.md",
     "dot-temp": "cp $NEW .note.md.swp; sync .note.md.swp; mv .note.md.swp note.md",
     "backup-and-rename": "mv note.md note.md~; cat $NEW > note.md; rm note.md~",
-    "delete-and-create": "rm note.md; cat $NEW > note.md",
+    "delete-and-create": "rm note.md; sleep 0.3; cat $NEW > note.md",
     "sed": "sed -i 's/.*/The bandicoot wakes, and stays awake./' note.md",
     "checkout": "git checkout -q new",
 }

@@ -155,11 +155,7 @@ class Client(threading.Thread):
     def ask(self) -> None:
         word, bucket = self._new_word(), self._bucket()
         body = {"question": f"What is {word}?", "answer": f"{word} is a quay."}
-
-        def send(key: str) -> Any:
-            return self._create(f"/v1/buckets/{bucket}/qa", key, json=body)
-
-        self._keep(Made(self._promise(send, word)["id"], word, {bucket}, type="qa"))
+        self._keep(Made(self._create(f"/v1/buckets/{bucket}/qa", word, json=body), word, {bucket}, type="qa"))
 
     def patch(self) -> None:
         if made := self._any(lambda made: made.type != "qa"):
@@ -262,40 +258,33 @@ class Client(threading.Thread):
             self._http.close()
             self._http = None
 
-    def _create(self, path: str, key: str, **options: Any) -> Any:
-        return self.call("POST", path, (200, 201), headers={"Idempotency-Key": key}, **options)
+    def _create(self, path: str, key: str, **options: Any) -> str:
+        """The id of what is made under the key; remembers how it was sent, and the id."""
+
+        def send(key: str) -> Any:
+            return self.call("POST", path, (200, 201), headers={"Idempotency-Key": key}, **options)
+
+        source_id = str(send(key)["id"])
+        self.answered[key] = (send, source_id)
+        return source_id
 
     def _stored(self, made: Made) -> str:
         return str(self.call("GET", f"/v1/sources/{made.id}", (200,))["sha256"])
-
-    def _promise(self, send: Callable[[str], Any], key: str) -> Any:
-        """Send under the key, and remember what was answered."""
-        answer = send(key)
-        self.answered[key] = (send, answer["id"])
-        return answer
 
     def _upload(self, bucket: str, data: bytes | None = None, **fields: str) -> Made:
         word = self._new_word()
         # Long enough that a kill hits it while it is read, too.
         filename, content = (f"{word}.pdf", data) if data else (f"{word}.md", document(word, 12))
-
-        def send(key: str) -> Any:
-            files = {"file": (filename, content)}
-            return self._create(f"/v1/buckets/{bucket}/files", key, files=files, data=fields)
-
-        source_id = self._promise(send, word)["id"]
+        files = {"file": (filename, content)}
+        source_id = self._create(f"/v1/buckets/{bucket}/files", word, files=files, data=fields)
         return self._keep(Made(source_id, word, {bucket}, _sha256(content), is_readable=data is None))
 
     def _take_in(self, door: str, extension: str, kind: str) -> None:
         word, bucket = self._new_word(), self._bucket()
         path = f"/{word}.{extension}"
         hook = {"url": self._site.server.url("/hook"), "metadata": {"word": word}}
-
-        def send(key: str) -> Any:
-            body = {"url": self._site.server.url(path), "webhook": hook}
-            return self._create(f"/v1/buckets/{bucket}/{door}", key, json=body)
-
-        source_id = self._promise(send, word)["id"]
+        body = {"url": self._site.server.url(path), "webhook": hook}
+        source_id = self._create(f"/v1/buckets/{bucket}/{door}", word, json=body)
         self._keep(Made(source_id, self._site.word(path), {bucket}, type=kind, path=path))
 
     def _send(self, upload_url: str, data: bytes) -> None:
