@@ -76,11 +76,8 @@ def test_ready_is_sent_once_and_signed(working: Daemon, site: Site, door: str, p
         state = {"id": source_id, "status": "active", "ready": True, "bucket_sync_status": "active"}
         data = state | {"type": "page" if door == "pages" else "file", "source_url": site.url(path)}
         event = {"id": logged["id"], "type": "source.ready", "event": "source.ready", "timestamp": logged["created_at"]}
-        assert verified(working, call) == event | {
-            "source_id": source_id,
-            "metadata": {"ticket": 7, "name": "Zoë"},
-            "data": data,
-        }
+        about = {"source_id": source_id, "metadata": {"ticket": 7, "name": "Zoë"}, "data": data}
+        assert verified(working, call) == event | about
         assert (call.method, call.path, logged["id"][:4]) == ("POST", "/hook", "evt_")
         assert (logged["event"], logged["source_id"], logged["url"]) == ("source.ready", source_id, receiver.url)
         (attempt,) = logged["attempts"]

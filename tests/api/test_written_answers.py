@@ -199,11 +199,8 @@ def test_a_model_that_fails_halfway_fails_every_form_of_the_answer(knowing: Daem
     *_, error, failed = events
     assert (error["type"], error["code"]) == ("error", code)
     response = failed["response"]
-    assert (failed["type"], response["status"], response["error"]["code"]) == (
-        "response.failed",
-        "failed",
-        "server_error",
-    )
+    assert (failed["type"], response["status"]) == ("response.failed", "failed")
+    assert response["error"]["code"] == "server_error"
     assert response["id"] == events[0]["response"]["id"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     error = events_of(chat)[-1]["error"]
