@@ -50,7 +50,7 @@ def test_what_is_no_model_or_has_no_key_is_refused_as_openai_does(manned: Daemon
         answer = manned.ask("GET", f"/v1/models/{model}")
         details_of(answer, f"{code}_not_found")
         assert answer.json()["error"]["type"] == "not_found_error", model
-    for path in LISTS:
-        answer = manned.ask("GET", path, key="")
+    openai, ours = (manned.ask("GET", path, key="") for path in LISTS)
+    for answer in (openai, ours):
         details_of(answer, "invalid_project_key")
-        assert answer.json()["error"]["type"] == "authentication_error", path
+    assert openai.json()["error"]["type"] == "authentication_error"
