@@ -1,7 +1,7 @@
 """Folders of mixed real documents, with the same text for the same seed, and what has to become of each one.
 
 The prose is the standard library's own documentation, so that words are as common or rare as in real text. Every
-document that can be read carries one phrase that no other has; in a PDF it stands on a known page.
+document that can be read carries one phrase that no other has; in a PDF it is on a known page.
 """
 
 import ast
@@ -96,7 +96,7 @@ class Prose:
         return " ".join(self.sentence() for _ in range(self.random.randint(3, 7)))
 
     def paragraphs(self, count: int, phrase: str = "") -> list[str]:
-        """So many paragraphs; the phrase, where one is given, stands in one of them."""
+        """So many paragraphs; the phrase, where one is given, is in one of them."""
         made = [self.paragraph() for _ in range(count)]
         if phrase:
             made[self.random.randrange(count)] += f" The {phrase} opens at dawn."

@@ -64,7 +64,7 @@ def test_a_state_that_is_no_database_is_one_line(tmp_path: Path) -> None:
 
 def test_a_data_directory_that_is_a_file_is_one_line_and_one_json_value(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    folder.write_text("a file stands where the folder should be")
+    folder.write_text("a file in place of the folder")
     ended = run(tmp_path, "serve", "--listen", "127.0.0.1:0")
     assert (ended.exit, "Traceback" in ended.stderr, str(folder) in ended.stderr) == (FAILED, False, True)
     ended = run(tmp_path, "team", "create", "blue", "--json")

@@ -71,7 +71,7 @@ def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Ins
     assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
     assert run(either, "search", "status").stdout == "search is off; clients are told to wait 90 s\n"
     assert run(either, "search", "on").stdout == "search is on\n"
-    # For people the key stands alone on standard output.
+    # For people the key is alone on standard output.
     finished = run(either, "team", "create", "green")
     assert (finished.exit, finished.stdout[:3], finished.stdout.count("\n")) == (0, "sk-", 1)
     assert "green" in finished.stderr

@@ -54,7 +54,7 @@ def text_of(result: CallToolResult) -> str:
     return content.text
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
+def data_of(result: CallToolResult) -> dict[str, Any]:
     """The data of a success, which has words too."""
     assert not result.is_error, text_of(result)
     assert text_of(result)
@@ -78,19 +78,19 @@ async def see_the_whole_job(client: Client) -> None:
     assert {tool.name for tool in (await client.list_tools()).tools} >= NAMES
     call = client.call_tool
     file = {"bucketSlugs": ["harbour"], "createMissingBuckets": True, "filename": "harbour.pdf", "contentBase64": pdf()}
-    source_id = told(await call("svc-upload-file", file))["source_id"]
-    waited = told(await call("svc-source-status", {"sourceId": source_id, "waitSeconds": 30}))
+    source_id = data_of(await call("svc-upload-file", file))["source_id"]
+    waited = data_of(await call("svc-source-status", {"sourceId": source_id, "waitSeconds": 30}))
     assert (waited["ready"], waited["sources"][0]["pages"]) == (True, len(PAGES))
     found = await call("svc-search", {"query": QUESTION, "buckets": ["harbour"]})
-    best = told(found)["results"][0]
+    best = data_of(found)["results"][0]
     assert (best["source_id"], best["page"], best["citation"]) == (source_id, PAGE, f"harbour.pdf, page {PAGE}")
     assert "leaves Hexley at seven" in best["passage"]
     assert text_of(found).startswith(f"[1] harbour.pdf, page {PAGE} ")
     asked = await call("svc-ask", {"question": QUESTION})
-    answer = told(asked)
+    answer = data_of(asked)
     (cited,) = answer["citations"]
     assert (answer["grounded"], cited["source_id"], cited["page"]) == (True, source_id, PAGE)
     assert cited["quote"] in PAGES[PAGE - 1]
     assert f"[1] harbour.pdf, page {PAGE} " in text_of(asked)
-    buckets = told(await call("svc-list-buckets", {}))["buckets"]
+    buckets = data_of(await call("svc-list-buckets", {}))["buckets"]
     assert [bucket["retrievable"] for bucket in buckets if bucket["slug"] == "harbour"] == [1]

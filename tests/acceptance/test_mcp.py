@@ -22,7 +22,7 @@ from tests.acceptance.calls import list_sources, make_bucket, port_of, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.tools import encoded, http_client, refusal_of, see_the_whole_job, told
+from tests.tools import data_of, encoded, http_client, refusal_of, see_the_whole_job
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -78,8 +78,8 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
             sending = asyncio.ensure_future(client.call_tool("svc-upload-file", file))
             await asyncio.to_thread(wait_until, lambda: any(installation.files.parts.iterdir()), "the first bytes")
             os.kill(installation.pid or 0, 9)
-            sent = told(await sending)
-            again = told(await client.call_tool("svc-upload-file", file))
+            sent = data_of(await sending)
+            again = data_of(await client.call_tool("svc-upload-file", file))
             assert (again["source_id"], again["replayed"]) == (sent["source_id"], True)
 
     run(work)
@@ -96,7 +96,7 @@ def test_two_agents_at_once_store_a_file_once(shared_installation: Installation)
     async def send(client: Client) -> list[str]:
         call = {"bucketSlugs": ["both"], "createMissingBuckets": True}
         results = [await client.call_tool("svc-upload-file", file | call) for file in files]
-        return [told(result)["source_id"] for result in results]
+        return [data_of(result)["source_id"] for result in results]
 
     async def work() -> None:
         async with http_client(base_url, key) as first, http_client(base_url, key, "legacy") as second:
@@ -142,7 +142,7 @@ def test_a_wait_ends_with_its_client_and_with_the_service(installation: Installa
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.5):
                     await client.call_tool(call["name"], call["arguments"])
-            assert told(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
+            assert data_of(await client.call_tool("svc-list-buckets", {}))["buckets"][0]["total"] == 1
 
     def last_call() -> dict[str, Any] | None:
         """The last line of the access log about a tool."""

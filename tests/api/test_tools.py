@@ -14,7 +14,7 @@ from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sessions import session_body, session_path, sha256_of
 from tests.api.tool_callers import Caller
-from tests.tools import encoded, refusal_of, text_of, told
+from tests.tools import data_of, encoded, refusal_of, text_of
 
 FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
 
@@ -105,7 +105,7 @@ def test_a_batch_reports_each_file_in_order(make_daemon: MakeDaemon) -> None:
     large = {"filename": "large.md", "contentBase64": encoded(b"x" * 101)}
     sent = [*files("one", "two"), large, *files("four")]
     result = Caller(daemon).call("svc-upload-files-batch", bucket="inbox", files=sent)
-    batch = told(result)
+    batch = data_of(result)
     assert (batch["stored"], batch["failed"]) == (3, 1)
     reported = [(file["filename"], file["error"] and file["error"]["code"]) for file in batch["files"]]
     assert reported == [("one.md", None), ("two.md", None), ("large.md", "file_too_large"), ("four.md", None)]
@@ -167,7 +167,7 @@ def test_a_wait_ends_with_the_last_of_several_files(working: Daemon) -> None:
 def test_a_wait_ends_with_its_time(tools: Caller) -> None:
     source_id = tools.upload(NOTES)["source_id"]  # no worker runs
     result = tools.call("svc-source-status", sourceId=source_id, waitSeconds=0.1)
-    assert (told(result)["settled"], "Call again" in text_of(result)) == (False, True)
+    assert (data_of(result)["settled"], "Call again" in text_of(result)) == (False, True)
 
 
 def test_a_wait_ends_when_the_service_stops(tools: Caller) -> None:
@@ -190,9 +190,9 @@ def test_a_search_is_narrowed_as_the_api_narrows_it_and_an_answer_is_grounded_or
         found = tools.data("svc-search", query="umber quay", **narrowed)
         assert [result["source_id"] for result in found["results"]] == [kept], narrowed
     none = tools.call("svc-search", query="zeppelin", buckets=["inbox"])
-    assert (told(none)["results"], text_of(none)) == ([], "Nothing was found.")
+    assert (data_of(none)["results"], text_of(none)) == ([], "Nothing was found.")
     asked = tools.call("svc-ask", question="Who flew the zeppelin over Garrowby?", buckets=["inbox"])
-    assert (told(asked)["grounded"], told(asked)["citations"]) == (False, [])
+    assert (data_of(asked)["grounded"], data_of(asked)["citations"]) == (False, [])
     assert "Not grounded" in text_of(asked)
 
 

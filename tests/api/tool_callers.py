@@ -14,7 +14,7 @@ from mcp import Client
 from mcp_types import CallToolResult, Tool
 
 from tests.api.daemons import Daemon
-from tests.tools import encoded, http_client, refusal_of, told
+from tests.tools import data_of, encoded, http_client, refusal_of
 
 HEAD = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -49,7 +49,7 @@ class Caller:
 
     def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The data of a call that succeeds."""
-        return told(self.call(tool, **arguments))
+        return data_of(self.call(tool, **arguments))
 
     def wait(self, *source_ids: str) -> dict[str, Any]:
         """The states of these sources, once they have settled."""

@@ -7,22 +7,7 @@ are the queries of the collections after `--off` and the everyday questions besi
 `svc-daemon model install` takes, or with an embeddings server in SVC_EMBED_BASE_URL and SVC_EMBED_MODEL, the answers go
 by meaning, too, once every passage has its vector.
 
-The rule should hold for questions that nobody has looked at. What to test by was fixed before the first look:
-
-* Cranfield and NPL were in view when the rule was chosen. CISI, CACM, WikiQA's development questions, half `a` of
-  SQuAD 2.0's (its articles against others of the same set) and the project's own documents are there to choose by.
-* Half `b` of SQuAD's, and half `a` of WikiQA's test questions with those of half `b` as others, are to test by, with
-  300 questions of a kind. Both were looked at with the rule as it is, and once with another that was not kept; then
-  WikiQA's were read one by one. So SQuAD's stand as a test until the rule changes, and WikiQA's are used up.
-* Half `b` of WikiQA's test questions, with those of half `a` as others, has not been looked at.
-
-The SQuAD articles that are in the corpus are, in half `b`, Computational complexity theory, Force, Harvard University,
-Immune system, Islamism, Packet switching, Steam engine and Yuan dynasty; the others are on the Black Death,
-Construction, Economic inequality, Geology, Jacksonville, Oxygen, Prime numbers, the Rhine, Southern California and
-Victoria. In half `a` eight and ten more of the 35; none is in both.
-
-`tests.bench.halves` makes the halves of the files as their makers publish them, SQuAD's as JSON and WikiQA's as TSV;
-they don't come with the project. `tests.bench.own_docs` makes the collection of its own documents, which does.
+docs/development.md lists which questions of which set may be looked at.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python -m tests.bench.bench_http_search
     python -m tests.bench.bench_http_search --chunks --store 1000000
 
-Each query has two to five words; one of them stands in about 5 % of the chunks, the others are rarer. Hybrid searches
+Each query has two to five words; one of them is in about 5 % of the chunks, the others are rarer. Hybrid searches
 have their query embedded by a server beside the daemon, whose vectors are random: this is about time alone. `--store`
 adds a bucket of 100 chunks among so many.
 """
@@ -27,7 +27,7 @@ from tests.bench.loads import run_requests
 from tests.bench.machines import processor_s, report, timed
 from tests.bench.vector_servers import serving_vectors
 
-#: A word is common when it stands in this share of the chunks.
+#: A word is common when it is in this share of the chunks.
 COMMON = (0.04, 0.06)
 #: Searches before those that count.
 WARM = 20

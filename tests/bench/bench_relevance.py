@@ -4,8 +4,8 @@
     SVC_BENCH_COLLECTIONS=FOLDER:FOLDER python -m tests.bench.bench_relevance
 
 Each document is one chunk (`whole`), and cut as the service cuts a text file (`chunks`), where a document is as good as
-its best chunk. Beside it stands plain BM25: a bare FTS5 table of the whole documents, asked for any of the query's
-words. The figures of the queries with an even and an odd place tell how much of a difference is chance.
+its best chunk. Beside it is plain BM25: a bare FTS5 table of the whole documents, asked for any of the query's
+words. The figures of the queries with an even and an odd place show how much of a difference is chance.
 
 With `--embed-url` and `--embed-model` a server makes vectors, and searches by meaning and by both are measured, too:
 
@@ -18,6 +18,7 @@ import sqlite3
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,16 +28,19 @@ from pathlib import Path
 import httpx
 
 from svc_cli.evals.metrics import mean, ndcg
-from svc_daemon.provider.contract import QueryVector, SearchMode, SearchProvider, SearchQuery
+from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, chunk_document
+from svc_daemon.extract.builders import LineDocument
+from svc_daemon.provider.contract import IndexDocument, QueryVector, SearchMode, SearchProvider, SearchQuery
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
-from tests.bench.corpora import SOURCE, Collection, Cut, add_folders, fill, read_collections
+from tests.bench.corpora import Collection, Entry, add_folders, read_collections
 from tests.bench.machines import report, spread_ms, timed
 
 TEAM = "team_bench"
 DEPTH = 10
 #: Chunks asked for, so that ten documents are among them.
 MOST_CHUNKS = 50
-CUTS: tuple[Cut, ...] = ("whole", "chunks")
+#: What goes before a document's id where a source's is wanted.
+SOURCE = "src_"
 #: Texts that are embedded by one call.
 BATCH = 32
 
@@ -89,9 +93,21 @@ def find_in(provider: SearchProvider, mode: SearchMode, server: VectorServer | N
     return find
 
 
-def measure(collection: Collection, cut: Cut, server: VectorServer | None) -> dict[str, object]:
+def index_document(entry: Entry, is_cut: bool) -> IndexDocument:
+    """As one chunk, or cut as the service cuts a text file."""
+    chunks: tuple[Chunk, ...] = (Chunk(ordinal=0, text=entry.text, char_start=0, char_end=len(entry.text)),)
+    if is_cut:
+        builder = LineDocument(entry.text)
+        builder.add_paragraphs("paragraph", 0, len(builder.lines) - 1)
+        chunks = chunk_document(builder.finish(), ChunkingOptions())
+    return IndexDocument(source_id=SOURCE + entry.id, generation=1, title=entry.title, text=entry.text, chunks=chunks)
+
+
+def measure(collection: Collection, is_cut: bool, server: VectorServer | None) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder, closing(EmbeddedProvider(Path(folder))) as provider:
-        fill(provider, TEAM, collection, cut)
+        with ThreadPoolExecutor(8) as pool:
+            documents = [index_document(entry, is_cut) for entry in collection.documents]
+            list(pool.map(lambda document: provider.put_document(TEAM, document, []), documents))
         figures = {"keyword": judge(collection, find_in(provider, SearchMode.KEYWORD, None))}
         if server:
             server.fill(provider)
@@ -128,7 +144,7 @@ def main() -> None:
             "queries": len(collection.queries),
             "judgments": sum(map(len, collection.judgments.values())),
         }
-        results: dict[str, object] = {cut: measure(collection, cut, server) for cut in CUTS}
+        results: dict[str, object] = {cut: measure(collection, cut == "chunks", server) for cut in ("whole", "chunks")}
         report("relevance", parameters, {"plain_bm25": measure_plain(collection)} | results)
 
 

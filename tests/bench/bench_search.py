@@ -4,16 +4,15 @@
     python -m tests.bench.bench_search --chunks 1000000
 
 The text is what a machine with Python has anyway: source files and docs. Every query has 2 to 5 words, one of which
-stands in about 5 % of the chunks while the others are rare. The bucket `all` holds every chunk, `hundred` a hundred.
+is in about 5 % of the chunks while the others are rare. The bucket `all` holds every chunk, `hundred` a hundred.
 
-The vectors are random ones of length 1, put straight into the provider: they tell how long a search by meaning takes,
+The vectors are random ones of length 1, put straight into the provider: they show how long a search by meaning takes,
 not what it finds, and the making of a query's vector is not in the figures.
 """
 
 import math
 import random
 import re
-import statistics
 import sysconfig
 import tempfile
 import time
@@ -96,30 +95,29 @@ def buckets_of(number: int) -> list[str]:
     return ["bkt_all", *(name for name, is_in in shares.items() if is_in)]
 
 
-class Filler:
-    """Puts documents from several threads and counts the words of their chunks."""
+def fill(provider: EmbeddedProvider, folder: Path, chunks: int) -> tuple[Counter[str], dict[str, object]]:
+    """Put documents from several threads; how many chunks have each word, and the figures of the puts."""
+    having: Counter[str] = Counter()
+    logs: list[int] = []
+    taken_s, puts_s, left = 0.0, list[float](), documents(chunks)
 
-    def __init__(self, provider: EmbeddedProvider, folder: Path) -> None:
-        self.provider = provider
-        self.log = folder / f"{TEAM}.db-wal"
-        self.having: Counter[str] = Counter()
-        self.log_bytes = 0
-        self.put_s: list[float] = []
-
-    def fill(self, chunks: int) -> float:
-        """Seconds that the puts took, the preparation of the documents left out."""
-        taken_s, left = 0.0, documents(chunks)
-        while ready := list(islice(left, BATCH_DOCUMENTS)):
-            for document in ready:
-                self.having.update(word for chunk in document.chunks for word in set(WORD.findall(chunk.text.lower())))
-            with ThreadPoolExecutor(PUTTERS) as pool:
-                taken_s += timed(lambda: list(pool.map(self.put, ready)))[1]
-        return taken_s
-
-    def put(self, document: IndexDocument) -> None:
+    def put(document: IndexDocument) -> None:
         buckets = buckets_of(int(document.source_id.removeprefix("src_")))
-        self.put_s.append(timed(lambda: self.provider.put_document(TEAM, document, buckets))[1])
-        self.log_bytes = max(self.log_bytes, self.log.stat().st_size)
+        puts_s.append(timed(lambda: provider.put_document(TEAM, document, buckets))[1])
+        logs.append((folder / f"{TEAM}.db-wal").stat().st_size)
+
+    # The preparation of the documents is left out.
+    while ready := list(islice(left, BATCH_DOCUMENTS)):
+        for document in ready:
+            having.update(word for chunk in document.chunks for word in set(WORD.findall(chunk.text.lower())))
+        with ThreadPoolExecutor(PUTTERS) as pool:
+            taken_s += timed(lambda: list(pool.map(put, ready)))[1]
+    return having, {
+        "put_chunks_per_s": round(chunks / taken_s),
+        "put_documents_per_s": round(len(puts_s) / taken_s),
+        "put_p50_ms": spread_ms(puts_s)["p50_ms"],
+        "largest_log_mb": round(max(logs) / 1e6, 1),
+    }
 
 
 def queries(provider: EmbeddedProvider, having: Counter[str], chunks: int, count: int) -> list[str]:
@@ -173,10 +171,9 @@ def spread(run: Callable[[SearchQuery], object], asked: Sequence[SearchQuery], c
 
 def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
     provider = EmbeddedProvider(folder)
-    filler = Filler(provider, folder)
-    fill_s = filler.fill(chunks)
+    having, puts = fill(provider, folder, chunks)
     embed_s = embed(provider)
-    asked_for = queries(provider, filler.having, chunks, count)
+    asked_for = queries(provider, having, chunks, count)
     vectors = [QueryVector(model=MODEL, values=each) for each in random_vectors(count, np.random.default_rng(5))]
 
     def asked(mode: SearchMode, scope: str) -> list[SearchQuery]:
@@ -195,11 +192,8 @@ def measure(folder: Path, chunks: int, count: int) -> dict[str, object]:
     return {
         "search": latency,
         "first_by_meaning_ms": first,
-        "put_chunks_per_s": round(chunks / fill_s),
-        "put_documents_per_s": round(len(filler.put_s) / fill_s),
-        "put_p50_ms": round(statistics.median(filler.put_s) * 1000, 2),
+        **puts,
         "put_vectors_per_s": round(chunks / embed_s),
-        "largest_log_mb": round(filler.log_bytes / 1e6, 1),
         "index_mb": round((folder / f"{TEAM}.db").stat().st_size / 1e6, 1),
     }
 

@@ -1,6 +1,6 @@
-"""Retrieval collections in the BEIR layout: what is in them, and how they go into an index.
+"""Retrieval collections in the BEIR layout: what is in them, and how they are written.
 
-A folder holds `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. None comes with the project: a benchmark is told where
+A folder holds `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. None comes with the project: a benchmark is given where
 they are.
 """
 
@@ -10,23 +10,12 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
-
-from svc_daemon.core.text.chunking import Chunk, ChunkingOptions, chunk_document
-from svc_daemon.extract.builders import LineDocument
-from svc_daemon.provider.contract import IndexDocument, SearchProvider
 
 VARIABLE = "SVC_BENCH_COLLECTIONS"
 FILES = ("corpus.jsonl", "queries.jsonl", "qrels.tsv")
-#: Each document as one chunk, or cut as the service cuts a text file.
-Cut = Literal["whole", "chunks"]
-#: Stands before a document's id where a source's is wanted.
-SOURCE = "src_"
-PUTTERS = 8
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,7 @@ class Collection:
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
-    """Let a benchmark be told its folders; `read_collections` reads them."""
+    """Let a benchmark take its folders; `read_collections` reads them."""
     named = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     parser.add_argument(
         "folders", nargs="*", type=Path, default=named, metavar="FOLDER", help=f"of a collection  [{VARIABLE}]"
@@ -91,21 +80,27 @@ def check_folders(parser: argparse.ArgumentParser, folders: Sequence[Path]) -> l
     return [Collection(folder) for folder in folders]
 
 
-def fill(provider: SearchProvider, team_id: str, collection: Collection, cut: Cut) -> None:
-    """Put every document into the team's index; its source id is its own behind `SOURCE`."""
-    with ThreadPoolExecutor(PUTTERS) as pool:
-        documents = [index_document(entry, cut) for entry in collection.documents]
-        list(pool.map(lambda document: provider.put_document(team_id, document, []), documents))
+@dataclass
+class Article:
+    """One document, and what it answers."""
+
+    title: str
+    paragraphs: list[str] = field(default_factory=list)
+    #: By their ids.
+    questions: dict[str, str] = field(default_factory=dict)
 
 
-def index_document(entry: Entry, cut: Cut) -> IndexDocument:
-    if cut == "whole":
-        chunks: tuple[Chunk, ...] = (Chunk(ordinal=0, text=entry.text, char_start=0, char_end=len(entry.text)),)
-    else:
-        builder = LineDocument(entry.text)
-        builder.add_paragraphs("paragraph", 0, len(builder.lines) - 1)
-        chunks = chunk_document(builder.finish(), ChunkingOptions())
-    return IndexDocument(source_id=SOURCE + entry.id, generation=1, title=entry.title, text=entry.text, chunks=chunks)
+def write_collection(folder: Path, articles: Sequence[Article], ending: str = "") -> None:
+    """Each document's id is its number with the ending; one such as `.md` shows how it is to be read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    documents, queries, judgments = [], [], ["query-id\tcorpus-id\tscore"]
+    for number, article in enumerate(articles):
+        name, text = f"d{number}{ending}", "\n\n".join(article.paragraphs)
+        documents.append(json.dumps({"_id": name, "title": article.title, "text": text}))
+        queries += [json.dumps({"_id": query, "text": asked}) for query, asked in article.questions.items()]
+        judgments += [f"{query}\t{name}\t1" for query in article.questions]
+    for file, lines in zip(FILES, (documents, queries, judgments), strict=True):
+        (folder / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> Iterator[Entry]:

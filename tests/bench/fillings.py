@@ -1,4 +1,4 @@
-"""Buckets of a wanted size, filled through the daemon's own door, and what stands in them to ask for."""
+"""Buckets of a wanted size, filled through the daemon's own door, and what is in them to ask for."""
 
 import sys
 

@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.articles import Article, write_collection
+from tests.bench.corpora import Article, write_collection
 
 
 def read_squad(path: Path) -> Iterator[Article]:
-    """Questions are left out that the set itself says the article doesn't answer."""
+    """Questions are left out that the set itself marks as not answered by the article."""
     for entry in json.loads(path.read_text(encoding="utf-8"))["data"]:
         article = Article(entry["title"].replace("_", " "))
         for paragraph in entry["paragraphs"]:

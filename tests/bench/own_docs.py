@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.acceptance.forks import ROOT
-from tests.bench.articles import Article, write_collection
+from tests.bench.corpora import Article, write_collection
 
 
 def main() -> None:

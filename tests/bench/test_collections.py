@@ -1,7 +1,8 @@
-"""The benchmarks on retrieval collections run on one as small as can be, and say what is missing."""
+"""The benchmarks on retrieval collections run on one as small as can be, and report what is missing."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path, run_m
         (tmp_path / name / "docs").mkdir(parents=True)
         (tmp_path / name / "docs" / "only.txt").write_text(text, encoding="utf-8")
     lamps = {"on": [{"q": "Is the lamp turquoise?", "answer": "turquoise"}], "off": ["Which ferries leave at six?"]}
-    # The answer is elsewhere than where the questions say, and what is off the subject is on it.
+    # The answer is elsewhere than the questions have it, and what is off the subject is on it.
     ferries = {"on": [{"q": "When do ferries leave?", "answer": "at seven"}], "off": ["Which ferries leave at six?"]}
     for name, asked in (("lamps", lamps), ("ferries", ferries)):
         (tmp_path / name / "questions.json").write_text(json.dumps(asked), encoding="utf-8")
@@ -56,28 +57,21 @@ def test_first_questions_count_answers_and_what_they_quote(tmp_path: Path, run_m
 
 
 def test_halves_of_a_question_set_share_no_article(tmp_path: Path, run_main: RunMain) -> None:
-    rows = ["QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"]
-    for number, title in enumerate(["Umber", "Cobalt", "Ferries"]):
-        rows += [
-            f"Q{number}\twhat is {title}\tD{number}\t{title}\tS{row}\t{title} {row} .\t{row % 2}" for row in (0, 1)
-        ]
-        rows.append(f'Q9{number}\twho said "{title}\tD{number}\t{title}\tS0\t{title} 0 .\t0')
-    (tmp_path / "set.tsv").write_text("\n".join(rows), encoding="utf-8")
-    run_main("halves", tmp_path / "set.tsv", tmp_path)
-    first, second = Collection(tmp_path / "set-a"), Collection(tmp_path / "set-b")
-    assert [entry.title for entry in first.documents] == ["Cobalt", "Umber"]
-    assert [(entry.title, entry.text) for entry in second.documents] == [("Ferries", "Ferries 0 . Ferries 1 .")]
-    assert [query.text for query in second.queries] == ["what is Ferries"]
-
-
-def test_questions_that_a_set_calls_impossible_are_left_out(tmp_path: Path, run_main: RunMain) -> None:
-    asked = [{"id": "x", "question": "Which?"}, {"id": "y", "question": "None?", "is_impossible": True}]
-    article = {"title": "The_North", "paragraphs": [{"context": "It is cold.", "qas": asked}]}
-    (tmp_path / "set.json").write_text(json.dumps({"data": [article]}), encoding="utf-8")
-    run_main("halves", tmp_path / "set.json", tmp_path)
-    only = Collection(tmp_path / "set-a")
-    assert [entry.title for entry in only.documents] == ["The North"]
-    assert [query.text for query in only.queries] == ["Which?"]
+    head = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
+    rows = [f"Q{title}\twhat is {title}\tD{title}\t{title}\tS0\t{title} .\t1" for title in ("Umber", "Cobalt", "Quay")]
+    (tmp_path / "set.tsv").write_text(head + "\n".join(rows), encoding="utf-8")
+    asked = [{"id": "x", "question": "what is Quay"}, {"id": "y", "question": "None?", "is_impossible": True}]
+    articles: list[dict[str, Any]] = [
+        {"title": title, "paragraphs": [{"context": f"{title} .", "qas": []}]} for title in ("Cobalt", "Umber")
+    ]
+    articles.append({"title": "Quay", "paragraphs": [{"context": "Quay .", "qas": asked}]})
+    (tmp_path / "other.json").write_text(json.dumps({"data": articles}), encoding="utf-8")
+    for file in ("set.tsv", "other.json"):
+        run_main("halves", tmp_path / file, tmp_path)
+        first, second = (Collection(tmp_path / f"{file.split('.')[0]}-{half}") for half in "ab")
+        assert [entry.title for entry in first.documents] == ["Cobalt", "Umber"], file
+        assert [(entry.title, entry.text) for entry in second.documents] == [("Quay", "Quay .")], file
+        assert [query.text for query in second.queries] == ["what is Quay"], file
 
 
 def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path, run_main: RunMain) -> None:

@@ -1,7 +1,7 @@
 """An embeddings server in a process of its own: what it costs a search to have its query embedded by one.
 
-Its vectors are made of a hash of the text: they tell how long a search by meaning takes, not what it finds. Once it is
-told to rest it refuses more than one text at a time, so that nothing else goes on while searches are measured.
+Its vectors are made of a hash of the text: they show how long a search by meaning takes, not what it finds. Once it is
+asked to rest it refuses more than one text at a time, so that nothing else goes on while searches are measured.
 """
 
 import hashlib

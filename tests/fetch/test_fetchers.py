@@ -3,7 +3,6 @@
 import asyncio
 import re
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 from svc_daemon.fetch.downloads import Fetched, NotModified, Validators
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
-from svc_daemon.paths import DataFiles
-from svc_daemon.store.blobs import Blobs
 from tests.fetch.servers import Exchange, Kept, Server, serving
 
 BODY = b"Refunds are paid within five days.\n" * 100
@@ -52,22 +49,6 @@ def test_the_sink_gets_the_bytes_and_the_caller_what_the_headers_have() -> None:
             final_url=url, http_status=200, size_bytes=len(BODY), file_name="refunds.txt", **headers
         )
     assert (bytes(sink.data), sink.is_discarded) == (BODY, False)
-
-
-def test_a_staged_file_is_a_sink(tmp_path: Path) -> None:
-    files = DataFiles(tmp_path)
-    for folder in (files.blobs, files.staging):
-        folder.mkdir(parents=True)
-
-    async def scenario(server: Server, executor: ThreadPoolExecutor) -> bytes:
-        blobs = Blobs(files, executor, random_name=lambda: "one")
-        staged = blobs.stage()
-        await Fetcher(server.policy).fetch(server.url(), staged)
-        await staged.keep("src_1")
-        return blobs.path("src_1").read_bytes()
-
-    with serving(lambda exchange: exchange.answer(body=BODY * 1000)) as server, ThreadPoolExecutor() as executor:
-        assert asyncio.run(scenario(server, executor)) == BODY * 1000
 
 
 def test_the_request_has_no_more_than_it_must() -> None:

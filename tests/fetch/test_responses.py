@@ -33,8 +33,8 @@ def received(script: Script) -> bytes:
     return bytes(sink.data)
 
 
-def refused(script: Script) -> ServiceError:
-    """The error of a fetch, whose sink must have been emptied."""
+def refused(script: Script, what: str) -> ServiceError:
+    """The error of a fetch, whose sink must have been emptied; a traceback shows what was sent."""
     sink = Kept()
     with serving(script) as server, pytest.raises(ServiceError) as failed:
         asyncio.run(Fetcher(server.policy, FetchLimits(file_bytes=LIMIT)).fetch(server.url(), sink))
@@ -115,7 +115,7 @@ def test_a_body_over_the_limit_is_refused_with_the_limit() -> None:
         "endless": endless,
         "endless nothing": endless_nothing,
     }.items():
-        error = refused(script)
+        error = refused(script, name)
         assert (error.code, error.rule.status, error.details) == ("file_too_large", 413, {"max_bytes": LIMIT}), name
 
 
@@ -124,7 +124,7 @@ def test_a_bomb_costs_neither_memory_nor_the_sink() -> None:
     assert len(bomb) < LIMIT
     tracemalloc.start()
     try:
-        assert refused(packed(bomb)).code == "file_too_large"
+        assert refused(packed(bomb), "bomb").code == "file_too_large"
         assert tracemalloc.get_traced_memory()[1] < 10 * LIMIT
     finally:
         tracemalloc.stop()
@@ -156,7 +156,7 @@ def test_a_coding_that_was_not_asked_for_or_is_broken_fails() -> None:
         *(("gzip", PACKED[:-1]), ("gzip", PACKED[: len(PACKED) // 2]), ("gzip", PACKED + b"more")),
         *(("gzip", PACKED + PACKED), ("gzip", PACKED[:-8] + bytes(8))),
     ):
-        failed = refused(packed(body, coding))
+        failed = refused(packed(body, coding), f"{coding}: {body[-40:]!r}")
         expected = ("url_fetch_failed", {"reason": "content_encoding"})
         assert (failed.code, failed.details) == expected, (coding, body[-40:])
 
@@ -192,6 +192,6 @@ def test_an_answer_that_breaks_off_or_is_no_http_fails() -> None:
         "endless head": endless_head,
         "reset": reset,
     }.items():
-        failed = refused(script)
+        failed = refused(script, name)
         assert isinstance(failed, FetchFailed), name
         assert failed.details == {"reason": "broken_off"}, name

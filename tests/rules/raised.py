@@ -15,7 +15,7 @@ _NAMES = {"ErrorCode", "E"}
 
 
 def codes_raised(modules: Iterable[Module]) -> set[ErrorCode]:
-    """Every code that stands in the code of a part that may raise it."""
+    """Every code that is in the code of a part that may raise it."""
     return {code for module in modules if not _describes(module.name) for code in _codes_in(module)}
 
 

@@ -1,7 +1,7 @@
-"""The commands that README.md shows, so that what it says is what runs.
+"""The commands that README.md shows, so that what it shows is what runs.
 
 A fence of language `sh` holds commands. One of language `console` holds commands after `$ ` and the output that each
-prints, where `…` stands for anything. A line `<!-- the tests -->` before a fence marks the command that runs the tests;
+prints, where `…` matches anything. A line `<!-- the tests -->` before a fence marks the command that runs the tests;
 `<!-- not run -->` marks one that no check can run. Everything else is run by the acceptance tests, in order.
 
 `python -m tests.rules.transcripts` prints the command that runs the tests.
@@ -36,7 +36,7 @@ class Command:
 
 
 def _anything(line: str) -> str:
-    """A pattern for one line in which `…` stands for anything."""
+    """A pattern for one line in which `…` matches anything."""
     return r"[^\n]*".join(re.escape(part) for part in line.rstrip().split("…"))
 
 
@@ -44,7 +44,7 @@ def _anything(line: str) -> str:
 class Fence:
     """One fenced block of shell."""
 
-    #: What the comment before it says; empty where there is none.
+    #: The comment before it; empty where there is none.
     mark: str
     commands: tuple[Command, ...]
 
