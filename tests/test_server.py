@@ -10,7 +10,7 @@ import pytest
 
 from svc_daemon.listening import AddressTaken, base_url_of, bind
 from svc_daemon.settings import Settings
-from tests.acceptance.calls import make_bucket, search, upload, wait_ended
+from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 
 
@@ -43,8 +43,10 @@ def filled(installation: Installation) -> str:
 
 
 def hits(installation: Installation) -> list[str]:
+    """What a search finds; nothing while the index is being made."""
     with installation.client() as client:
-        return [hit["source_id"] for hit in search(client, "quay", "inbox")]
+        answer = client.post("/v1/search", json={"query": "quay", "buckets": ["inbox"]})
+    return [hit["source_id"] for hit in answer.json().get("data", [])]
 
 
 def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_leaves_nothing_misleading(
@@ -87,9 +89,10 @@ def test_a_search_works_right_after_a_start_and_an_index_that_was_removed_is_mad
     for path in installation.files.index.iterdir():
         path.unlink()
     installation.start()
-    assert wait_until(lambda: hits(installation), "the source is found again") == [source_id]
     with installation.client() as client:
-        assert client.get(f"/v1/sources/{source_id}?verify=provider").json()["ready"] is True
+        again = f"/v1/sources/{source_id}?verify=provider"
+        wait_until(lambda: client.get(again).json()["ready"], "the source is indexed again")
+    assert wait_until(lambda: hits(installation), "the source is found again") == [source_id]
 
 
 def test_stored_files_of_a_lost_database_are_kept(installation: Installation) -> None:

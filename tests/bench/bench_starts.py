@@ -70,18 +70,21 @@ class Side:
     def _start(self) -> float:
         with (self._daemon.root / "daemon.out").open("ab") as out:
             command = [self._python, "-m", "svc_daemon", "serve"]
-            self._process = psutil.Popen(
+            self._process = subprocess.Popen(
                 command, env=self._daemon.environ, cwd=self._daemon.root, stdin=subprocess.DEVNULL, stderr=out
             )
         wait_until(self._daemon.health, "the daemon's first answer", every_s=0.005)
-        times = self._process.cpu_times()
-        return float(times.user + times.system)
+        return self._used_s()
+
+    def _used_s(self) -> float:
+        return float(sum(psutil.Process(self._process.pid).cpu_times()[:2]))
 
     def _stop(self) -> float:
-        before = self._process.cpu_times()
+        before_s = self._used_s()
         self._process.terminate()
-        ended = os.wait4(self._process.pid, 0)[2]
-        return ended.ru_utime + ended.ru_stime - before.user - before.system
+        _, status, used = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return used.ru_utime + used.ru_stime - before_s
 
     def _run(self, name: str, words: tuple[str, ...]) -> float:
         process = subprocess.Popen(
