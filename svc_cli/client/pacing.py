@@ -48,7 +48,13 @@ class Gate:
         with self._lock:
             self._waiting += 1
         try:
-            self._wait()
+            while not self._stopped.is_set():
+                left_s = self._take()
+                if left_s <= 0:
+                    return
+                # Jitter, or all workers would rush the first free slot together.
+                self._stopped.wait(left_s + random.uniform(0, 0.02))  # noqa: S311 - spread, not secrecy
+            raise Stopped
         finally:
             with self._lock:
                 self._waiting -= 1
@@ -57,15 +63,6 @@ class Gate:
     def waiting(self) -> int:
         """How many callers wait for their turn."""
         return self._waiting
-
-    def _wait(self) -> None:
-        while not self._stopped.is_set():
-            left_s = self._take()
-            if left_s <= 0:
-                return
-            # Jitter, or all workers would rush the first free slot together.
-            self._stopped.wait(left_s + random.uniform(0, 0.02))  # noqa: S311 - spread, not secrecy
-        raise Stopped
 
     def give_back(self) -> None:
         """The last turn was not counted by the service."""

@@ -42,7 +42,14 @@ from svc_daemon.wire.codes import ErrorCode
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
     """Raises `forbidden_project_key` where the agent retrieves, or may, what the key's buckets don't hold."""
-    if key.buckets is None or (agent.policy_fault is None and _is_within_buckets(connection, key, agent.policy)):
+    if key.buckets is None:
+        return
+    policy = agent.policy
+    if policy.scope == BUCKETS:
+        is_within = set(policy.bucket_ids) <= set(key.buckets)
+    else:
+        is_within = policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
+    if is_within and agent.policy_fault is None:
         return
     raise _forbidden(f"The agent {agent.id!r} reaches further than this key; it takes a key that reaches all of it.")
 
@@ -56,12 +63,6 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
         raise _forbidden(
             "The policy retrieves more than each of the agents that this key may use; it takes a key for all agents."
         )
-
-
-def _is_within_buckets(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> bool:
-    if policy.scope == BUCKETS:
-        return set(policy.bucket_ids) <= set(key.buckets or ())
-    return policy.scope == SOURCES and all(_is_reachable(connection, key, each) for each in policy.source_ids)
 
 
 def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:

@@ -188,41 +188,37 @@ def take_census(connection: Connection, bucket_id: str, *, members: bool = True)
         " JOIN sources s ON s.id = m.source_id WHERE m.bucket_id = :bucket_id GROUP BY s.type, s.status, m.sync_status",
         {"bucket_id": bucket_id},
     ).fetchall()
+    maintenance = connection.execute(
+        "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
+        {"id": bucket_id},
+    ).fetchone()
     types: dict[str, int] = {}
     indexed = pending = failed = failed_syncs = retrievable = 0
     for group in groups:
-        members = group["members"]
-        types[group["type"]] = types.get(group["type"], 0) + members
+        count = group["members"]
+        types[group["type"]] = types.get(group["type"], 0) + count
         if group["status"] == readiness.ACTIVE and group["sync_status"] == readiness.ACTIVE:
-            indexed += members
-            retrievable += members if group["type"] != readiness.QA else 0
+            indexed += count
+            retrievable += count if group["type"] != readiness.QA else 0
         elif group["status"] == readiness.FAILED:
-            failed += members
+            failed += count
         else:
-            pending += members
-            failed_syncs += members if group["sync_status"] == readiness.FAILED else 0
+            pending += count
+            failed_syncs += count if group["sync_status"] == readiness.FAILED else 0
     return Census(
-        active_ids=_active_ids(connection, bucket_id) if members else (),
+        active_ids=_list_active(connection, bucket_id) if members else (),
         types=types,
         retrievable=retrievable,
         indexed=indexed,
         pending=pending,
         failed=failed,
         failed_syncs=failed_syncs,
-        in_maintenance=_is_in_maintenance(connection, bucket_id),
+        in_maintenance=maintenance is not None,
         rechunking=sum(group["rechunking"] for group in groups),
     )
 
 
-def _is_in_maintenance(connection: Connection, bucket_id: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM buckets b JOIN teams_in_maintenance r ON r.team_id = b.team_id WHERE b.id = :id",
-        {"id": bucket_id},
-    ).fetchone()
-    return row is not None
-
-
-def _active_ids(connection: Connection, bucket_id: str) -> tuple[str, ...]:
+def _list_active(connection: Connection, bucket_id: str) -> tuple[str, ...]:
     rows = connection.execute(
         "SELECT m.source_id FROM memberships m JOIN sources s ON s.id = m.source_id"
         " WHERE m.bucket_id = :bucket_id AND m.sync_status = 'active' AND s.status = 'active' ORDER BY m.source_id",

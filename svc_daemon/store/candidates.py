@@ -65,8 +65,11 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
 def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str, Any]) -> list[str]:
     """The same where Python judges the filter."""
     statement = f"SELECT s.id, s.metadata, {', '.join(f's.{name}' for name in _COLUMNS)} FROM sources s{rest}"  # noqa: S608
-    rows = connection.execute(statement, values.named).fetchall()
-    return list(dict.fromkeys(row["id"] for row in rows if passes(filters, _attributes(row))))
+    passing: dict[str, None] = {}
+    for row in connection.execute(statement, values.named).fetchall():
+        if passes(filters, {**json.loads(row["metadata"]), **{name: row[name] for name in _COLUMNS}}):
+            passing[row["id"]] = None
+    return list(passing)
 
 
 class Values:
@@ -94,10 +97,6 @@ def _conditions(team_id: str, wanted: Wanted, values: Values) -> Iterator[str]:
     if wanted.tags:
         has = f"(SELECT count(DISTINCT value) FROM json_each(s.tags) WHERE value IN {values.add_list(wanted.tags)})"  # noqa: S608
         yield f"{has} = {values.add(len(set(wanted.tags)))}"
-
-
-def _attributes(row: Row) -> dict[str, Any]:
-    return {**json.loads(row["metadata"]), **{name: row[name] for name in _COLUMNS}}
 
 
 def _condition(node: Filter, values: Values) -> str:

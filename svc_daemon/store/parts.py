@@ -89,7 +89,9 @@ class Parts:
 
         def work() -> None:
             for session_id in session_ids:
-                self._delete(session_id)
+                self._synced.pop(session_id, None)
+                self._hashed.pop(session_id, None)
+                clear_away(self.path(session_id))
 
         await self._blobs.run(work)
 
@@ -142,11 +144,6 @@ class Parts:
         os.link(self.path(session_id), self._blobs.path(source_id))
         self._blobs.sync_folder()
         return head
-
-    def _delete(self, session_id: str) -> None:
-        self._synced.pop(session_id, None)
-        self._hashed.pop(session_id, None)
-        clear_away(self.path(session_id))
 
     def path(self, session_id: str) -> Path:
         return self._folder / session_id
