@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 from svc_daemon.wire.scopes import BUCKETS, FILTERS, SOURCES, ScopedBody
 
@@ -77,7 +78,7 @@ class AgentCreate(AgentFields):
     dry_run: bool = False
 
 
-class Policy(BaseModel):
+class Policy(WireModel):
     scope: Literal["buckets", "sources", "team"]
     #: Counts with the scope `buckets`.
     bucket_ids: list[str]
@@ -88,7 +89,7 @@ class Policy(BaseModel):
     score_threshold: float | None
 
 
-class Agent(BaseModel):
+class Agent(WireModel):
     id: str
     #: The same; part of the model id.
     agent_id: str
@@ -112,7 +113,7 @@ class AgentAnswer(Agent):
     request_id: str
 
 
-class AgentList(BaseModel):
+class AgentList(WireModel):
     team_id: str
     #: By id, the default one among them.
     agents: list[Agent]
@@ -121,7 +122,7 @@ class AgentList(BaseModel):
     request_id: str
 
 
-class AgentDeleted(BaseModel):
+class AgentDeleted(WireModel):
     id: str
     agent_id: str
     object: Literal["agent"] = "agent"
@@ -129,7 +130,7 @@ class AgentDeleted(BaseModel):
     request_id: str
 
 
-class Model(BaseModel):
+class Model(WireModel):
     """An agent as OpenAI's clients list models."""
 
     id: str
@@ -143,7 +144,7 @@ class ModelAnswer(Model):
     request_id: str
 
 
-class ModelList(BaseModel):
+class ModelList(WireModel):
     object: Literal["list"] = "list"
     data: list[Model]
     request_id: str

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.sources import Location
 
 
@@ -13,7 +12,7 @@ def in_parts(kind: str) -> Callable[[Any], Any]:
     return lambda sent: [{"type": kind, "text": sent}] if isinstance(sent, str) else sent
 
 
-class Annotation(BaseModel):
+class Annotation(WireModel):
     """A mark in the text, in OpenAI's shape, with the words that it refers to."""
 
     type: Literal["file_citation"] = "file_citation"
@@ -28,7 +27,7 @@ class Annotation(BaseModel):
     location: Location
 
 
-class AnswerSource(BaseModel):
+class AnswerSource(WireModel):
     """A quote that the answer rests on, and its place."""
 
     #: As the marks in the text have it, from 1.

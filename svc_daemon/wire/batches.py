@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from svc_daemon.wire.errors import ErrorBody
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 from svc_daemon.wire.uploads import STRATEGY
 
@@ -55,7 +56,7 @@ class BatchCreate(RequestBody):
     webhook: Any = None
 
 
-class BatchTarget(BaseModel):
+class BatchTarget(WireModel):
     """Where to send one file."""
 
     client_file_id: str
@@ -65,12 +66,12 @@ class BatchTarget(BaseModel):
     expires_at: str
 
 
-class RejectedItem(BaseModel):
+class RejectedItem(WireModel):
     client_file_id: str
     error: ErrorBody
 
 
-class Batch(BaseModel):
+class Batch(WireModel):
     """Answer to a create."""
 
     batch_id: str
@@ -91,7 +92,7 @@ class BatchFinalize(RequestBody):
     dry_run: bool = False
 
 
-class FinalizedItem(BaseModel):
+class FinalizedItem(WireModel):
     client_file_id: str
     session_id: str
     knowledge_id: str
@@ -105,19 +106,19 @@ class ReplayedItem(FinalizedItem):
     ready_withheld_by: str | None = None
 
 
-class PendingItem(BaseModel):
+class PendingItem(WireModel):
     client_file_id: str
     session_id: str
     reason: Literal["blob_not_uploaded", "time_budget_exhausted"]
 
 
-class FailedItem(BaseModel):
+class FailedItem(WireModel):
     client_file_id: str
     session_id: str
     error: ErrorBody
 
 
-class BatchFinalized(BaseModel):
+class BatchFinalized(WireModel):
     """Answer to a finalize: each client_file_id is in exactly one list."""
 
     batch_id: str
@@ -129,7 +130,7 @@ class BatchFinalized(BaseModel):
     request_id: str
 
 
-class BatchItem(BaseModel):
+class BatchItem(WireModel):
     """One file in the status of its batch."""
 
     client_file_id: str
@@ -142,7 +143,7 @@ class BatchItem(BaseModel):
     error: ErrorBody | None
 
 
-class BatchCounters(BaseModel):
+class BatchCounters(WireModel):
     queued: int
     indexing: int
     active: int
@@ -151,7 +152,7 @@ class BatchCounters(BaseModel):
     total: int
 
 
-class BatchStatus(BaseModel):
+class BatchStatus(WireModel):
     """`items` only where `include_items=true` was asked for."""
 
     batch_id: str

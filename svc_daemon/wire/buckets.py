@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 #: Lower case, digits and inner hyphens, 1 to 63 characters: an id contains `_`, so no slug can be mistaken for one.
@@ -77,7 +78,7 @@ class BucketUpdate(NoDryRunBody):
     chunking: ChunkingUpdate | None = None
 
 
-class BucketCounts(BaseModel):
+class BucketCounts(WireModel):
     """Members by kind, whatever their state; `retrievable` are those that a search of the bucket can find."""
 
     total: int
@@ -88,7 +89,7 @@ class BucketCounts(BaseModel):
     retrievable: int
 
 
-class BucketStore(BaseModel):
+class BucketStore(WireModel):
     """The bucket's part of the search index."""
 
     #: `empty`, `indexing`, `active`, `degraded` or `maintenance`.
@@ -102,7 +103,7 @@ class BucketStore(BaseModel):
     rechunking_member_count: int
 
 
-class Bucket(BaseModel):
+class Bucket(WireModel):
     id: str
     object: Literal["bucket"] = "bucket"
     teamId: str
@@ -135,7 +136,7 @@ class BucketPutAnswer(BucketAnswer):
     created: bool
 
 
-class Deletion(BaseModel):
+class Deletion(WireModel):
     """How far a bucket's deletion is. The three counts make `total` once it has ended."""
 
     #: The task that shows when it has ended.
@@ -150,7 +151,7 @@ class Deletion(BaseModel):
     failed: int
 
 
-class BucketDeleted(BaseModel):
+class BucketDeleted(WireModel):
     """The bucket and what is in it alone are out of reach from this answer on; a task removes them."""
 
     id: str
@@ -161,7 +162,7 @@ class BucketDeleted(BaseModel):
     request_id: str
 
 
-class BucketList(BaseModel):
+class BucketList(WireModel):
     team_id: str
     buckets: list[Bucket]
     has_more: bool | None = None

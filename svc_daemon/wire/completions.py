@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
@@ -63,7 +64,7 @@ class CompletionCreate(ScopedBody):
     user: str | None = None
 
 
-class CompletionUsage(BaseModel):
+class CompletionUsage(WireModel):
     """Tokens as the model's server counted them; words, where no model was asked."""
 
     prompt_tokens: int
@@ -71,21 +72,21 @@ class CompletionUsage(BaseModel):
     total_tokens: int
 
 
-class CompletionMessage(BaseModel):
+class CompletionMessage(WireModel):
     role: Literal["assistant"] = "assistant"
     content: str
     refusal: None = None
     annotations: list[Annotation]
 
 
-class CompletionChoice(BaseModel):
+class CompletionChoice(WireModel):
     index: Literal[0] = 0
     message: CompletionMessage
     logprobs: None = None
     finish_reason: Literal["stop", "length", "content_filter"]
 
 
-class Completion(BaseModel):
+class Completion(WireModel):
     """One answer; `grounded`, `sources` and `request_id` are added to OpenAI's fields."""
 
     id: str

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel
+from svc_daemon.wire.models import WireModel
 
 #: Longer texts in an error are shown without their middle, and longer lists by their beginning. What is wrong may be as
 #: long as the whole body that was sent, and neither people nor programs want it back.
@@ -26,21 +26,21 @@ def shorten_all(value: Any) -> Any:
     return [shorten_all(each) for each in value[:MAX_TOLD_ITEMS]] if isinstance(value, list | tuple) else value
 
 
-class ErrorBody(BaseModel):
+class ErrorBody(WireModel):
     code: str
     message: str
     retryable: bool
     details: dict[str, Any]
 
 
-class ErrorEnvelope(BaseModel):
+class ErrorEnvelope(WireModel):
     """Every error of the search, ingest and manage surfaces."""
 
     error: ErrorBody
     request_id: str
 
 
-class OpenAIErrorBody(BaseModel):
+class OpenAIErrorBody(WireModel):
     code: str
     message: str
     #: Such as `invalid_request_error`; what OpenAI's clients sort errors by besides the status.
@@ -49,7 +49,7 @@ class OpenAIErrorBody(BaseModel):
     param: str | None
 
 
-class OpenAIError(BaseModel):
+class OpenAIError(WireModel):
     """Every error of the routes that OpenAI's clients call."""
 
     error: OpenAIErrorBody

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
 KeyName = Annotated[str, Field(min_length=1, max_length=200)]
@@ -37,7 +38,7 @@ class KeyCreate(KeyFields):
     dry_run: bool = False
 
 
-class Key(BaseModel):
+class Key(WireModel):
     id: str
     object: Literal["api_key"] = "api_key"
     name: str
@@ -66,7 +67,7 @@ class KeyCreated(NewKey):
     request_id: str
 
 
-class KeyList(BaseModel):
+class KeyList(WireModel):
     team_id: str
     keys: list[Key]
     has_more: bool | None = None

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from svc_daemon.wire.models import WireModel
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
@@ -13,7 +15,7 @@ def _describe_nulls(schema: dict[str, Any]) -> None:
             fields[name] = {"anyOf": [fields[name], {"type": "null"}]}
 
 
-class RequestBody(BaseModel):
+class RequestBody(WireModel):
     """A body, or a part of one. A number is no text and a text no number; unknown fields are ignored."""
 
     model_config = ConfigDict(strict=True, json_schema_extra=_describe_nulls)

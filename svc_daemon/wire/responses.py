@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from svc_daemon.wire.answers import Annotation, AnswerSource, in_parts
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 from svc_daemon.wire.scopes import AGENT, BUCKETS, ScopedBody
 
@@ -84,14 +85,14 @@ class ResponseCreate(ScopedBody):
     user: str | None = None
 
 
-class OutputText(BaseModel):
+class OutputText(WireModel):
     type: Literal["output_text"] = "output_text"
     text: str
     annotations: list[Annotation]
     logprobs: list[Any] = Field(default_factory=list, max_length=0)
 
 
-class OutputMessage(BaseModel):
+class OutputMessage(WireModel):
     type: Literal["message"] = "message"
     id: str
     status: Literal["in_progress", "completed", "incomplete"]
@@ -99,16 +100,16 @@ class OutputMessage(BaseModel):
     content: list[OutputText]
 
 
-class InputTokensDetails(BaseModel):
+class InputTokensDetails(WireModel):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
 
 
-class OutputTokensDetails(BaseModel):
+class OutputTokensDetails(WireModel):
     reasoning_tokens: int = 0
 
 
-class ResponseUsage(BaseModel):
+class ResponseUsage(WireModel):
     """Tokens as the model's server counted them; words, where no model was asked."""
 
     input_tokens: int
@@ -118,26 +119,26 @@ class ResponseUsage(BaseModel):
     total_tokens: int
 
 
-class ResponseFault(BaseModel):
+class ResponseFault(WireModel):
     """Why a response failed, in the words of OpenAI's client; the event before it has the service's own code."""
 
     code: Literal["server_error"] = "server_error"
     message: str
 
 
-class IncompleteDetails(BaseModel):
+class IncompleteDetails(WireModel):
     reason: Literal["max_output_tokens", "content_filter"]
 
 
-class PlainText(BaseModel):
+class PlainText(WireModel):
     type: Literal["text"] = "text"
 
 
-class TextConfig(BaseModel):
+class TextConfig(WireModel):
     format: PlainText = Field(default_factory=PlainText)
 
 
-class Response(BaseModel):
+class Response(WireModel):
     """One answer. The first group is OpenAI's; what asks for nothing here has its neutral value."""
 
     id: str

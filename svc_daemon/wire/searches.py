@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.scopes import AGENT, BUCKETS, FILTERS, SOURCES, TAGS, ScopedBody
 from svc_daemon.wire.sources import Location
 
@@ -36,7 +37,7 @@ class SearchRequest(ScopedBody):
     explain: bool = False
 
 
-class ExplainedTerm(BaseModel):
+class ExplainedTerm(WireModel):
     """A word of the query that the passage has."""
 
     term: str
@@ -46,7 +47,7 @@ class ExplainedTerm(BaseModel):
     parts: list[Literal["title", "headings", "text"]]
 
 
-class ExplainedKeyword(BaseModel):
+class ExplainedKeyword(WireModel):
     """The passage's place in the order by words."""
 
     rank: int
@@ -55,7 +56,7 @@ class ExplainedKeyword(BaseModel):
     feedback: float | None
 
 
-class ExplainedMeaning(BaseModel):
+class ExplainedMeaning(WireModel):
     """How near the passage is in meaning."""
 
     #: Null for one that came by its words and is not among the nearest.
@@ -66,7 +67,7 @@ class ExplainedMeaning(BaseModel):
     model: str
 
 
-class Explanation(BaseModel):
+class Explanation(WireModel):
     """Which part of the search found the passage, and what it scored there."""
 
     #: Place in the whole order, from 1.
@@ -82,7 +83,7 @@ class Explanation(BaseModel):
     semantic: ExplainedMeaning | None
 
 
-class SearchResult(BaseModel):
+class SearchResult(WireModel):
     source_id: str
     chunk_id: str
     bucket_ids: list[str]
@@ -100,7 +101,7 @@ class SearchResult(BaseModel):
     explain: Explanation | None = None
 
 
-class SearchPage(BaseModel):
+class SearchPage(WireModel):
     object: Literal["search_results.page"] = "search_results.page"
     query: str
     agent: str | None

@@ -2,24 +2,23 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.sources import Shortage
 
 
-class WriterCounters(BaseModel):
+class WriterCounters(WireModel):
     """Operations over commits shows how many writes shared one fsync."""
 
     operations: int
     commits: int
 
 
-class QueueCounters(BaseModel):
+class QueueCounters(WireModel):
     queued: int
     running: int
 
 
-class Embedding(BaseModel):
+class Embedding(WireModel):
     """Whether search goes by meaning, too: `off` is without a model, and `message` is what is wrong with one."""
 
     state: Literal["off", "loading", "ready", "failing"]
@@ -28,7 +27,7 @@ class Embedding(BaseModel):
     message: str | None = None
 
 
-class Writing(BaseModel):
+class Writing(WireModel):
     """Whether a model writes the answers: `off` is without one, and `message` is why its server doesn't answer."""
 
     state: Literal["off", "ready", "failing"]
@@ -36,7 +35,7 @@ class Writing(BaseModel):
     message: str | None = None
 
 
-class SetAside(BaseModel):
+class SetAside(WireModel):
     """Stored files that nothing in the state names; `message` is what to do where a kill didn't leave them."""
 
     files: int
@@ -45,7 +44,7 @@ class SetAside(BaseModel):
     message: str | None
 
 
-class Health(BaseModel):
+class Health(WireModel):
     """Answer of `/healthz`, which needs no key and shows nothing of any team's content."""
 
     status: Literal["ok", "read_only"]
@@ -64,7 +63,7 @@ class Health(BaseModel):
     request_id: str
 
 
-class Version(BaseModel):
+class Version(WireModel):
     object: Literal["version"] = "version"
     version: str
     api_oldest: int
@@ -74,14 +73,14 @@ class Version(BaseModel):
     request_id: str
 
 
-class Limit(BaseModel):
+class Limit(WireModel):
     value: int
     unit: str
     #: How much of it is used now, where that has a meaning.
     used: int | None = None
 
 
-class ReadFormat(BaseModel):
+class ReadFormat(WireModel):
     """A kind of document that can be extracted."""
 
     name: str
@@ -91,7 +90,7 @@ class ReadFormat(BaseModel):
     extra: str | None
 
 
-class LimitsAnswer(BaseModel):
+class LimitsAnswer(WireModel):
     object: Literal["limits"] = "limits"
     limits: dict[str, Limit]
     formats: list[ReadFormat]

@@ -2,18 +2,19 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody, RequestBody
 
 
-class TaskReference(BaseModel):
+class TaskReference(WireModel):
     id: str
     type: str
     status: str
 
 
-class Shortage(BaseModel):
+class Shortage(WireModel):
     """What the service is short of: work waits until there is enough again, and no attempt is counted."""
 
     lack: Literal["disk", "disk_reserve", "descriptors", "memory", "processes"]
@@ -21,7 +22,7 @@ class Shortage(BaseModel):
     since: str
 
 
-class SourceError(BaseModel):
+class SourceError(WireModel):
     """Why a source ended `failed`: a code of `SourceErrorCode`, a sentence, and whether `retry` can help."""
 
     code: str
@@ -29,7 +30,7 @@ class SourceError(BaseModel):
     retryable: bool
 
 
-class ExtractionFacts(BaseModel):
+class ExtractionFacts(WireModel):
     """What was read from the bytes, once indexed."""
 
     characters: int
@@ -39,14 +40,14 @@ class ExtractionFacts(BaseModel):
     language: str | None
 
 
-class ProviderState(BaseModel):
+class ProviderState(WireModel):
     """The live state in the search index, read from the index and not from the row."""
 
     state: Literal["STATE_PENDING", "STATE_ACTIVE", "STATE_FAILED"]
     document_id: str | None
 
 
-class Source(BaseModel):
+class Source(WireModel):
     id: str
     object: Literal["knowledge_file"] = "knowledge_file"
     #: `file`, `page` or `qa`.
@@ -116,7 +117,7 @@ class SourceMember(Source):
     bucketSyncStatus: str
 
 
-class BucketSources(BaseModel):
+class BucketSources(WireModel):
     bucket_id: str
     #: As on the bucket: list again only when it moved.
     revision: int
@@ -142,14 +143,14 @@ class SourceAttach(RequestBody):
     dry_run: bool = False
 
 
-class Deleted(BaseModel):
+class Deleted(WireModel):
     id: str
     object: Literal["knowledge_file"] = "knowledge_file"
     deleted: Literal[True] = True
     request_id: str
 
 
-class Detached(BaseModel):
+class Detached(WireModel):
     id: str
     object: Literal["knowledge_file"] = "knowledge_file"
     bucket_id: str
@@ -159,7 +160,7 @@ class Detached(BaseModel):
     request_id: str
 
 
-class Location(BaseModel):
+class Location(WireModel):
     """A place in the original; what the format doesn't have is null."""
 
     page: int | None
@@ -170,13 +171,13 @@ class Location(BaseModel):
     headings: list[str]
 
 
-class TextChunk(BaseModel):
+class TextChunk(WireModel):
     chunk_id: str
     text: str
     location: Location
 
 
-class SourceText(BaseModel):
+class SourceText(WireModel):
     """The extracted text and the pieces in which search finds it."""
 
     id: str
@@ -186,7 +187,7 @@ class SourceText(BaseModel):
     request_id: str
 
 
-class StoredContent(BaseModel):
+class StoredContent(WireModel):
     """The stored bytes, as they are now."""
 
     #: Of the bytes, in hex; null where they are gone.
@@ -203,7 +204,7 @@ class SourceReread(SourceText):
     content: StoredContent
 
 
-class DryRun(BaseModel):
+class DryRun(WireModel):
     """What a create, an attach or a finalize would have done; nothing was stored, counted or claimed."""
 
     dry_run: Literal[True] = True

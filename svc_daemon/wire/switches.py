@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 
 
@@ -15,7 +16,7 @@ class SearchSwitchChange(NoDryRunBody):
     retry_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
 
 
-class SearchSwitch(BaseModel):
+class SearchSwitch(WireModel):
     object: Literal["search_switch"] = "search_switch"
     enabled: bool
     #: Null while search is on.

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
 from svc_daemon.wire.buckets import Deletion
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.sources import Shortage, SourceError
 
 INDEXING = "provider_file_search_indexing"
@@ -12,7 +11,7 @@ CASCADE = "bucket_delete_cascade"
 REBUILD = "store_rebuild"
 
 
-class TaskProgress(BaseModel):
+class TaskProgress(WireModel):
     #: `extract`, `chunk`, `embed`, `index` or `bucket_sync`; `delete` of a bucket; `clear`, then `index` of a rebuild;
     #: null before the first.
     stage: str | None
@@ -21,7 +20,7 @@ class TaskProgress(BaseModel):
     chunks_total: int | None
 
 
-class Task(BaseModel):
+class Task(WireModel):
     id: str
     object: Literal["task"] = "task"
     type: str

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
-
 from svc_daemon.wire.keys import KeyFields, KeyName, NewKey
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import NoDryRunBody
 
 
@@ -22,19 +21,19 @@ class OperatorKeyCreate(KeyFields, NoDryRunBody):
     team: str
 
 
-class Team(BaseModel):
+class Team(WireModel):
     id: str
     object: Literal["team"] = "team"
     name: str
     created_at: str
 
 
-class TeamKey(BaseModel):
+class TeamKey(WireModel):
     """A team, and a key of it that is shown this once."""
 
     team: Team
     key: NewKey
 
 
-class TeamList(BaseModel):
+class TeamList(WireModel):
     teams: list[Team]

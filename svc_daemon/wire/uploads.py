@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from svc_daemon.wire.models import WireModel
 from svc_daemon.wire.requests import RequestBody
 
 #: The one strategy: bytes go to a storage address that takes them in resumable chunks.
@@ -28,7 +29,7 @@ class UploadCreate(RequestBody):
     webhook: Any = None
 
 
-class Upload(BaseModel):
+class Upload(WireModel):
     """Answer to a create: where to send the bytes. `upload_url` is a capability; it must not be logged."""
 
     session_id: str
@@ -42,7 +43,7 @@ class Upload(BaseModel):
     request_id: str
 
 
-class UploadStatus(BaseModel):
+class UploadStatus(WireModel):
     """How far a session is."""
 
     session_id: str
@@ -65,7 +66,7 @@ class UploadFinalize(RequestBody):
     dry_run: bool = False
 
 
-class StorageAnswer(BaseModel):
+class StorageAnswer(WireModel):
     """Answer to a PUT after which all bytes are stored."""
 
     session_id: str

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from pydantic import BaseModel
+from svc_daemon.wire.models import WireModel
 
 
-class CallError(BaseModel):
+class CallError(WireModel):
     """Why a call got no answer."""
 
     code: str
@@ -14,7 +14,7 @@ class CallError(BaseModel):
     reason: str | None
 
 
-class DeliveryAttempt(BaseModel):
+class DeliveryAttempt(WireModel):
     #: From 1.
     attempt: int
     started_at: str
@@ -24,7 +24,7 @@ class DeliveryAttempt(BaseModel):
     error: CallError | None
 
 
-class Delivery(BaseModel):
+class Delivery(WireModel):
     """One event on its way to one address."""
 
     #: The event's id, as the receiver gets it in every call.
@@ -45,14 +45,14 @@ class DeliveryAnswer(Delivery):
     request_id: str
 
 
-class DeliveryList(BaseModel):
+class DeliveryList(WireModel):
     deliveries: list[Delivery]
     has_more: bool | None = None
     last_id: str | None = None
     request_id: str
 
 
-class WebhookSecret(BaseModel):
+class WebhookSecret(WireModel):
     """What a team's calls are signed with."""
 
     object: Literal["webhook_secret"] = "webhook_secret"
