@@ -20,17 +20,25 @@ FORMER = (
     "m005_rebuilds",
     "m006_agents",
 )
+#: The library's own table, as it makes it.
+_RECORDS = """\
+CREATE TABLE IF NOT EXISTS "_sqlite_migrations" (
+   "id" INTEGER PRIMARY KEY,
+   "migration_set" TEXT,
+   "name" TEXT,
+   "applied_at" TEXT
+);
+
+CREATE UNIQUE INDEX IF NOT EXISTS "idx__sqlite_migrations_migration_set_name"
+    ON "_sqlite_migrations" ("migration_set", "name")"""
+_RECORD = "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)"
 
 
 def make_schema(connection: sqlite3.Connection) -> None:
     """Make all tables, and record the former migrations with them: releases that know these have nothing to add."""
     for statement in SCHEMA.split(";\n\n"):
         connection.execute(statement)
-    for name in FORMER:
-        connection.execute(
-            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) VALUES ('state', ?, CURRENT_TIMESTAMP)",
-            (name,),
-        )
+    connection.executemany(_RECORD, [(name,) for name in FORMER])
 
 
 #: Oldest first; what a release changes is appended. Each runs in one transaction with its record.
@@ -43,11 +51,19 @@ def migrate(connection: sqlite3.Connection) -> None:
     pending = [name for name in MIGRATIONS if name not in applied]
     if not pending:
         return
-    # Only now: the library takes a quarter of a start, which nearly always finds a schema that is up to date.
+    if not applied:
+        # There is nothing that could be lost or copied, so one transaction does. The library takes a fifth of a start.
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            for statement in _RECORDS.split(";\n\n"):
+                connection.execute(statement)
+            for name, change in MIGRATIONS.items():
+                change(connection)
+                connection.execute(_RECORD, (name,))
+        return
     import sqlite_utils  # noqa: PLC0415
 
-    if applied:
-        _copy(connection, suffix=f"before-{pending[0]}")
+    _copy(connection, suffix=f"before-{pending[0]}")
     state = sqlite_utils.Migrations("state")
     for name, change in MIGRATIONS.items():
         state(name=name)(lambda db, change=change: change(db.conn))
