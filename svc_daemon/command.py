@@ -19,15 +19,13 @@ from svc_daemon.exits import (
     EXIT_MISSING,
     EXIT_REFUSED,
     EXIT_USAGE,
-    JsonFlag,
-    fail,
     refuse,
     refuse_as,
     say,
 )
-from svc_daemon.model_command import models
+from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.paths import DataFiles, data_dir
-from svc_daemon.settings import SettingError, Settings
+from svc_daemon.starting import start
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
 if TYPE_CHECKING:
@@ -90,13 +88,7 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service until SIGTERM or Ctrl-C."""
-    try:
-        settings = Settings.from_environ(os.environ, listen)
-    except SettingError as error:
-        fail(str(error), EXIT_USAGE)
-    if not settings.is_loopback:
-        say(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
-    _run(settings)
+    start(listen)
 
 
 @app.command()
@@ -278,34 +270,6 @@ def _show_search(switch: dict[str, Any], as_json: bool) -> None:
         return
     retry_after_s = switch["retry_after_seconds"]
     print("search is on" if switch["enabled"] else f"search is off; clients are told to wait {retry_after_s} s")
-
-
-def _run(settings: Settings) -> None:
-    # Loaded here, so that a wrong setting is reported at once.
-    from svc_daemon.allowances import TooLittle, take_allowances
-    from svc_daemon.directories import DirectoryLocked
-
-    try:
-        take_allowances()
-    except TooLittle as error:
-        fail(str(error), EXIT_FAILED)
-
-    # What follows takes memory.
-    from svc_daemon.listening import AddressTaken
-    from svc_daemon.server import serve as run
-
-    try:
-        run(settings)
-    except DirectoryLocked as error:
-        fail(str(error), EXIT_LOCKED)
-    except AddressTaken as error:
-        fail(str(error), EXIT_ADDRESS)
-    except SettingError as error:
-        fail(str(error), EXIT_USAGE)
-    except ServiceError as error:
-        fail(error.message, EXIT_FAILED)
-    except OSError as error:
-        fail(f"{error.filename or 'The system refused'}: {error.strerror}.", EXIT_FAILED)
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:

@@ -3,14 +3,10 @@
 import json
 import os
 import sys
-from typing import Annotated, Any, NoReturn
-
-import typer
+from typing import Any, NoReturn
 
 EXIT_DONE, EXIT_FAILED, EXIT_USAGE, EXIT_REFUSED, EXIT_MISSING = 0, 1, 2, 3, 5
 EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED = 7, 12, 14
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
 
 def refuse(

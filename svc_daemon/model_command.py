@@ -16,7 +16,6 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
-    JsonFlag,
     refuse,
     say,
 )
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 models = typer.Typer(
     help="Install, show and remove the model for search by meaning.", no_args_is_help=True, rich_markup_mode=None
 )
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")]
 
 #: Exit codes of what can go wrong with a model; all else is refused.
 _EXITS = {

@@ -9,7 +9,7 @@ DAEMON_LEVELS = (
     ("__main__",),
     ("command",),
     ("model_command",),
-    ("operators", "offline"),
+    ("operators", "offline", "starting"),
     ("server",),
     ("listening", "serving", "allowances"),
     ("api", "workers"),
@@ -53,7 +53,7 @@ LIBRARY_OWNERS = {
     # For the operator's model servers alone: URLs of users go through the policy, by httpcore.
     "httpx": ("svc_daemon.llm", "svc_daemon.embed"),
     "rich": ("svc_cli.console", "svc_cli.render", "svc_cli.progress", "svc_cli.commands.status_screens"),
-    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command", "svc_daemon.exits"),
+    "typer": ("svc_cli.app", "svc_cli.commands", "svc_daemon.command", "svc_daemon.model_command"),
     "yaml": ("svc_cli.evals.golden",),
     "watchdog": ("svc_cli.sync.watch",),
     "numpy": ("svc_daemon.provider.embedded", "svc_daemon.embed"),
