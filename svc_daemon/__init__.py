@@ -9,7 +9,7 @@ A folder is a layer, a file is a noun, a function is a verb; who knows one noun 
 and a test holds this table:
 
     command, model_command,          what the operator does: beside the service, or while nothing is served
-    operators, offline
+    operators, offline, starting
       server, listening, serving, allowances  puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction

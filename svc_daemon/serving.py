@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
@@ -16,6 +17,19 @@ class Server(uvicorn.Server):
         """`on_stop` is called with the seconds that are left for what is under way."""
         super().__init__(config)
         self._on_stop = on_stop
+        self._exiting = asyncio.Event()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        self._exiting.set()
+
+    async def main_loop(self) -> None:
+        """uvicorn's, left as soon as a signal comes; by itself it looks for one ten times a second."""
+        ticking = asyncio.create_task(super().main_loop())
+        leaving = asyncio.create_task(self._exiting.wait())
+        await asyncio.wait((ticking, leaving), return_when=asyncio.FIRST_COMPLETED)
+        ticking.cancel()
+        leaving.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Report that the stop has begun, and see what is under way to its end."""
