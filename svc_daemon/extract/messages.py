@@ -9,7 +9,7 @@ import array
 import json
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import islice
 from typing import Any
 
@@ -32,6 +32,7 @@ SHORT = 100
 _LENGTH_BYTES = 4
 #: Room for the two descriptors of a request.
 _ANCILLARY_BYTES = socket.CMSG_SPACE(2 * array.array("i").itemsize)
+_HEAD_FIELDS = tuple(each.name for each in fields(Document) if each.name not in {"text", "blocks"})
 _CHUNK_FIELDS = ("char_start", "char_end", "headings", "page", "line_start", "line_end")
 
 
@@ -65,9 +66,7 @@ def _receive(control: socket.socket, length: int) -> bytes:
 
 def reply_lines(content_type: str, document: Document, chunks: Sequence[Chunk]) -> Iterator[bytes]:
     """The lines of a successful reply."""
-    head = asdict(document)
-    del head["text"], head["blocks"]
-    yield _line({"head": {"content_type": content_type, **head}})
+    yield _line({"head": {"content_type": content_type, **{name: getattr(document, name) for name in _HEAD_FIELDS}}})
     for start in range(0, len(document.text), PIECE_CHARACTERS):
         yield _line({"text": document.text[start : start + PIECE_CHARACTERS]})
     rest = iter(chunks)
@@ -110,10 +109,10 @@ class ChildReply:
             elif "chunks" in message:
                 text = self._whole_text()
                 for ordinal, row in enumerate(message["chunks"], len(self._chunks)):
-                    fields = dict(zip(_CHUNK_FIELDS, row, strict=True))
-                    fields["headings"] = tuple(fields["headings"])
-                    piece = text[fields["char_start"] : fields["char_end"]]
-                    self._chunks.append(Chunk(ordinal=ordinal, text=piece, **fields))
+                    values = dict(zip(_CHUNK_FIELDS, row, strict=True))
+                    values["headings"] = tuple(values["headings"])
+                    piece = text[values["char_start"] : values["char_end"]]
+                    self._chunks.append(Chunk(ordinal=ordinal, text=piece, **values))
             else:
                 self.is_complete = bool(message["end"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
