@@ -129,12 +129,6 @@ def test_an_expiry_that_is_none_is_refused_with_an_example(shared_installation: 
         assert "30d" in ended.json["error"]["message"]
 
 
-def test_a_key_that_is_saved_is_not_shown(resting: Installation) -> None:
-    saved = made(resting, *MAKE_ADMIN_KEY)
-    assert (saved["key"]["key"], saved["saved_in"]) == (None, str(resting.files.admin_key))
-    assert resting.key.startswith(saved["key"]["hint"].removesuffix("…"))
-
-
 def test_a_verb_makes_no_installation_where_none_is(make_installation: MakeInstallation) -> None:
     mistyped = make_installation()
     root = mistyped.files.root

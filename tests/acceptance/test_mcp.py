@@ -22,7 +22,7 @@ from tests.acceptance.calls import list_sources, make_bucket, port_of, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.tools import data_of, encoded, http_client, refusal_of, see_the_whole_job
+from tests.tools import data_of, http_client, refusal_of, see_the_whole_job
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -87,25 +87,6 @@ def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installati
     with installation.client() as client:
         plans = [source for source in list_sources(client, "harbour") if source["title"] == "The plan"]
     assert [source["sha256"] for source in plans] == [sha256(data).hexdigest()]
-
-
-def test_two_agents_at_once_store_a_file_once(shared_installation: Installation) -> None:
-    base_url, key = shared_installation.base_url, shared_installation.key
-    files = [{"filename": f"{n}.md", "contentBase64": encoded(f"file {n}".encode())} for n in range(10)]
-
-    async def send(client: Client) -> list[str]:
-        call = {"bucketSlugs": ["both"], "createMissingBuckets": True}
-        results = [await client.call_tool("svc-upload-file", file | call) for file in files]
-        return [data_of(result)["source_id"] for result in results]
-
-    async def work() -> None:
-        async with http_client(base_url, key) as first, http_client(base_url, key, "legacy") as second:
-            one, other = await asyncio.gather(send(first), send(second))
-            assert one == other
-
-    run(work)
-    with shared_installation.client() as client:
-        assert len(list_sources(client, "both")) == len(files)
 
 
 def test_standard_output_carries_the_protocol_alone(shared_installation: Installation) -> None:

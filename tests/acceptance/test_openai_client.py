@@ -1,6 +1,5 @@
 """OpenAI's own Python client drives a real daemon: models, answers plain and streamed, errors as its exceptions."""
 
-import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from tests.acceptance.calls import make_bucket, port_of, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
 from tests.conftest import UNLIMITED
 from tests.fetch.servers import Exchange, Script
-from tests.llm.chats import DONE, chatting, chunk, stalling, streaming
+from tests.llm.chats import chatting, chunk, stalling, streaming
 from tests.samples import make_pdf
 
 PAGES = [
@@ -127,18 +126,6 @@ def test_a_streamed_chat(client: openai.OpenAI) -> None:
         message = read.get_final_completion().choices[0].message
     assert message.content == ANSWER
     assert [annotation.to_dict()["file_id"] for annotation in message.annotations or []] != []
-
-
-def test_the_client_for_asyncio(knowing: Installation) -> None:
-    async def ask() -> str:
-        http = openai.DefaultAsyncHttpxClient(trust_env=False)
-        async with (
-            openai.AsyncOpenAI(base_url=f"{knowing.base_url}/v1", api_key=knowing.key, http_client=http) as client,
-            client.responses.stream(**ASKED) as stream,
-        ):
-            return (await stream.get_final_response()).output_text
-
-    assert asyncio.run(ask()) == ANSWER
 
 
 FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str | None]] = [
@@ -257,24 +244,6 @@ def test_doctor_shows_whether_the_writing_model_is_there(writing: Writing) -> No
         doctor = writing.installation.svc("doctor", "--json")
         (check,) = [check for check in doctor.json["checks"] if check["check"] == "answers"]
         assert (doctor.exit, check["state"], check["text"]) == expected
-
-
-def test_an_answer_that_is_cut_short_is_incomplete(writing: Writing) -> None:
-    for cut, reason in [("length", "max_output_tokens"), ("content_filter", "content_filter")]:
-        writing.scripts += [streaming(chunk("Full-time employees get"), chunk(reason=cut), DONE)] * 4
-        with client_of(writing.installation) as (client, _):
-            plain = client.responses.create(**ASKED)
-            with client.responses.stream(**ASKED) as stream:
-                *_, last = stream
-            chat = client.chat.completions.create(**CHAT)
-            with client.chat.completions.create(**CHAT, stream=True) as chunks:
-                *_, ended = chunks
-        assert last.type == "response.incomplete"
-        for answer in (plain, last.response):
-            assert (answer.status, answer.output_text) == ("incomplete", "Full-time employees get")
-            assert answer.incomplete_details is not None
-            assert answer.incomplete_details.reason == reason
-        assert (chat.choices[0].finish_reason, ended.choices[0].finish_reason) == (cut, cut)
 
 
 def test_work_stops_when_the_client_goes_away(writing: Writing) -> None:

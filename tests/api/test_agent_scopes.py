@@ -166,27 +166,14 @@ def test_an_agent_that_can_find_nothing_is_named_in_a_warning(filled: Daemon) ->
     assert body_of(filled.search("zebra", agent=agent_of(filled, "first")))["warnings"] == []
 
 
-def test_a_key_uses_only_the_models_that_it_may(filled: Daemon) -> None:
-    key = filled.add_key(models=(agent_of(filled, "first").replace("svc-agent", "svc-rag-agent"),))
-    assert names(filled, key=key, agent="svc-agent:only-first") == FIRST
-    for agent in (None, "svc-agent", "svc-agent:other"):
-        details_of(filled.search("grey", key=key, agent=agent), "model_not_allowed")
-
-
 def test_a_default_agent_with_a_broken_policy_finds_nothing(filled: Daemon) -> None:
     breaking = "UPDATE agents SET policy = ? WHERE team_id = ? AND id = 'default'"
-    for policy in ("", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}'):
+    for policy in ("", "{broken", "null", "{}", '{"scope": "team"}', '{"bucket_ids": ["*"]}', b"\xff\xfe", 7):
         with changed_default(filled):
             filled.write(lambda connection: connection.execute(breaking, (policy, filled.team_id)))  # noqa: B023
             asked: list[dict[str, Any]] = [{"agent": "svc-agent", "buckets": ["first"]}, {"agent": "svc-rag-agent"}]
             for body in ({}, {"agent": "svc-agent"}, *asked):
                 assert names(filled, **body) == set(), (policy, body)
-
-
-def test_a_default_agent_that_was_taken_away_finds_nothing(filled: Daemon) -> None:
-    with changed_default(filled):
-        filled.write(lambda connection: connection.execute("DELETE FROM agents WHERE id = 'default'"))
-        assert names(filled) == names(filled, agent="svc-agent") == set()
 
 
 def test_no_scope_finds_what_is_in_a_bucket_that_is_being_deleted(daemon: Daemon) -> None:

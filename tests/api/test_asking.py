@@ -185,11 +185,6 @@ def test_words_of_an_earlier_question_do_not_starve_a_follow_up(knowing: Daemon)
         assert expected in text_of(ask(knowing, "", input=turns, buckets=["library"])), first
 
 
-def test_buckets_narrow_where_an_answer_comes_from(knowing: Daemon) -> None:
-    assert ask(knowing, VACATION, buckets=["inbox"])["grounded"] is True
-    details_of(send(knowing, RESPONSES, VACATION, buckets=["empty"]), "bucket_store_indexing_pending")
-
-
 def test_what_the_caller_sent_comes_back_and_no_answer_is_kept(knowing: Daemon) -> None:
     sent: dict[str, Any] = {"instructions": "Be brief.", "metadata": {"a": "b"}, "user": "u"}
     answer = ask(knowing, VACATION, **sent)
@@ -267,12 +262,6 @@ def test_an_error_before_the_first_word_of_a_stream_is_a_plain_one(shared: Daemo
     for door in DOORS:
         details_of(send(shared, door, VACATION, stream=True, model="gpt-9"), "model_not_found")
         details_of(send(shared, door, VACATION, stream=True, model="svc-agent:nobody"), "agent_not_found")
-
-
-def test_sources_of_another_team_answer_no_question(working: Daemon) -> None:
-    working.add_ready(HANDBOOK)
-    grounded = [ask(working, VACATION, key=key)["grounded"] for key in (working.key, working.add_team())]
-    assert grounded == [True, False]
 
 
 #: A fresh team's few documents, of a sentence or two.

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from svc_daemon.api.mcp import message_bytes
-from svc_daemon.core.access import api_keys
 from svc_daemon.core.requests import MAX_ENTRIES
 from tests.api.answers import details_of
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
@@ -159,28 +158,6 @@ def test_what_the_api_refuses_is_refused_with_its_code(shared: Daemon) -> None:
     for arguments, code in REFUSED:
         assert refused(shared, UPLOAD, **{**FILE, **arguments})["code"] == code, arguments
     assert shared.members(status="all") == []
-
-
-def test_a_key_needs_the_capability_of_what_it_does(daemon: Daemon) -> None:
-    reader, writer = (Caller(daemon, daemon.add_key(needed)) for needed in (api_keys.SEARCH, api_keys.FILE_CREATE))
-    making = {"bucketSlugs": ["new"], "createMissingBuckets": True}
-    for caller, tool, arguments, needed in (
-        (reader, UPLOAD, {**FILE, **INBOX}, api_keys.FILE_CREATE),
-        (writer, "svc-search", {"query": "quay"}, api_keys.SEARCH),
-        (writer, UPLOAD, {**FILE, **making}, api_keys.BUCKET_CREATE),
-    ):
-        error = caller.refuse(tool, **arguments)
-        assert (error["code"], error["details"]["required_capability"]) == ("forbidden_project_key", needed)
-
-
-def test_what_belongs_to_another_team_is_not_there(daemon: Daemon) -> None:
-    bucket_id = daemon.make_bucket("secret")
-    source_id = daemon.add_source(bucket="secret")
-    other = Caller(daemon, daemon.add_team())
-    assert other.refuse("svc-source-status", sourceId=source_id)["code"] == "source_not_found"
-    assert other.refuse("svc-search", query="quay", buckets=["secret"])["code"] == "bucket_not_found"
-    assert other.refuse(UPLOAD, **FILE, bucketIds=[bucket_id])["code"] == "bucket_assignment_failed"
-    assert other.data("svc-list-buckets")["buckets"] == []
 
 
 def test_what_nobody_expected_is_reported_without_its_words(daemon: Daemon) -> None:

@@ -81,18 +81,6 @@ def test_a_search_by_meaning_warns_of_what_has_no_vectors(filled: Daemon, model:
     assert names(page_of(filled, "granite"))[0] == "wall.md"
 
 
-def test_each_mode_scores_as_it_explains(filled: Daemon, model: WordEmbedder) -> None:
-    def first(mode: str) -> dict[str, Any]:
-        return dict(page_of(filled, "umber jetty", mode=mode, explain=True)["data"][0])
-
-    by_words, by_meaning, by_both = first("keyword"), first("semantic"), first("hybrid")
-    assert {each["filename"] for each in (by_words, by_meaning, by_both)} == {"harbour.md"}
-    assert by_words["score"] == by_words["explain"]["coverage"]
-    assert by_meaning["score"] == pytest.approx(by_meaning["explain"]["semantic"]["cosine"])
-    assert by_both["score"] == pytest.approx((by_words["score"] + by_meaning["score"]) / 2)
-    assert 0 < by_words["score"] < by_meaning["score"] < 1
-
-
 def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordEmbedder) -> None:
     page = page_of(filled, "umber mullet", explain=True)
     assert SearchPage.model_validate(page, extra="forbid")
@@ -106,14 +94,6 @@ def test_an_explanation_shows_which_part_found_what(filled: Daemon, model: WordE
     assert (market["rank"], harbour["rank"]) == (1, 2)
     (plain,) = page_of(filled, "umber", mode="keyword", explain=True)["data"]
     assert (plain["explain"]["semantic"], plain["explain"]["fused"]) == (None, None)
-
-
-def test_without_a_model_hybrid_goes_by_keyword_and_semantic_warns(filled: Daemon) -> None:
-    filled.embed_with(None)
-    plain, page = page_of(filled, "umber jetty"), page_of(filled, "umber jetty", mode="semantic")
-    assert (names(plain), plain["warnings"], names(page)) == (["harbour.md"], [], ["harbour.md"])
-    (warning,) = page["warnings"]
-    assert "no embedding model" in warning
 
 
 def test_a_model_that_fails_leaves_hybrid_its_words_and_ends_semantic(filled: Daemon, model: WordEmbedder) -> None:

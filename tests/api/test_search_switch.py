@@ -36,11 +36,3 @@ def test_search_is_refused_while_it_is_off_and_over_a_restart(make_daemon: MakeD
     assert details_of(daemon.search("umber"), "search_disabled") == {"retry_after_seconds": 5}
     assert switch(daemon, enabled=True)["enabled"]
     assert daemon.search("umber").is_success
-
-
-def test_only_the_operator_turns_it(daemon: Daemon) -> None:
-    details_of(daemon.ask("PUT", "/admin/search", json={"enabled": False}), "invalid_project_key")
-    operator = {"Authorization": f"Bearer {daemon.operator_token}"}
-    for body in ({}, {"enabled": "no"}, {"enabled": False, "retry_after_seconds": 0}):
-        details_of(daemon.ask("PUT", "/admin/search", headers=operator, json=body), "invalid_request")
-    assert daemon.search("umber").is_success

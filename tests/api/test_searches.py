@@ -146,19 +146,6 @@ def test_a_threshold_drops_what_scores_less(filled: Daemon) -> None:
     assert names(filled, "grey", score_threshold=1.0) == ALL
 
 
-def test_an_explanation_is_given_when_asked_for(filled: Daemon) -> None:
-    first = body_of(filled.search("mullet", explain=True))["data"][0]["explain"]
-    assert (first["rank"], [match["term"] for match in first["terms"]]) == (1, ["mullet"])
-    assert body_of(filled.search("mullet"))["data"][0]["explain"] is None
-
-
-def test_every_mode_answers(filled: Daemon) -> None:
-    for mode in ["hybrid", "keyword", "semantic"]:
-        page = body_of(filled.search("mullet", mode=mode))
-        assert [result["filename"] for result in page["data"]] == ["market.md"], mode
-        assert bool(page["warnings"]) == (mode == "semantic"), mode
-
-
 ASKED: list[dict[str, Any]] = [
     {"buckets": ["inbox", "other"], "max_num_results": 2, "mode": "keyword"},
     {"tags": ["sea", "stone"]},
@@ -238,11 +225,3 @@ def test_what_looks_like_syntax_is_only_words(filled: Daemon) -> None:
     for query in ('"grey', "grey*", "grey OR", "NEAR(grey)", "text:grey", "(grey", "grey\\", "'; --", "-grey"):
         assert filled.search(query).status_code == 200, query
     assert names(filled, 'grey" AND "zzz') == ALL
-
-
-def test_an_agent_is_found_or_refused_and_no_way_around(filled: Daemon) -> None:
-    for agent in ("svc-agent", "svc-rag-agent"):
-        page = body_of(filled.search("grey", agent=agent))
-        assert (page["agent"], {result["filename"] for result in page["data"]}) == (agent, names(filled))
-    for agent, code in (("svc-agent:sales", "agent_not_found"), ("gpt-5", "model_not_found")):
-        details_of(filled.search("grey", agent=agent), code)

@@ -11,10 +11,9 @@ from svc_daemon.tools.batches import BATCHES
 from svc_daemon.tools.files import UPLOADS
 from tests.api.daemons import NOTES, UNLIMITED, Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sessions import session_body, session_path, sha256_of
 from tests.api.tool_callers import Caller
-from tests.tools import data_of, encoded, refusal_of, text_of
+from tests.tools import data_of, encoded, text_of
 
 FILE = {"filename": "notes.md", "contentBase64": encoded(NOTES)}
 
@@ -168,15 +167,6 @@ def test_a_wait_ends_with_its_time(tools: Caller) -> None:
     source_id = tools.upload(NOTES)["source_id"]  # no worker runs
     result = tools.call("svc-source-status", sourceId=source_id, waitSeconds=0.1)
     assert (data_of(result)["settled"], "Call again" in text_of(result)) == (False, True)
-
-
-def test_a_wait_ends_when_the_service_stops(tools: Caller) -> None:
-    source_id = tools.upload(NOTES)["source_id"]
-    daemon = tools.daemon
-    waiting = daemon.loop.begin(tools.calling(("svc-source-status", {"sourceId": source_id, "waitSeconds": 50})))
-    daemon.loop.call(daemon.app.state.stopping.set)
-    error = refusal_of(waiting.result(PATIENCE_S)[0])
-    assert (error["code"], error["retryable"]) == ("shutting_down", True)
 
 
 def test_a_search_is_narrowed_as_the_api_narrows_it_and_an_answer_is_grounded_or_not(working: Daemon) -> None:

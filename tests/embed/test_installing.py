@@ -1,6 +1,5 @@
 """Installing a model: from everywhere, checked, in one step, and never less than what was there before."""
 
-import fcntl
 import hashlib
 import importlib.util
 import json
@@ -18,7 +17,7 @@ from onnx.external_data_helper import set_external_data
 from svc_daemon.embed import installing, origins
 from svc_daemon.embed.failures import DownloadFailed, ExtraMissing, ModelMissing, ModelRefused, NoRoom
 from svc_daemon.embed.installing import Installed, install
-from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER, InstallRunning, ModelFolder
+from svc_daemon.embed.models import CLS, GRAPH, TOKENIZER, ModelFolder
 from svc_daemon.embed.origins import KnownPackage
 from svc_daemon.embed.runtimes import Runtime
 from svc_daemon.embed.weights import Tensor
@@ -264,14 +263,6 @@ def test_what_a_kill_left_is_removed_by_the_next_install_and_a_model_by_a_remove
     assert (names(folder), folder.find(), folder.stamp()) == ({".lock"}, None, None)
     with pytest.raises(ModelMissing):
         folder.get()
-
-
-def test_two_installs_at_a_time_are_one_too_many(folder: ModelFolder, tiny: Path) -> None:
-    folder.root.mkdir(parents=True)
-    with (folder.root / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(InstallRunning):
-            put(folder, tiny)
 
 
 def test_a_full_disk_is_reported_before_anything_is_written(

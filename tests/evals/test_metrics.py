@@ -2,7 +2,7 @@
 
 import pytest
 
-from svc_cli.evals.metrics import mean, ndcg, recall, reciprocal_rank
+from svc_cli.evals.metrics import ndcg, recall, reciprocal_rank
 
 #: Order, ideal, k; recall, reciprocal rank, nDCG. log2(3) is 1.5850, so a hit at rank 2 gains 0.6309, at 3 0.5.
 TABLE: list[tuple[list[int], list[int], int, float, float, float]] = [
@@ -29,7 +29,3 @@ def test_what_an_order_is_worth() -> None:
     for order, ideal, k, share, reciprocal, gain in TABLE:
         metrics = (recall(order, ideal, k), reciprocal_rank(order, k), ndcg(order, ideal, k))
         assert metrics == pytest.approx((share, reciprocal, gain), abs=5e-5), (order, ideal, k)
-
-
-def test_a_mean() -> None:
-    assert [mean(values) for values in ([], [0.5], [1.0, 0.0, 0.5])] == [0.0, 0.5, 0.5]

@@ -1,6 +1,5 @@
 """The embedded provider: the contract, and what its files promise besides."""
 
-import math
 import random
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,7 @@ from svc_daemon.provider.embedded import steps
 from svc_daemon.provider.embedded.packing import PIECE_CHARACTERS, SLICE_CHUNKS, pack
 from svc_daemon.provider.embedded.provider import LIST_PAGE, EmbeddedProvider
 from svc_daemon.provider.embedded.schema import VERSION, prepare
-from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed, SearchTimeout
+from svc_daemon.provider.errors import IndexDamaged, ProviderError, ProviderFailed
 from tests.provider.contract_suite import ProviderContract
 from tests.provider.samples import TEAM, found, make_document, put, put_each, search
 
@@ -255,23 +254,6 @@ def test_pages_join_where_the_order_was_changed(provider: EmbeddedProvider) -> N
     pages = [search(provider, "mooring wood", limit=15, offset=offset) for offset in range(0, 2 * POOL, 15)]
     assert [hit for page in pages for hit in page.hits] == list(whole.hits)
     assert len(whole.hits) == 2 * POOL
-
-
-def test_the_idf_of_a_match_is_that_of_the_team_s_chunks(provider: EmbeddedProvider) -> None:
-    put(provider, "src_1", "fox", "foxes", "dog", "cat", buckets=["bkt_1"])
-    (hit, _) = search(provider, "fox").hits
-    assert hit.matches[0].idf == pytest.approx(math.log(1 + (4 - 2 + 0.5) / (2 + 0.5)))
-
-
-def test_a_search_is_interrupted_at_its_deadline(folder: Path) -> None:
-    ticks = iter([0.0])
-    # In time when the search begins; every later look finds the deadline passed.
-    provider = EmbeddedProvider(folder, clock=lambda: next(ticks, 2.0))
-    put(provider, "src_1", *["fox"] * 3000, buckets=["bkt_1"])
-    with pytest.raises(SearchTimeout):
-        search(provider, "fox", deadline_s=1.0)
-    assert len(search(provider, "fox").hits) == 10
-    provider.close()
 
 
 # Files

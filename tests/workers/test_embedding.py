@@ -18,7 +18,7 @@ from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.workers.rebuilds import LONG as QUAYS
-from tests.workers.rebuilds import begin, delete, index_file, wait_gone, wait_rebuilt
+from tests.workers.rebuilds import begin, delete, index_file, wait_rebuilt
 from tests.workers.shelves import Shelf, ShelfModel, start_embedding
 
 #: Cut into more chunks than one batch holds.
@@ -91,13 +91,6 @@ def test_a_source_is_ready_before_its_vectors_and_found_by_meaning_after(working
     assert sorted(found(working, "jetty")) == ["0.md", "1.md", "2.md"]
 
 
-def test_what_was_there_before_the_model_is_embedded_in_batches(working: Daemon, shelf: Shelf) -> None:
-    working.add_ready(LONG)
-    start_embedding(working, shelf)
-    wait_embedded(working)
-    assert shelf.first.batches[:2] == [BATCH, chunks(working) - BATCH]
-
-
 def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
     other = working.add_team()
     working.make_bucket("inbox", key=other)
@@ -122,19 +115,6 @@ def test_a_stop_leaves_the_batch_for_the_next_start(working: Daemon, shelf: Shel
     shelf.model = ShelfModel()
     start_embedding(working, shelf)
     wait_embedded(working)
-
-
-def test_a_deleted_source_leaves_no_vector(working: Daemon, shelf: Shelf) -> None:
-    kept, gone = (working.add_ready(HARBOUR, filename=name) for name in ("kept.md", "gone.md"))
-    shelf.first.gate.clear()
-    start_embedding(working, shelf)
-    wait_batch(working, shelf.first)
-    delete(working, gone)
-    wait_gone(working, gone)
-    shelf.first.gate.set()
-    wait_embedded(working)
-    assert working.found("jetty", mode="semantic") == [kept]
-    assert stored(working) == chunks(working)
 
 
 def test_another_model_takes_over_and_nothing_is_left_of_the_first(working: Daemon, shelf: Shelf) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from svc_daemon.core.answers import conversations
-from svc_daemon.core.answers.conversations import ASSISTANT, RULES, USER, FollowUp, Turn, is_follow_up, prompt, sharpen
-from svc_daemon.core.answers.quoting import NOTHING_FOUND
+from svc_daemon.core.answers.conversations import ASSISTANT, USER, FollowUp, Turn, is_follow_up, prompt, sharpen
 from tests.core.answers.passages import passage
 from tests.core.limits import cpu_limit_s
 
@@ -88,12 +87,6 @@ def test_the_question_comes_last_behind_the_numbered_passages() -> None:
     assert "passage 1: Harbour > Hours > Quay\nThe quay opens at dawn.\n" in shown
     assert shown.index("passage 2") > shown.index("end of passage 1")
     assert shown.endswith("\n\nQuestion: When?")
-
-
-def test_who_answers_and_how_comes_behind_the_rules() -> None:
-    (system, _) = prompt([Turn(USER, "When?")], [QUAY], ("A harbour master.", " ", "Be brief."))
-    assert system.content == f"{RULES}\n\nA harbour master.\n\nBe brief."
-    assert NOTHING_FOUND in RULES
 
 
 def test_earlier_turns_come_between_and_not_without_end() -> None:

@@ -12,7 +12,6 @@ from svc_daemon.core.search.agents import (
     PolicyFault,
     RetrievalPolicy,
     change_policy,
-    find_faults,
     policy_text,
     read_policy,
 )
@@ -36,15 +35,6 @@ FULL = of_sources("a", "b", bucket_ids=("bkt_a",), filters=BUILT_1880, top_k=3, 
 def test_a_policy_is_read_as_it_was_written() -> None:
     for policy in [EVERYTHING, NOTHING, FULL, replace(TEAM, score_threshold=1)]:
         assert read_policy(policy_text(policy)) == policy
-
-
-def test_a_policy_covers_its_buckets() -> None:
-    for covered, policies in [
-        (True, [EVERYTHING, of_buckets("a", "b"), of_sources(bucket_ids=("bkt_b",)), TEAM]),
-        (False, [NOTHING, of_buckets("b")]),
-    ]:
-        for policy in policies:
-            assert policy.covers("bkt_a") is covered, policy
 
 
 YEAR, LANG = ({"type": "eq", "key": key, "value": 1} for key in ("year", "lang"))
@@ -142,17 +132,3 @@ def test_a_policy_that_contradicts_itself_is_refused() -> None:
         refused = refusal(change_policy, policy, sent)
         assert refused.code == "invalid_agent_profile"
         assert [each["path"] for each in refused.details["errors"]] == paths, (policy, sent)
-
-
-def test_every_fault_is_named() -> None:
-    cases: list[tuple[dict[str, Any], list[str]]] = [
-        ({}, []),
-        ({"name": "Sales", "bound_surface": "", "policy": {"filters": {}}}, []),
-        ({"name": " "}, ["name"]),
-        ({"name": "a\nb", "bound_surface": "x\x07"}, ["name", "bound_surface"]),
-        ({"instructions": "a\nb"}, []),
-        ({"policy": {"filters": {"type": "like"}}}, ["policy.filters.type"]),
-        ({"policy": {"filters": {"type": "and", "filters": [FILTERS, {}]}}}, ["policy.filters.filters[1].type"]),
-    ]
-    for sent, paths in cases:
-        assert [path for path, _ in find_faults(sent, 50)] == paths, sent
