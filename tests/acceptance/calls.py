@@ -1,6 +1,5 @@
-"""The few API calls that most acceptance tests make, and multipart bodies exactly as wanted."""
+"""The few API calls that most acceptance tests make."""
 
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,12 +7,8 @@ import httpx
 
 from tests.acceptance.installations import Installation, wait_until
 
-BOUNDARY = "acceptance-boundary"
-MULTIPART = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
 #: Indexing of one document takes milliseconds; many at once on a busy machine take a while.
 READY_TIMEOUT_S = 60.0
-
-Part = tuple[str, str | None, bytes]
 
 
 def make_bucket(client: httpx.Client, slug: str) -> str:
@@ -29,23 +24,6 @@ def upload(
     """One-call upload."""
     headers = {} if key is None else {"Idempotency-Key": key}
     return client.post(f"/v1/buckets/{bucket}/files", files={"file": (filename, data)}, data=fields, headers=headers)
-
-
-def upload_body(
-    client: httpx.Client, bucket: str, body: bytes, headers: dict[str, str] | None = None
-) -> httpx.Response:
-    """One-call upload of this multipart body."""
-    return client.post(f"/v1/buckets/{bucket}/files", content=body, headers=MULTIPART | (headers or {}))
-
-
-def multipart(parts: Sequence[Part], *, closed: bool = True) -> bytes:
-    """A body of (name, filename or None, bytes), with or without its closing boundary."""
-    body = b""
-    for name, filename, data in parts:
-        of_file = "" if filename is None else f'; filename="{filename}"'
-        head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"{of_file}\r\n\r\n'
-        body += head.encode() + data + b"\r\n"
-    return body + f"--{BOUNDARY}--\r\n".encode() if closed else body
 
 
 def port_of(installation: Installation) -> int:

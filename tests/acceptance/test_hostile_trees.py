@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.wire.file_names import find_flaw
 from tests.acceptance.installations import Finished, Installation
 from tests.acceptance.sync_folders import write
 
@@ -138,16 +137,6 @@ def test_what_cannot_be_read_or_is_given_twice_is_named_and_ends_nothing(
     both = installation.svc("upload", *names, "-b", "both", "--json")
     assert both.failure == (3, "svc_title_conflict")
     assert (both.json["counts"]["created"], both.json["counts"]["failed"]) == (1, 1)
-
-
-def test_the_service_gives_the_same_verdict_on_a_name(shared_installation: Installation) -> None:
-    with shared_installation.client() as client:
-        client.put("/v1/buckets/names", json={}).raise_for_status()
-        for name in (*GOOD, *REFUSED):
-            session = {"filename": name, "title": "t", "size_bytes": 6, "mime": "text/plain"}
-            opened = client.post("/v1/buckets/names/uploads", json=session)
-            refusals = (opened.status_code == 400, find_flaw(name) is not None)
-            assert refusals == (name in REFUSED, name in REFUSED), (name, opened.text)
 
 
 def test_an_archived_bucket_is_named_although_nothing_has_changed(shared_installation: Installation) -> None:

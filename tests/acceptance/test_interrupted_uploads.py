@@ -87,29 +87,6 @@ def test_a_daemon_killed_in_the_middle_of_a_batch_loses_nothing(installation: In
     installation.hold_to_every_promise()
 
 
-def test_removed_sources_of_a_batch_come_back(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 5, 100)
-    first = _upload(installation, "docs")
-    gone = [item["source_id"] for item in first.json["items"][:3]]
-    assert installation.svc("source", "rm", "--force", *gone).exit == 0
-    # The whole folder would be the same batch; what is left of it is another one.
-    assert _outcome(_upload(installation, "docs"), "created", "unchanged") == (0, 3, 2)
-    for _ in range(2):
-        _remove_all(installation)
-        assert _outcome(_upload(installation, "docs"), "created", "ready") == (0, 5, 5)
-        assert len(list_held(installation)) == 5
-
-
-def test_a_poisoned_file_among_many_is_named_and_the_others_are_ready(installation: Installation) -> None:
-    _make_files(installation.root / "docs", 40, 100)
-    (installation.root / "docs" / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing that a PDF has")
-    for _ in range(2):
-        finished = _upload(installation, "docs")
-        assert _outcome(finished, "ready") == (3, 40)
-        assert [item["path"] for item in finished.json["items"] if item["error"]] == ["docs/broken.pdf"]
-    assert len(list_held(installation)) == 41
-
-
 def test_what_a_batch_refuses_is_recorded_for_each_file_and_the_others_go_up(installation: Installation) -> None:
     _make_files(installation.root / "docs", 3, 100)
     refused = _upload(installation, "docs", *(word for number in range(21) for word in ("--tag", f"t{number}")))

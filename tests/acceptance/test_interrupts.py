@@ -4,7 +4,6 @@ import random
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -87,20 +86,6 @@ def test_ctrl_c_is_answered_while_the_service_is_not(filled: Installation, large
                 ended = _end_of(first, f"{words} {budget}")
             assert (ended.exit, HINT in ended.stderr) == (130, True), (words, budget, ended.stderr)
             _expect_complete(filled, bucket, *words)
-
-
-def test_ctrl_c_at_any_time_ends_an_upload(filled: Installation, large: bool) -> None:
-    moments, log = random.Random(10), filled.files.log
-    for turn in range(60 if large else 4):
-        before = log.stat().st_size
-        first = filled.spawn_svc("upload", "docs", "-b", f"timed-{turn}", "--json")
-        wait_until(lambda: log.stat().st_size > before, "its first request", every_s=0.001)  # noqa: B023
-        time.sleep(moments.uniform(0, 0.6))  # the moment is what is tested
-        first.send_signal(signal.SIGINT)
-        ended = _end_of(first, f"turn {turn}")
-        assert ended.exit in {0, 130}, ended.stderr
-        assert ended.exit == 0 or HINT in ended.stderr
-        _expect_complete(filled, f"timed-{turn}", "upload", "docs")
 
 
 def test_a_second_ctrl_c_ends_at_once(filled: Installation) -> None:

@@ -52,10 +52,14 @@ def test_only_one_way_may_name_the_destination(shared: Daemon) -> None:
         {"bucket": ["inbox"]},
         {"bucket": "x" * 256},
     ]
+    inbox = shared.make_bucket()
     for door in DOORS:
         root = "manifest." if door == BATCH else ""
         answer = ask(shared, door, body_for(door, bucket="inbox", bucket_slugs=["inbox"]))
         assert refused_field(answer) == f"{root}bucket"
+        for way in ({"bucket": ""}, {"bucket": "inbox"}):
+            answer = ask(shared, door, body_for(door, bucket_ids=[inbox], bucket_slugs=["inbox"], **way))
+            assert refused_field(answer) == f"{root}bucket_slugs"
         for where in wrong:
             field = refused_field(ask(shared, door, body_for(door, **where)))
             assert field.startswith(f"{root}{next(iter(where))}"), where

@@ -1,7 +1,5 @@
 """Upload sessions over HTTP: create, show, cancel, finalize, expiry, replays."""
 
-import json
-import logging
 from typing import Any
 
 import pytest
@@ -9,14 +7,11 @@ import pytest
 from svc_daemon.process import gates
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
 from tests.api.sessions import (
     ask_session,
     finalize,
     open_session,
-    part_kept,
-    path_of,
     put,
     put_part,
     session_body,
@@ -82,16 +77,6 @@ def test_a_missing_type_follows_from_extension_and_content(shared: Daemon) -> No
         assert body_of(finalize(shared, session), 201)["content_type"] == expected
 
 
-def test_finalize_before_the_bytes_can_be_tried_again(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    assert details_of(finalize(daemon, session), "blob_not_uploaded") == {"received_bytes": 0, "size_bytes": SIZE}
-    put_part(daemon, session, NOTES, 0, 9)
-    assert details_of(finalize(daemon, session), "blob_not_uploaded")["received_bytes"] == 10
-    body_of(put(daemon, session, NOTES))
-    body_of(finalize(daemon, session), 201)
-    assert daemon.count("sources") == 1
-
-
 def test_finalize_again_gives_the_same_source_and_nothing_cancels_it(daemon: Daemon) -> None:
     session = open_uploaded(daemon)
     first = finalize(daemon, session)
@@ -119,17 +104,6 @@ def test_finalizing_at_once_makes_one_source(daemon: Daemon, monkeypatch: pytest
     assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
     assert len({answer.json()["id"] for answer in answers}) == 1
     assert (daemon.count("sources"), len(list(daemon.files.blobs.iterdir()))) == (1, 1)
-
-
-def test_a_canceled_session_is_dead(daemon: Daemon) -> None:
-    session = open_session(daemon)
-    put_part(daemon, session, NOTES, 0, 9)
-    for _ in range(2):
-        assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
-    assert parts(daemon) == set()
-    details_of(put(daemon, session, NOTES), "session_canceled")
-    details_of(finalize(daemon, session), "session_canceled")
-    assert parts(daemon) == set()
 
 
 def test_an_expired_session_is_shown_as_such_and_its_bytes_go(daemon: Daemon) -> None:
@@ -217,16 +191,6 @@ def test_a_source_is_replaced_through_a_session_and_its_replay_is_answered_after
     assert body_of(ask_session(working, replaces=old, repeat_key="k", dry_run=True))["would_create"] is None
 
 
-def test_a_source_that_is_gone_cannot_be_replaced(daemon: Daemon) -> None:
-    old = daemon.add_source()
-    session = open_uploaded(daemon, replaces=old)
-    body_of(daemon.ask("DELETE", f"/v1/sources/{old}"))
-    for _ in range(2):
-        details_of(finalize(daemon, session), "source_not_found")
-    assert (daemon.count("sources"), parts(daemon)) == (0, set())
-    assert [path.name for path in daemon.files.blobs.iterdir()] == [old]  # the sweeper will take it
-
-
 def test_a_replay_gives_the_same_session_and_a_new_life_once_it_has_expired(daemon: Daemon) -> None:
     first = open_session(daemon, repeat_key="k")
     put_part(daemon, first, NOTES, 0, 9)
@@ -271,32 +235,3 @@ def test_racing_creates_with_one_key_open_one_session(daemon: Daemon) -> None:
     answers = daemon.ask_together(*[daemon.asking("POST", CREATE, json=session_body(), repeat_key="k")] * 20)
     statuses = [answer.status_code for answer in answers]
     assert (set(statuses) <= {200, 201, 409}, statuses.count(201), daemon.count("uploads")) == (True, 1, 1)
-
-
-def test_a_restart_knows_every_byte(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon()
-    daemon.make_bucket()
-    session = open_session(daemon)
-    put_part(daemon, session, NOTES, 0, 9)
-    daemon.close()
-    daemon = make_daemon()
-    assert part_kept(put(daemon, session, b"", "bytes */*")) == "bytes=0-9"
-    body_of(put_part(daemon, session, NOTES, 10, SIZE - 1))
-    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
-
-
-def test_no_token_is_written_down(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.DEBUG):
-        session = open_session(daemon, repeat_key="k")
-        token = path_of(session).rpartition("/")[2]
-        put(daemon, session, NOTES)
-        put(daemon, session, b"x", "bytes 9-8/7")
-        daemon.ask("GET", path_of(session))
-        daemon.ask("PUT", f"{path_of(session)}/more")
-    ours = [record for record in caplog.records if record.name.startswith("svc_daemon")]
-    written = json.dumps([[record.getMessage(), str(record.__dict__)] for record in ours])
-    assert "/v1/storage/{session_id}/{token}" in written
-    assert token not in written
-    daemon.close()
-    kept = [path for path in daemon.files.root.rglob("*") if path.is_file() and token.encode() in path.read_bytes()]
-    assert kept == []

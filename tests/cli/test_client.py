@@ -48,15 +48,6 @@ def test_the_example_of_the_package_works(client: Client) -> None:
     assert client.source_text(source["id"])["text"].startswith("# Leave")
 
 
-def test_a_repeated_key_replays_and_other_bytes_conflict(client: Client) -> None:
-    key = idempotency_key(client.ensure_bucket("replays")["id"], new("a.md"), 0)
-    first, second = (client.send_upload("replays", new("a.md"), key) for _ in range(2))
-    assert (first.is_replay, second.is_replay, first.body["id"]) == (False, True, second.body["id"])
-    with pytest.raises(ApiError) as refused:
-        client.upload("replays", new("a.md", b"other"), key)
-    assert (refused.value.status, refused.value.code) == (409, "idempotency_key_conflict")
-
-
 def test_a_key_that_no_header_can_carry_is_refused_as_any_other_bad_one(client: Client) -> None:
     client.ensure_bucket("badly-keyed")
     for key in ("", "a b", "a\n", " a", "é", "k" * 256):

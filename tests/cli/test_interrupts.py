@@ -47,11 +47,6 @@ def _listening() -> Iterator[None]:
     sys.unraisablehook = before[1]
 
 
-def test_an_interrupt_is_raised_where_it_arrives() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
 def test_an_interrupt_that_a_destructor_dropped_is_sent_again(capfd: pytest.CaptureFixture[str]) -> None:
     def items() -> Iterator[int]:
         try:

@@ -1,13 +1,10 @@
 """What a person sees and is asked on a real terminal of a certain width, and what a pipe gets instead."""
 
 import re
-import signal
 from pathlib import Path
 
-from tests.acceptance.calls import list_sources
-from tests.acceptance.installations import Installation, wait_until
+from tests.acceptance.installations import Installation
 from tests.cli.terminals import on_terminal
-from tests.conftest import MakeInstallation
 from tests.samples import make_pdf
 
 BROKEN = "%PDF-1.7\nnothing"
@@ -52,30 +49,6 @@ def test_a_login_that_is_asked_for_does_not_show_the_key(shared_installation: In
     assert shared_installation.svc("auth", "logout").exit == 0
     code, shown = on_terminal(shared_installation, *login, after="API key", typed="\x04")
     assert (code, "Nothing was stored." in shown, "--debug" in shown) == (3, True, False)
-
-
-def test_ctrl_c_stops_an_upload_cleanly_and_the_next_run_goes_on(make_installation: MakeInstallation) -> None:
-    installation = make_installation(SVC_LIMIT_CREATES_PER_SECOND="3")
-    installation.start()
-    for number in range(12):
-        path = installation.root / "docs" / f"{number:02}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"Words of file {number}.")
-    words = ("upload", "docs", "-b", "slow", "--mode", "one", "--json")
-    first = installation.spawn_svc(*words)
-    with installation.client() as client:
-        listed = "/v1/buckets/slow/sources?status=all"
-        wait_until(lambda: len(client.get(listed).json().get("sources", [])) >= 3, "the first three files")
-        first.send_signal(signal.SIGINT)
-        out, err = first.communicate(timeout=60)
-        assert (first.returncode, "svc_interrupted" in out, "run the same command again" in err) == (130, True, True)
-        arrived = list_sources(client, "slow")
-        assert len(arrived) < 12
-        second = installation.svc(*words)
-        assert second.exit == 0
-        assert second.json["counts"]["unchanged"] >= len(arrived)
-        titles = [source["title"] for source in list_sources(client, "slow")]
-        assert (len(titles), len(set(titles))) == (12, 12)
 
 
 def test_only_yes_deletes_a_source(shared_installation: Installation) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.acceptance.calls import list_sources, make_bucket, wait_ended
 from tests.acceptance.installations import Finished, Installation
 from tests.cli.consoles import RunSvc
-from tests.conftest import MakeInstallation
 
 Json = dict[str, Any]
 Upload = Callable[..., Finished]
@@ -165,17 +164,6 @@ def test_a_bucket_that_is_archived_or_may_not_be_made_takes_nothing(
         make_bucket(client, bucket)
     assert svc("bucket", "archive", bucket).exit == 0
     assert upload("a.md").failure == (5, "bucket_not_found")
-
-
-def test_the_rate_limit_is_waited_out(
-    at: Callable[[Installation], RunSvc], make_installation: MakeInstallation
-) -> None:
-    limited = make_installation(SVC_LIMIT_CREATES_PER_SECOND="10")
-    limited.start()
-    for number in range(24):
-        _write(f"docs/{number}.md", f"Words of file {number}.")
-    finished = at(limited)("upload", "docs", "-b", "limited", "-j", "8", "--mode", "one", "--json")
-    assert (finished.exit, finished.json["counts"]["ready"]) == (0, 24)
 
 
 def test_a_time_out_leaves_the_work_going(upload: Upload, shared_installation: Installation) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.uploads.sessions import ContentRange
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
 from svc_daemon.operations.leftovers import sort_leftovers
@@ -17,7 +16,7 @@ from svc_daemon.operations.sweeping import expire_uploads
 from svc_daemon.operations.uploads import ChunkBody, UploadProgress
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-from tests.api.sessions import finalize, open_session, part_kept, put, put_part, session_path, state_of, stored_bytes
+from tests.api.sessions import finalize, open_session, part_kept, put, put_part, session_path, stored_bytes
 
 DATA = os.urandom(3_000_000)
 SIZE = len(DATA)
@@ -77,16 +76,6 @@ def stop(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> None:
     """End the PUT as the end of the daemon does."""
     daemon.loop.call(task.cancel)
     daemon.loop.run(wait_for(task))
-
-
-def test_a_newcomer_takes_over_from_a_dead_writer(daemon: Daemon) -> None:
-    session = open_session(daemon, DATA)
-    dying = hang(daemon, session, DATA[:1_500_000])
-    question = ChunkBody(ContentRange(None, None, None), 0, send(b""))
-    progress = daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], question))
-    assert (progress.state, progress.received_bytes) == ("uploading", 1_500_000)
-    assert code_of(daemon, dying) == "request_in_progress"
-    finish(daemon, session, 1_500_000)
 
 
 def test_a_cut_connection_keeps_the_prefix(daemon: Daemon) -> None:
@@ -178,14 +167,6 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse:
     details_of(put_part(daemon, session, DATA, 100_000, SIZE - 1), "storage_full")
     assert part_of(daemon, session) == "bytes=0-99999"
     finish(daemon, session, 100_000)
-
-
-def test_bytes_whose_sync_failed_are_not_acknowledged(daemon: Daemon, refuse: Refuse) -> None:
-    session = open_session(daemon, DATA)
-    put_part(daemon, session, DATA, 0, 99_999)
-    refuse("fsync", errno.EIO)
-    details_of(put_part(daemon, session, DATA, 100_000, 199_999), "storage_full")
-    assert state_of(daemon, session) == ("uploading", 100_000)
 
 
 def test_bytes_that_a_kill_left_unsynced_are_synced_before_they_are_reported(

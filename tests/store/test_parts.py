@@ -88,13 +88,6 @@ def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Fol
     assert (folder.files.parts / "upl_a").stat().st_mode & 0o777 == 0o600
 
 
-def test_bytes_of_another_process_are_synced_once_before_they_are_reported(folder: Folder, synced: list[str]) -> None:
-    (folder.files.parts / "upl_a").write_bytes(b"left by a kill")
-    for session_id in ("upl_a", "upl_a", "upl_unknown"):
-        asyncio.run(folder.parts.settle(session_id))
-    assert synced == ["upl_a", "parts"]
-
-
 def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: list[str]) -> None:
     (folder.files.parts / "upl_a").write_bytes(DATA)
     assert asyncio.run(folder.parts.link("upl_a", "src_a")) == DATA[:8192], "what sniffing looks at"
@@ -103,14 +96,6 @@ def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: li
     asyncio.run(folder.parts.delete("upl_a", "upl_unknown"))
     assert list(folder.parts.list_ids()) == []
     assert folder.blobs.path("src_a").read_bytes() == DATA
-
-
-def test_a_link_that_fails_leaves_no_blob(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder.append(DATA)
-    monkeypatch.setattr(folder.blobs, "sync_folder", refuse)
-    with pytest.raises(StorageError):
-        asyncio.run(folder.parts.link("upl_a", "src_a"))
-    assert (list(folder.files.blobs.iterdir()), folder.stored()) == ([], DATA)
 
 
 def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,14 +155,6 @@ def test_a_part_that_cannot_be_removed_is_left_for_the_next_start(
     (folder.files.parts / "upl_a").mkdir()
     asyncio.run(folder.parts.delete("upl_a"))
     assert "upl_a could not be removed" in caplog.text
-
-
-def test_folders_and_files_of_others_are_no_parts(folder: Folder) -> None:
-    (folder.files.parts / "lost+found").mkdir()
-    (folder.files.parts / "somebody's").write_bytes(b"x")
-    session_id = f"upl_{0:026}"
-    folder.append(b"x", session_id=session_id)
-    assert folder.parts.list_ids() == [session_id]
 
 
 def test_nothing_is_written_through_a_link(folder: Folder, tmp_path: Path) -> None:

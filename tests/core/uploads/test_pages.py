@@ -1,7 +1,6 @@
 """Web page or file: every kind of content under every kind of declared type."""
 
 from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title, refuse_file, refuse_web_page
-from tests.core.refusals import refusal
 
 HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
 FRAGMENT = b"<div><p>Hello</p></div>"
@@ -30,18 +29,6 @@ FILES = [
 def test_content_and_declared_type_make_a_page() -> None:
     for case in PAGES + FILES:
         assert is_web_page(*case) is (case in PAGES), case
-
-
-def test_a_page_at_the_file_door_is_sent_to_pages() -> None:
-    refused = refusal(refuse_web_page, HTML, "text/html", "", "handbook")
-    assert (refused.code, refused.rule.status) == ("url_is_web_page", 422)
-    assert refused.details == {"suggested_endpoint": "/v1/buckets/handbook/pages"}
-
-
-def test_a_document_at_the_page_door_is_sent_to_imports() -> None:
-    refused = refusal(refuse_file, PDF, "application/pdf", "a.pdf", "handbook")
-    assert (refused.code, refused.rule.status) == ("url_is_file", 422)
-    assert refused.details == {"suggested_endpoint": "/v1/buckets/handbook/files/import"}
 
 
 def test_each_door_takes_its_own_and_no_bytes_at_all() -> None:
