@@ -95,6 +95,9 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     assert (saved.exit, "sk-" in saved.stdout + saved.stderr) == (0, False)
     assert stat.S_IMODE(either.files.admin_key.stat().st_mode) == 0o600
     assert either.svc("bucket", "ls").exit == 0
+    again = made(either, *MAKE_ADMIN_KEY)
+    assert (again["key"]["key"], again["saved_in"]) == (None, str(either.files.admin_key))
+    assert either.key.startswith(again["key"]["hint"].removesuffix("…"))
 
 
 def test_a_refusal_is_the_same_with_and_without_a_daemon(

@@ -6,21 +6,10 @@ import socket
 import stat
 from pathlib import Path
 
-import pytest
-
-from svc_daemon.listening import AddressTaken, base_url_of, bind
+from svc_daemon.listening import base_url_of
 from svc_daemon.settings import Settings
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Installation, wait_until
-
-
-def test_an_address_that_is_taken_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    with bind(Settings(data_dir=tmp_path, port=0)) as first:
-        taken = Settings(data_dir=tmp_path, port=first.getsockname()[1])
-        with pytest.raises(AddressTaken, match="SVC_LISTEN"), bind(taken):
-            pass
-    with bind(taken):
-        pass
 
 
 def test_the_address_for_clients_on_this_machine(tmp_path: Path) -> None:
@@ -82,9 +71,12 @@ def test_a_search_works_right_after_a_start_and_an_index_that_was_removed_is_mad
     installation: Installation,
 ) -> None:
     source_id = filled(installation)
+    key = installation.key
     installation.stop()
     installation.start()
-    assert hits(installation) == [source_id]
+    assert (hits(installation), installation.key) == ([source_id], key)
+    root = installation.files.root
+    assert [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077] == [], "for its owner only"
     installation.stop()
     for path in installation.files.index.iterdir():
         path.unlink()

@@ -20,11 +20,15 @@ for right in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 os.execv(sys.executable, [sys.executable, "-m", "svc_cli", *sys.argv[1:]])
 """
 
-GOOD = ("plain.md", "A.md", "a.md", "👩\u200d💻.md", "\u0646\u0645\u06cc\u200c\u062e.md", "sub/deep/end.md")
-REFUSED = (
-    *("zero\u200bwidth.md", "right\u202eto left.md", "line\nbreak.md", "joiner.md\u200d", "soft\u00adhyphen.md"),
-    *("back\\", "climbs\\..\\a.md", " ", "\u0958" * 84 + ".md"),
+GOOD = (
+    *("plain.md", "A.md", "a.md", "👩\u200d💻.md", "\u0646\u0645\u06cc\u200c\u062e.md", "sub/deep/end.md"),
+    *("emoji 😀.md", f"{'x' * 252}.md", " lead.md", "trail.md ", "two  spaces.md", "back\\slash.md", 'q?*<>|".md'),
+    *("%41.md", "nbsp\u00a0.md", "ﬁ.md", "un\u0378assigned.md", "\u0958.md", "~$lock.md"),
 )
+INVISIBLE = (
+    *("zero\u200bwidth.md", "right\u202eto left.md", "line\nbreak.md", "joiner.md\u200d", "soft\u00adhyphen.md"),
+)
+REFUSED = (*INVISIBLE, "back\\", "climbs\\..\\a.md", " ", "\u0958" * 84 + ".md")
 TWICE = ("caf\u00e9.md", "\u00e9/in.md", "empty \u00fc.md", "f\u0131n\u00e9\u200b.md")
 
 
@@ -35,7 +39,7 @@ def tree(installation: Installation) -> Iterator[Path]:
     for name in (*GOOD, *REFUSED, *(unicodedata.normalize(form, name) for name in TWICE for form in ("NFC", "NFD"))):
         write(folder, name, "" if name.startswith("empty") else f"Words about {name.encode()!r}.")
     closed = ("closed.md", "closed/inside.md", "listed only/inside.md")
-    for name in ("odd\u200bfolder/x.md", ".hidden.md", "ignored.md", "/".join(["n" * 200] * 6 + ["far.md"]), *closed):
+    for name in ("odd\u200bfolder/x.md", ".hidden.md", "ignored.md", FAR, *closed):
         write(folder, name, "Words.")
     write(folder, os.fsdecode(b"latin-\xe9.md"), "Words.")
     write(folder, "empty.md", "")
@@ -81,18 +85,29 @@ def _verdicts(finished: Finished) -> dict[str, tuple[str, str | None, str | None
     return verdicts
 
 
-def _left_out(paths: set[str], folder: Path) -> list[str]:
-    """The files of the folder that no path names, nor one of a folder around them."""
-    files = [os.path.relpath(Path(top, name), folder) for top, _, names in os.walk(folder) for name in names]
-    spelled = {path: path.encode("ascii", "backslashreplace").decode() for path in files}
-    composed = {path: unicodedata.normalize("NFC", path) for path in spelled}
-    known = {*paths, *(path.encode("ascii", "backslashreplace").decode() for path in paths)}
-    return [
-        path
-        for path in spelled
-        if not {path, spelled[path], composed[path]} & known
-        and not any(f"{parent}/" in known for parent in Path(composed[path]).parents)
-    ]
+#: Far below in folders of long names.
+FAR = "/".join(["n" * 200] * 6 + ["far.md"])
+DENIED = "can't be read: Permission denied."
+#: What is not created, by its reason: names that are refused, and of two spellings the second by code points.
+LEFT_OUT = {
+    "dotfile": (".hidden.md", ".svcignore", "sub/.gitignore"),
+    "ignored": ("ignored.md", "ignored-link.md"),
+    "link": ("link.md", "link/", "dead.md", "behind a door.md"),
+    "empty": ("empty.md", "empty ü.md", r"empty \xfc.md"),
+    "too large": ("large.md",),
+    "not a regular file": ("pipe.md",),
+    "type can't be read": ("picture.png",),
+    "path is too long": (FAR,),
+    "name holds an invisible character": (
+        *(*INVISIBLE, "odd\u200bfolder/", "f\u0131n\u00e9\u200b.md", r"f\u0131n\xe9\u200b.md"),
+    ),
+    "name is blank or a path": ("back\\", "climbs\\..\\a.md", " "),
+    "name is too long": (unicodedata.normalize("NFC", "\u0958") * 84 + ".md",),
+    "name is not UTF-8": (os.fsdecode(b"latin-\xe9.md"),),
+    "another file has this name, spelled with other code points": (r"caf\xe9.md", r"\xe9/in.md"),
+    DENIED: ("closed/", "listed only/inside.md"),
+    f"the file {DENIED}": ("closed.md",),
+}
 
 
 def test_upload_and_sync_give_one_verdict_on_each_and_are_silent_about_none(
@@ -103,15 +118,10 @@ def test_upload_and_sync_give_one_verdict_on_each_and_are_silent_about_none(
     assert (uploaded.exit, synced.exit) == (3, 3), uploaded.stderr + synced.stderr
     verdicts = _verdicts(uploaded)
     assert verdicts == _verdicts(synced)
-    assert _left_out(set(verdicts), tree) == []
-    created = {path for path, (action, _, _) in verdicts.items() if action == "created"}
-    assert created == {*GOOD, "caf\u00e9.md", "\u00e9/in.md"}
-    denied = (None, "can't be read: Permission denied.")
-    assert (verdicts["closed/"][1:], verdicts["listed only/inside.md"][1:]) == (denied, denied)
-    assert verdicts["closed.md"][0] == "failed"
-    assert verdicts["behind a door.md"][1] == "link"
-    # Of two spellings the first by code points is sent; the other is listed as what it is.
-    assert verdicts[r"caf\xe9.md"][1] == "another file has this name, spelled with other code points"
+    found = {path: reason or message for path, (action, reason, message) in verdicts.items() if action != "created"}
+    assert found == {path: reason for reason, paths in LEFT_OUT.items() for path in paths}
+    created = {unicodedata.normalize("NFC", name) for name in (*GOOD, "caf\u00e9.md", "\u00e9/in.md")}
+    assert verdicts.keys() - found.keys() == created
     for error in (each["error"] for finished in (uploaded, synced) for each in finished.json["items"] if each["error"]):
         assert set(error) == {"code", "message", "retryable", "details", "hint", "request_id"}
 
@@ -121,7 +131,7 @@ def test_what_cannot_be_read_or_is_given_twice_is_named_and_ends_nothing(
 ) -> None:
     # A link is followed as far as a closed door.
     followed = _verdicts(_svc(installation, "sync", "tree", "-b", "followed", "--follow-links", "--json"))
-    assert followed["behind a door.md"] == ("failed", None, "can't be read: Permission denied.")
+    assert followed["behind a door.md"] == ("failed", None, DENIED)
     assert followed["plain.md"][0] == "created"
 
     for verb in ("upload", "sync"):

@@ -6,8 +6,8 @@ import socket
 import psutil
 
 from svc_daemon.exits import EXIT_LOCKED
-from tests.acceptance.calls import list_sources, make_bucket, port_of, upload, wait_ended
-from tests.acceptance.installations import Installation, process_tree, wait_until
+from tests.acceptance.calls import make_bucket, port_of, upload, wait_ended
+from tests.acceptance.installations import Installation, process_tree
 from tests.conftest import UNLIMITED, MakeInstallation
 
 
@@ -59,32 +59,6 @@ def test_twenty_commands_at_once_start_one_daemon(make_installation: MakeInstall
     assert [code for _, code in ended] == [0] * 20
     assert all(json.loads(out)["buckets"] == [] for (out, _), _ in ended)
     assert _daemons(fresh) == [fresh.pid]
-
-
-def test_svc_stops_and_starts_the_daemon(make_installation: MakeInstallation) -> None:
-    fresh = make_installation()
-    fresh.root.mkdir()
-    assert fresh.svc("daemon", "start").exit == 0
-    first = fresh.pid
-    assert fresh.svc("daemon", "restart").exit == 0
-    assert fresh.pid not in {None, first}
-    assert fresh.svc("daemon", "stop").exit == 0
-    wait_until(lambda: _daemons(fresh) == [], "the daemon's end")
-    assert fresh.svc("daemon", "status", "--json").exit != 0
-
-
-def test_an_upload_is_there_after_a_restart_and_every_file_is_for_its_owner_only(installation: Installation) -> None:
-    with installation.client() as client:
-        make_bucket(client, "notes")
-        source_id = upload(client, "notes", "notes.md", b"# Notes\n\nSome text.").json()["id"]
-    key = installation.key
-    installation.stop()
-    installation.start()
-    assert installation.key == key
-    with installation.client() as client:
-        assert [source["id"] for source in list_sources(client, "notes")] == [source_id]
-    root = installation.files.root
-    assert [path for path in (root, *root.rglob("*")) if path.stat().st_mode & 0o077] == []
 
 
 def test_children_end_with_a_killed_daemon(installation: Installation) -> None:

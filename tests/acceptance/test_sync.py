@@ -2,7 +2,8 @@
 
 import os
 import shutil
-import threading
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.acceptance.calls import search
 from tests.acceptance.installations import Installation
+from tests.acceptance.proxies import held
 from tests.acceptance.sync_folders import (
     BUCKET,
     assert_equal,
@@ -104,24 +106,15 @@ def test_a_fresh_clone_uploads_nothing_and_may_prune(installation: Installation,
     assert_equal(installation, clone)
 
 
-def test_a_lost_or_damaged_index_is_made_again_from_the_bucket(installation: Installation, docs: Path) -> None:
-    forget(installation)
-    lost = sync(installation)
-    (index,) = (installation.root / "state" / "sync").glob("*.db")
-    index.write_bytes(b"no database at all" * 1000)
-    for finished in (lost, sync(installation)):
-        assert (finished.exit, counts(finished), finished.json["bytes_sent"]) == (0, {"unchanged": 12}, 0)
-    assert index.with_suffix(".damaged").exists()
-
-
 def test_what_was_changed_in_the_bucket_is_mended(installation: Installation, docs: Path) -> None:
     by_title = {source["title"]: source["id"] for source in list_held(installation)}
     with installation.client() as client:
         client.delete(f"/v1/sources/{by_title['000/01.md']}").raise_for_status()
         client.patch(f"/v1/sources/{by_title['000/02.md']}", json={"title": "renamed.md"}).raise_for_status()
         client.delete(f"/v1/buckets/{BUCKET}/sources/{by_title['000/03.md']}").raise_for_status()
-    finished = sync(installation, "--verify-remote", *DETACH)
+    finished = sync(installation, *DETACH)
     assert (finished.exit, counts(finished)) == (0, {"created": 2, "moved": 1, "unchanged": 9})
+    assert counts(sync(installation, "--verify-remote", *DETACH)) == {"unchanged": 12}
     assert_equal(installation, docs)
 
 
@@ -162,27 +155,44 @@ def test_a_failed_update_leaves_the_old_version_and_a_mended_one_replaces_it(
     assert_equal(installation, docs)
 
 
-def test_a_replaced_document_is_found_exactly_once_all_the_time(installation: Installation, docs: Path) -> None:
-    write(docs, "turns.md", "# Turns\n\nThe heron rests in turn 0.")
+def test_what_no_source_and_no_state_folder_can_carry_is_refused_before_anything_is_done(
+    installation: Installation,
+) -> None:
+    write(installation.root / "docs", "a.md", "Words.")
+    (installation.root / "state").write_text("in the way")
+    assert sync(installation).failure == (2, "svc_file_refused")
+    (installation.root / "state").unlink()
+    assert sync(installation, "--name", "x" * 5000).failure == (2, "svc_usage")
+    table = f'[[map]]\ndir = "docs"\nbucket = "{BUCKET}"\n'
+    write(installation.root, "svc.toml", f"{table}tags = {[f'tag{number}' for number in range(21)]}\n")
+    assert "21 tags are too many" in sync(installation).json["error"]["message"]
+    write(installation.root, "svc.toml", f'{table}tags = ["one"]\n')
+    assert counts(sync(installation)) == {"created": 1}
+
+
+def test_two_syncs_at_once_are_one_and_a_refusal(installation: Installation) -> None:
+    fill(installation.root / "docs", 30, 4000)
+    with held(installation, 20_000, "sync", "docs", "-b", BUCKET):
+        assert sync(installation).failure == (14, "svc_sync_running")
     assert sync(installation).exit == 0
-    stop, found = threading.Event(), []
 
-    def ask() -> None:
-        with installation.client() as client:
-            while not stop.wait(0.05):
-                found.append([hit["source_id"] for hit in search(client, "heron", BUCKET)])
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
-        for turn in range(1, 41):
-            write(docs, "turns.md", f"# Turns\n\nThe heron rests in turn {turn}.")
-            assert counts(sync(installation)) == {"updated": 1, "unchanged": 12}
-            if turn >= 4 and len(found) >= 10:
-                break
-    finally:
-        stop.set()
-        asking.join()
-    assert len(found) >= 10
-    assert {len(ids) for ids in found} == {1}
-    assert len({ids[0] for ids in found}) > 1, "the document was replaced while it was asked for"
+def test_a_state_folder_without_room_is_reported_and_loses_nothing(installation: Installation) -> None:
+    docs = installation.root / "docs"
+    fill(docs, 120)
+    assert sync(installation, "--dry-run").exit == 0
+    # A limit on the size of files is what a full disk looks like to SQLite.
+    words = [sys.executable, "-m", "svc_cli", "sync", "docs", "-b", BUCKET, "--json"]
+    full = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *words],
+        env=installation.environ,
+        cwd=installation.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert full.returncode == 2, full.stdout + full.stderr
+    assert '"svc_file_refused"' in full.stdout
+    assert "Traceback" not in full.stderr
+    assert sync(installation).exit == 0
+    assert_equal(installation, docs)

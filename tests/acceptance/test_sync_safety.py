@@ -16,7 +16,6 @@ from svc_cli.sync.syncs import sync as run_sync
 from tests.acceptance.installations import Installation
 from tests.acceptance.sync_folders import (
     BUCKET,
-    assert_equal,
     counts,
     fill,
     forget,
@@ -75,7 +74,10 @@ def test_more_deletions_than_allowed_stop_the_sync_until_they_are_allowed(
     for path in sorted(docs.rglob("*.md"))[:12]:
         path.unlink()
     stopped = sync(installation, *PRUNE)
-    assert (stopped.exit, stopped.json["error"]["details"]) == (11, {"gone": 12, "owned": 40})
+    error = stopped.json["error"]
+    assert (stopped.exit, error["details"]) == (11, {"gone": 12, "owned": 40})
+    assert error["message"] == "12 of 40 files are gone, more than 25 %; nothing was removed."
+    assert error["hint"] == "if that is right, run `svc sync` with --max-delete 12."
     assert withheld(stopped) == [("too_many", 12, [])]
     assert counts(stopped) == {"gone": 12, "unchanged": 28}, "each of them is named"
     planned = sync(installation, *PRUNE, "--max-delete", "12", "--dry-run")
@@ -85,15 +87,6 @@ def test_more_deletions_than_allowed_stop_the_sync_until_they_are_allowed(
     assert (allowed.exit, counts(allowed)) == (0, {"detached": 12, "unchanged": 28})
     assert "stranger.md" in titles(installation)
     assert len(titles(installation)) == 29
-
-
-def test_without_prune_what_is_gone_stays_and_is_reported(installation: Installation, docs: Path) -> None:
-    (docs / "000" / "00.md").unlink()
-    finished = sync(installation)
-    assert (finished.exit, counts(finished)) == (0, {"unchanged": 39, "gone": 1})
-    assert finished.json["notes"] == ["1 files are gone here and still answer: --prune detach."]
-    assert withheld(finished) == [("prune_not_asked", 1, [])]
-    assert len(titles(installation)) == 41
 
 
 def test_a_broader_ignore_file_removes_nothing(installation: Installation, docs: Path) -> None:
@@ -114,6 +107,10 @@ def test_prune_takes_out_its_own_where_it_is_gone_and_nothing_else(installation:
     assert installation.svc("bucket", "create", "other").exit == 0
     assert installation.svc("source", "attach", ids["000/07.md"], "-b", "other").exit == 0
     (docs / "000" / "07.md").unlink()
+    left = sync(installation)
+    assert (left.exit, counts(left), withheld(left)) == (0, {"unchanged": 39, "gone": 1}, [("prune_not_asked", 1, [])])
+    assert left.json["notes"] == ["1 files are gone here and still answer: --prune detach."]
+    assert len(titles(installation)) == 41
     assert counts(sync(installation, *PRUNE)) == {"detached": 1, "unchanged": 39}
     assert titles(installation, "other") == ["000/07.md"]
     (docs / "000" / "08.md").unlink()
@@ -247,10 +244,3 @@ def test_two_mappings_into_one_bucket_do_not_meet(installation: Installation) ->
     assert counts(sync(installation, *DETACH, folder="one")) == {"detached": 1, "unchanged": 1}
     assert counts(sync(installation, *DETACH, folder="two")) == {"unchanged": 2}
     assert titles(installation) == ["own.md", "own.md", "same.md"]
-
-
-def test_what_was_deleted_in_the_bucket_is_created_again(installation: Installation, docs: Path) -> None:
-    assert installation.svc("source", "rm", "--force", *(each["id"] for each in list_held(installation))).exit == 0
-    finished = sync(installation, *PRUNE)
-    assert (finished.exit, counts(finished)) == (0, {"created": 40})
-    assert_equal(installation, docs)

@@ -130,24 +130,18 @@ def test_what_is_deleted_leaves_only_on_request(place: Place) -> None:
         (place.path / "a.md").unlink()
         watch.wait_for_item("gone", "a.md")
         assert len(place.sources()) == 3
-        watch.end()
+        watch.end(signal.SIGKILL)
+    assert not place.state()["running"]
+    place.fill(d="the dog")
     with place.watch("--prune", "detach") as watch:
         watch.wait_for_item("detached", "a.md")
+        assert watch.items() == [("created", "d.md"), ("detached", "a.md")]
         (place.path / "b.md").unlink()
         (place.path / "c.md").unlink()
         place.fill(c="the cat came back")
         watch.wait_for_item("detached", "b.md")
-        assert watch.items()[1:] == [("updated", "c.md"), ("detached", "b.md")]
-        assert place.titles() == ["c.md"]
-
-
-def test_new_rules_bring_in_what_they_let_through_and_remove_nothing(place: Place) -> None:
-    (place.path / ".svcignore").write_text("b.md\n")
-    place.fill(a="the ant", b="the bee")
-    with place.watch("--prune", "delete") as watch:
-        (place.path / ".svcignore").write_text("a.md\n")
-        watch.wait_for_item("created", "b.md")
-        assert place.titles() == ["a.md", "b.md"]
+        assert watch.items()[2:] == [("updated", "c.md"), ("detached", "b.md")]
+        assert place.titles() == ["c.md", "d.md"]
 
 
 def test_a_root_that_was_replaced_is_watched_again(own_place: Place) -> None:
@@ -233,17 +227,6 @@ def test_a_state_folder_without_room_is_reported_and_watched_on(place: Place) ->
         resource.prlimit(watch.process.pid, resource.RLIMIT_FSIZE, before)
         watch.wait_for_item("created", "b.md")
         assert len(place.sources()) == 2
-
-
-def test_one_that_was_killed_goes_on_where_it_was(place: Place) -> None:
-    place.fill(a="the ant")
-    with place.watch() as watch:
-        place.fill(b="the bee")
-        watch.end(signal.SIGKILL)
-    assert not place.state()["running"]
-    place.fill(c="the cat")
-    with place.watch():
-        assert place.titles() == ["a.md", "b.md", "c.md"]
 
 
 def test_a_source_that_was_deleted_elsewhere_is_made_again_by_the_next_save(place: Place) -> None:

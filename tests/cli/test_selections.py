@@ -96,14 +96,6 @@ def test_two_systems_spell_the_same_name_the_same_way(work: Path) -> None:
     assert _titles(decomposed) == ["über.md"]
 
 
-def test_a_name_that_is_not_utf8_is_left_out_of_a_folder(work: Path) -> None:
-    try:
-        _write(work / "odd", os.fsdecode(b"b\xff.md"))
-    except OSError:
-        pytest.skip("this file system takes UTF-8 names only")
-    assert [skip.reason for skip in select(["odd"], POLICY).skips] == ["name is not UTF-8"]
-
-
 def test_a_tree_deeper_than_calls_can_go_is_walked_to_its_end(work: Path) -> None:
     depth = 1200
     for _ in range(depth):
@@ -116,11 +108,6 @@ def test_a_tree_deeper_than_calls_can_go_is_walked_to_its_end(work: Path) -> Non
     finally:
         # What removes the folders of tests walks them by calls.
         subprocess.run(["rm", "-r", "d"], check=True)
-
-
-def test_a_pipe_in_place_of_an_ignore_file_is_not_waited_for(work: Path) -> None:
-    os.mkfifo(work / "docs" / ".gitignore")
-    assert _titles("docs") == ["docs/a.md", "docs/sub/b.md"]
 
 
 def test_a_title_goes_to_one_file_only_and_standard_input_needs_one(work: Path) -> None:

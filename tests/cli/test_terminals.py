@@ -25,16 +25,6 @@ def test_a_terminal_gets_a_bar_colours_and_the_next_command(shared_installation:
     assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h")
 
 
-def test_only_a_terminal_that_wants_them_gets_escape_codes(shared_installation: Installation) -> None:
-    (shared_installation.root / "b.md").write_text("Words about harbours.")
-    assert "\x1b[" not in on_terminal(shared_installation, "bucket", "ls", NO_COLOR="1")[1]
-    assert "\x1b" not in on_terminal(shared_installation, "upload", "b.md", "-b", "seen", TERM="dumb")[1]
-    shared_installation.environ.pop("NO_COLOR", None)
-    for words in ("bucket ls", "search ferries", "status"):
-        finished = shared_installation.svc(*words.split())
-        assert (finished.exit, "\x1b" in finished.stdout + finished.stderr) == (0, False), words
-
-
 def test_status_watch_ends_when_everything_has_settled(shared_installation: Installation) -> None:
     (shared_installation.root / "c.md").write_text("Words about quays.")
     shared_installation.svc("upload", "c.md", "-b", "watched", "--wait", "accepted")

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from svc_cli.errors import SyncRunning, UsageError
-from svc_cli.sync.index import hold
+from svc_cli.errors import UsageError
 from svc_cli.sync.mappings import Mapping, find_mapping, name_of, read_mappings
 
 FILE = Path("/srv/project/svc.toml")
@@ -90,13 +89,3 @@ def test_each_service_bucket_folder_and_name_has_an_index_of_its_own(tmp_path: P
     mappings = [Mapping(name=name, folder=Path(folder), bucket=bucket) for name, folder, bucket in cells]
     paths = {each.index_path(tmp_path, "http://one") for each in mappings}
     assert len(paths | {mappings[0].index_path(tmp_path, "http://two")}) == 6
-
-
-def test_two_syncs_of_a_mapping_do_not_meet(tmp_path: Path) -> None:
-    with hold(tmp_path / "x.db", "docs"):
-        with pytest.raises(SyncRunning, match="Another sync of docs is running"), hold(tmp_path / "x.db", "docs"):
-            pass
-        with hold(tmp_path / "y.db", "notes"):
-            pass
-    with hold(tmp_path / "x.db", "docs"):
-        pass

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from svc_cli.errors import ApiError, FileRefused, NetworkFailed, SafetyStop, UsageError
+from svc_cli.errors import ApiError, FileRefused, NetworkFailed, UsageError
 from svc_cli.sync.safety import (
-    DEFAULT_MAX_DELETE,
     Cause,
     Findings,
     Leaving,
@@ -14,8 +13,6 @@ from svc_cli.sync.safety import (
     Replacements,
     Withheld,
     causes_of_all,
-    refuse_lost_root,
-    too_many,
 )
 from svc_cli.uploads.contents import changed
 from svc_cli.uploads.items import ReportItem
@@ -140,17 +137,3 @@ def test_a_limit_is_a_number_or_a_share() -> None:
     for text in ("", "%", "-1", "101%", "ten", "1.5", "٣"):
         with pytest.raises(UsageError, match="--max-delete"):
             pytest.fail(f"{text!r} is read as {MaxDelete.parse(text)}")
-
-
-def test_too_many_are_reported_with_the_way_out() -> None:
-    stop = too_many(30, 100, DEFAULT_MAX_DELETE)
-    assert str(stop) == "30 of 100 files are gone, more than 25 %; nothing was removed."
-    assert stop.hint == "if that is right, run `svc sync` with --max-delete 30."
-
-
-def test_a_root_that_was_full_is_not_taken_for_an_empty_one() -> None:
-    refuse_lost_root("docs", exists=True, is_empty=False, owned=5)
-    for exists in (True, False):
-        refuse_lost_root("docs", exists=exists, is_empty=True, owned=0)
-        with pytest.raises(SafetyStop, match="5 files of it are in the bucket"):
-            refuse_lost_root("docs", exists=exists, is_empty=True, owned=5)
