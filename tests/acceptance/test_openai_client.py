@@ -130,10 +130,7 @@ def test_a_streamed_chat(client: openai.OpenAI) -> None:
 
 FAILING: list[tuple[str, dict[str, Any], type[openai.APIStatusError], str, str | None]] = [
     ("", {"model": "gpt-9"}, openai.NotFoundError, "model_not_found", None),
-    ("", {"model": "svc-agent:nobody"}, openai.NotFoundError, "agent_not_found", None),
-    ("", {"input": " "}, openai.BadRequestError, "invalid_request", "input"),
     ("", {"temperature": "hot"}, openai.BadRequestError, "invalid_request", "temperature"),
-    ("", {"previous_response_id": "resp_1"}, openai.BadRequestError, "invalid_request", "previous_response_id"),
     ("", {"extra_body": {"buckets": ["empty"]}}, openai.ConflictError, "bucket_store_indexing_pending", None),
     ("sk-nobody", {}, openai.AuthenticationError, "invalid_project_key", None),
     ("reader", {}, openai.PermissionDeniedError, "forbidden_project_key", None),
@@ -203,10 +200,7 @@ def test_a_quota_that_is_used_up_is_not_tried_again(tmp_path: Any) -> None:
 
 def test_a_model_that_fails_is_tried_again_before_its_first_word_and_reported_after_it(writing: Writing) -> None:
     failing, halfway = streaming(b"", status=500), streaming(chunk("Full-time employees get"))
-    writing.scripts += [failing, failing, halfway, halfway]
-    with client_of(writing.installation) as (client, _), pytest.raises(openai.InternalServerError) as failed:
-        client.responses.create(**ASKED)
-    assert failed.value.code == "answer_failed"
+    writing.scripts += [failing, halfway, halfway]
     with client_of(writing.installation, retries=1) as (client, sent):
         with client.responses.create(**ASKED, stream=True) as stream:
             kinds = [event.type for event in stream]

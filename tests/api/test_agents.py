@@ -119,9 +119,11 @@ def test_an_update_changes_what_it_names_and_nothing_else(shared: Daemon) -> Non
     assert (after["role"], after["name"]) == ("b", "partial")
     assert after["policy"] == {**before["policy"], "score_threshold": 0.4}
     assert after["updated_at"] > after["created_at"] == before["created_at"]
+    assert without_id(show(shared, "partial")) == without_id(after)
     taken_away = changed(shared, "partial", role=None, policy={"score_threshold": None, "filters": None})
     assert (taken_away["role"], taken_away["policy"]) == ("b", before["policy"])
     assert changed(shared, "partial", bound_surface="widget")["bound_surface"] == "widget"
+    assert show(shared, "partial")["bound_surface"] == "widget"
     cleared = changed(shared, "partial", bound_surface="", policy=None)
     assert (cleared["bound_surface"], cleared["policy"]["bucket_ids"]) == (None, [bucket_id])
     details_of(change(shared, "nobody", role="b"), "agent_not_found")

@@ -201,9 +201,13 @@ def test_words_are_counted_where_no_model_counts_tokens(knowing: Daemon) -> None
         assert {name: usage[name] for name in expected} == expected
 
 
+FUNCTION = {"name": "f", "parameters": {"type": "object", "properties": {"bucket": {"type": "string"}}}}
 IGNORED: list[dict[str, Any]] = [
     {"temperature": 0.7, "top_p": 1, "user": "u", "store": True, "seed": 5},
-    {"tools": [{"type": "file_search", "vector_store_ids": None}], "tool_choice": "auto"},
+    {"tools": [{"type": "file_search", "vector_store_ids": None}, {"type": "file_search"}], "tool_choice": "auto"},
+    {"tools": [{"type": "function", **FUNCTION}, {"type": "function", "function": FUNCTION}], "store": True},
+    {"tools": [{"type": "web_search", "filters": {"allowed_domains": ["a.example"]}}], "metadata": {"bucket": "left"}},
+    {"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["x"]}}]},
     {"reasoning": {"effort": "low"}, "service_tier": "auto", "safety_identifier": "x"},
     {"max_output_tokens": 5, "max_tokens": 5, "logprobs": True, "stop": ["."], "n": None},
     {"text": {"format": {"type": "text"}}, "response_format": {"type": "text"}, "previous_response_id": None},

@@ -167,20 +167,6 @@ def test_null_is_not_sent_and_an_empty_list_is_nothing(shelves: Shelves) -> None
         assert refused["code"] == "invalid_request", name
 
 
-def test_what_openai_takes_is_still_ignored(shelves: Shelves) -> None:
-    function = {"name": "f", "parameters": {"type": "object", "properties": {"bucket": {"type": "string"}}}}
-    tools = [
-        {"type": "function", **function},
-        {"type": "function", "function": function},
-        {"type": "web_search", "filters": {"allowed_domains": ["a.example"]}},
-        {"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["x"]}},
-        {"type": "file_search"},
-    ]
-    ignored = {"store": True, "metadata": {"bucket": "left"}, "tools": tools, "tool_choice": "auto", "user": "u"}
-    for path, body in DOORS[1:]:
-        shelves.daemon.post(path, json=body | ignored)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_and_a_key_take_a_scope_or_refuse_it(shelves: Shelves, name: str) -> None:
     daemon = shelves.daemon

@@ -67,17 +67,16 @@ def test_a_search_that_is_refused_asks_no_model(daemon: Daemon) -> None:
     assert asked == []
 
 
-def test_a_hybrid_search_finds_what_has_none_of_the_words(filled: Daemon, model: WordEmbedder) -> None:
-    assert names(page_of(filled, "jetty")) == ["harbour.md", "market.md"]
-    assert names(page_of(filled, "jetty", mode="keyword")) == []
-    assert names(page_of(filled, "herring jetty herring", mode="semantic")) == ["market.md", "harbour.md"]
-
-
-def test_a_search_by_meaning_warns_of_what_has_no_vectors(filled: Daemon, model: WordEmbedder) -> None:
-    missing = "1 of 3 passages have no vectors yet"
-    assert page_of(filled, "jetty")["warnings"] == [f"{missing} and are found by their words alone."]
-    assert page_of(filled, "jetty", mode="semantic")["warnings"] == [f"{missing} and can't be found by meaning."]
-    assert page_of(filled, "jetty", mode="keyword")["warnings"] == []
+def test_each_mode_finds_what_it_can_and_warns_of_the_rest(filled: Daemon, model: WordEmbedder) -> None:
+    missing, both = "1 of 3 passages have no vectors yet", ["harbour.md", "market.md"]
+    for mode, found, warnings in (
+        ("hybrid", both, [f"{missing} and are found by their words alone."]),
+        ("semantic", both, [f"{missing} and can't be found by meaning."]),
+        ("keyword", [], []),
+    ):
+        page = page_of(filled, "jetty", mode=mode)
+        assert (names(page), page["warnings"]) == (found, warnings), mode
+    assert names(page_of(filled, "herring jetty herring", mode="semantic")) == both[::-1]
     assert names(page_of(filled, "granite"))[0] == "wall.md"
 
 

@@ -45,11 +45,7 @@ def test_the_rank_is_that_of_the_first_hit() -> None:
 
 #: Ranks of what was expected, k; recall, MRR, nDCG.
 RANKS: list[tuple[list[int | None], int, float, float, float]] = [
-    ([1], 10, 1.0, 1.0, 1.0),
-    ([2], 10, 1.0, 0.5, 0.6309),
-    ([None], 10, 0.0, 0.0, 0.0),
     ([11], 10, 0.0, 0.0, 0.0),
-    ([1, None], 10, 0.5, 1.0, 0.6131),
     ([3, 1], 10, 1.0, 1.0, 0.9197),
     # One hit that is both is as good as it gets; with a third one missing, 2 of 2 + 0.6309.
     ([1, 1], 10, 1.0, 1.0, 1.0),

@@ -17,6 +17,7 @@ from svc_daemon.llm.clients import LlmClient, LlmLimits
 from svc_daemon.llm.contract import Cut, Ending, LlmFailed, Usage
 from svc_daemon.llm.streams import LINE_BYTES
 from svc_daemon.settings import LlmSettings
+from tests.acceptance.installations import wait_until
 from tests.fetch.servers import Exchange, Script
 from tests.llm.chats import DONE, chatting, chunk, event, saying, stalling, streaming
 
@@ -229,6 +230,26 @@ def test_a_look_finds_out_whether_the_server_is_there_and_takes_the_key() -> Non
         assert (request.method, request.path) == ("GET", "/v1/models")
     with chatting(silent) as server:
         assert "does not answer" in str(look(server.url("/v1")))
+
+
+def test_who_stops_listening_ends_the_work() -> None:
+    gone: list[bytes] = []
+
+    def script(exchange: Exchange) -> None:
+        exchange.head(200, {"content-type": "text/event-stream", "connection": "close"})
+        exchange.send(chunk("One"))
+        gone.append(exchange.connection.recv(1))
+
+    async def listen_once(base_url: str) -> None:
+        async with opened(base_url) as client:
+            async with aclosing(client.write(MESSAGES)) as pieces:
+                await anext(pieces)
+            # The client itself stays open.
+            await asyncio.to_thread(wait_until, lambda: gone, "the server learns of it", SOON_S)
+
+    with chatting(script) as server:
+        asyncio.run(listen_once(server.url("/v1")))
+    assert gone == [b""]
 
 
 def test_no_proxy_of_the_environment_sees_the_request(monkeypatch: pytest.MonkeyPatch) -> None:

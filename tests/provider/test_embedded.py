@@ -187,25 +187,25 @@ def test_the_log_stays_small_under_large_documents(provider: EmbeddedProvider, f
     assert 0 < max(after_put, log_bytes(file)) < LOG_BOUND_BYTES
 
 
-def test_what_a_killed_put_left_is_never_seen_and_goes_at_the_next_start(folder: Path, file: Path) -> None:
+def test_what_a_put_is_writing_or_a_killed_one_left_is_never_seen_and_goes_at_the_next_start(
+    folder: Path, file: Path
+) -> None:
+    provider = EmbeddedProvider(folder)
+    put(provider, "src_0", "fox", buckets=["bkt_0"])
     leave_half_a_document(file, "src_1")
+    assert found(provider, "fox") == found(provider, "fox", "bkt_0", "bkt_1") == ["src_0"]
+    assert found(provider, "fox", "bkt_1") == found(provider, "fox", source_ids=["src_1"]) == []
+    assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_0"]
+    provider.delete_document(TEAM, "src_0")
+    provider.close()
     provider = EmbeddedProvider(folder)
     assert provider.get_document(TEAM, "src_1") is None
-    assert found(provider, "fox") == []
     put(provider, "src_1", "fox", buckets=["bkt_1"])
     assert found(provider, "fox", "bkt_1") == ["src_1"]
     provider.close()
     with closing(sqlite3.connect(file)) as connection:
         assert count_rows(connection)["chunks"] == 1
         check_index(connection)
-
-
-def test_a_document_that_is_being_written_is_not_found(provider: EmbeddedProvider, file: Path) -> None:
-    put(provider, "src_0", "fox", buckets=["bkt_0"])
-    leave_half_a_document(file, "src_1")
-    assert found(provider, "fox") == found(provider, "fox", "bkt_0", "bkt_1") == ["src_0"]
-    assert found(provider, "fox", "bkt_1") == found(provider, "fox", source_ids=["src_1"]) == []
-    assert [listed.source_id for listed in provider.list_documents(TEAM)] == ["src_0"]
 
 
 # Searching
@@ -294,7 +294,7 @@ def test_a_file_that_is_no_index_of_this_version_fails_and_names_the_way_out(fol
         file.write_bytes(b"this is not a database" * 500)
 
 
-def test_a_damaged_index_fails_and_names_the_way_out(folder: Path, file: Path) -> None:
+def test_damage_is_reported_once_with_the_way_out_and_again_when_it_comes_back(folder: Path, file: Path) -> None:
     first = EmbeddedProvider(folder)
     for number in range(30):
         put(first, f"src_{number}", *["fox and dog"] * 20, buckets=["bkt_1"])
@@ -308,21 +308,13 @@ def test_a_damaged_index_fails_and_names_the_way_out(folder: Path, file: Path) -
             search(provider, "fox")
     put(provider, "src_1", "fox", team_id="team_two")
     assert reported == [TEAM]
-    provider.close()
-
-
-def test_damage_is_reported_again_when_it_comes_back(folder: Path, file: Path) -> None:
-    reported: list[str] = []
-    provider = EmbeddedProvider(folder, on_damaged=reported.append)
-    folder.mkdir()
-    for _ in range(2):
-        file.write_bytes(b"this is not a database" * 500)
-        with pytest.raises(IndexDamaged):
-            put(provider, "src_1", "fox", buckets=["bkt_1"])
-        provider.delete_team(TEAM)
+    provider.delete_team(TEAM)
+    file.write_bytes(b"this is not a database" * 500)
+    with pytest.raises(IndexDamaged):
+        put(provider, "src_1", "fox", buckets=["bkt_1"])
+    provider.delete_team(TEAM)
     put(provider, "src_1", "fox", buckets=["bkt_1"])
-    assert found(provider, "fox") == ["src_1"]
-    assert reported == [TEAM, TEAM]
+    assert (found(provider, "fox"), reported) == (["src_1"], [TEAM, TEAM])
     provider.close()
 
 

@@ -14,6 +14,7 @@ from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import SLICE_CHUNKS
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.provider.embedded.signs import SignsCache, SignsKey, warm_up
+from svc_daemon.provider.errors import SearchTimeout
 from tests.provider.samples import MODEL, TEAM, near, put, unit
 
 
@@ -94,6 +95,18 @@ def test_what_does_not_fit_into_memory_is_found_all_the_same(folder: Path) -> No
     embed(provider, "src_1", unit(1, 0), unit(1, 1))
     for _ in range(2):
         assert found(provider, 1, 0) == ["chk_1_1_0", "chk_1_1_1"]
+    provider.close()
+
+
+def test_a_search_by_meaning_is_interrupted_at_its_deadline(folder: Path) -> None:
+    ticks: list[float] = []
+    provider = EmbeddedProvider(folder, clock=lambda: ticks.pop(0) if ticks else 2.0)
+    embed(provider, "src_1", *[unit(1, n + 1) for n in range(50)])
+    # In time when the search begins; the look before the signs are compared finds the deadline passed.
+    ticks[:] = [0.0]
+    with pytest.raises(SearchTimeout):
+        found(provider, 1, 1, deadline_s=1.0)
+    assert found(provider, 1, 1)[0] == "chk_1_1_0"
     provider.close()
 
 

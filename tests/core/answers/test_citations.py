@@ -126,22 +126,19 @@ def test_a_thousand_answers_made_of_anything_lead_nowhere_else() -> None:
         assert answer.citations or not answer.judge()
 
 
-def test_what_a_mark_costs_does_not_grow_with_the_answer() -> None:
-    for part in [
-        *("Employees get 30 days [1]. ", "get 30 days [1] [2] ", "a [1] ", "“employees get 30 days” [1] "),
-        "Wer “bekommt frei” [2], 30 [1]? ",
-    ]:
-        with cpu_limit_s(3):
-            answer, _ = write([part * 2_500])
-            assert answer.text and answer.judge() in (True, False)
-            assert len(answer.citations) == MOST_MARKS, part
-
-
-def test_a_sentence_without_an_end_is_judged_in_time_that_grows_with_it() -> None:
-    for part in ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "]:
-        answer, _ = write(["Employees get vacation ", part * (49_000 // len(part)), " [1]."])
-        with cpu_limit_s(8):
-            assert answer.judge() in (True, False), part
+def test_no_answer_costs_more_than_its_length() -> None:
+    marks = ["Employees get 30 days [1]. ", "get 30 days [1] [2] ", "a [1] ", "“employees get 30 days” [1] "]
+    marks.append("Wer “bekommt frei” [2], 30 [1]? ")
+    loops = ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"']  # noqa: RUF001
+    endless = ["(", "days, ", "15 days vacation, ", "not; ", "the garage opens, but not "]
+    #: Parts that are repeated, for so many characters, in so many seconds; how many marks may stay.
+    for parts, size, limit_s, most in [(marks, 0, 3, MOST_MARKS), (loops, 49_000, 2, 2), (endless, 49_000, 8, 1)]:
+        for part in parts:
+            with cpu_limit_s(limit_s):
+                answer, _ = write(["Employees get 30 days ", part * (size // len(part) or 2_500), " [1]."])
+                assert answer.text and answer.judge() in (True, False)
+                assert len(answer.citations) <= most, part
+            assert parts is not marks or len(answer.citations) == most, part
 
 
 def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
@@ -150,11 +147,3 @@ def test_a_megabyte_at_once_or_in_crumbs_costs_little() -> None:
         for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)]):
             answer, _ = write(pieces)
             assert len(answer.text) > 1_000_000
-
-
-def test_a_model_that_loops_costs_little() -> None:
-    for part in ["[1]", "[1]\n", "[9]", "[1, 9]", "«", "„", "“", "‘", "‘ ", '"']:  # noqa: RUF001
-        with cpu_limit_s(2):
-            answer, _ = write(["Employees get 30 days ", part * (49_000 // len(part)), " [1]."])
-            assert answer.text and answer.judge() in (True, False)
-            assert len(answer.citations) <= 2, part
