@@ -7,7 +7,7 @@
     client/         the HTTP client (`from svc_cli.client import Client`)
     daemon_process  finds, starts and stops the local daemon
     render          tables and lines for people
-    console         the two streams: stdout is data, stderr is talk
+    console         the two streams: data on stdout, messages on stderr
     settings        flags, environment, svc.toml, the user's file, defaults
     interrupts      Ctrl-C in two steps
     exits, errors   exit codes and the errors that carry them

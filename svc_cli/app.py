@@ -32,14 +32,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("search", "Search buckets, and show the file with the page or lines of each result."),
     "ask": ("ask", "Ask a question, and get an answer that quotes its sources with page or lines."),
     "cite": ("cite", "Check the quotes of an answer against the stored files."),
-    "eval": ("eval", "Measure how well searches find what they should, for example in a build."),
+    "eval": ("eval", "Measure how well searches find what they should, for example in CI."),
     "bucket": ("buckets", "List, create, show, change, archive and delete buckets."),
     "source": ("sources", "List, show, download, retry, refresh, attach, detach and delete sources."),
-    "batch": ("batches", "Show a batch of uploads."),
+    "batch": ("batches", "Show the state of files that were uploaded together as a batch."),
     "agent": ("agents", "List, create, show, change and delete agents."),
     "webhook": ("webhooks", "List and resend webhook calls, show their secret, and verify a received call."),
     "key": ("keys", "Create, list and revoke API keys."),
-    "mcp": ("mcp", "Offer the service's tools to a program that speaks MCP."),
+    "mcp": ("mcp", "Offer the service's tools to a program over MCP (Model Context Protocol)."),
     "daemon": ("daemon", "Start, stop and inspect the local daemon."),
     "auth": ("auth", "Store and show the API key."),
     "config": ("config", "Show and change settings."),
@@ -53,27 +53,27 @@ EXAMPLES = ("svc upload docs -b handbook", "svc search parental leave -b handboo
 
 
 class Commands(HelpfulGroup):
-    """The top level: knows every name, loads a command when it is called."""
+    """The top-level group, which loads the module of a command only when it is called."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Names in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """The command of this name, loaded now; None where there is none."""
+        """The command of this name, loaded now; None if there is none."""
         if cmd_name not in self.commands and cmd_name in COMMANDS:
             self.commands[cmd_name] = load(cmd_name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is called, with a suggestion where its name was misspelled."""
+        """The command that is called; for a misspelled name, an error with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             ctx.fail(f"There is no command {args[0]!r}.{f' Did you mean {close[0]!r}?' if close else ''}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        """The table of commands, without loading one of them."""
+        """Write the table of commands without loading any of them."""
         write_examples(formatter, EXAMPLES)
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -96,21 +96,21 @@ def build() -> Any:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line to its end; the exit code. Raises KeyboardInterrupt only while the last line is written."""
+    """Run one command line and return its exit code. Raises KeyboardInterrupt only while the last line is written."""
     console = _console(arguments)
     try:
         code = _guarded(arguments, console)
         console.out.flush()
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader has closed the pipe
         code = Exit.CLOSED_PIPE
     except OSError as error:
-        console.answered = True  # there is no place for an answer
+        console.answered = True  # the JSON answer can't be written either
         code = _fail(console, refused_by_system(OSError(error.errno, error.strerror, "standard output")))
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             if stream is not None:
                 stream.flush()
-        except OSError:  # or Python would try, and fail, once more at its exit
+        except OSError:  # otherwise Python would try again at its exit, and fail
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)
     return code
 
@@ -142,9 +142,9 @@ def _guarded(arguments: Sequence[str], console: Console) -> int:
 
 
 def _local_trouble(error: Exception) -> UsageError | None:
-    """An error that the command line or this machine caused; None for a bug of ours."""
+    """The error to show if the command line or this machine caused the exception; None for a bug of svc."""
     if isinstance(error, UnicodeEncodeError):
-        # Bytes that are no UTF-8 arrive from the system as lone surrogates, which nothing can be sent as.
+        # Bytes that are not UTF-8 arrive from the system as lone surrogates, which can't be encoded for a request.
         odd = error.object[max(0, error.start - 40) : error.end + 40]
         return UsageError(f"{odd!r} is not UTF-8 text.", hint="spell names, titles and words in UTF-8.")
     if isinstance(error, OSError) and (error.filename is not None or error.errno in NO_ROOM):
@@ -160,10 +160,10 @@ def _fail(console: Console, error: SvcError) -> int:
 
 
 def _console(arguments: Sequence[str]) -> Console:
-    """A console that knows already how to fail: a usage error ends before the flags are parsed."""
+    """A console whose format is known before the flags are parsed, so that a usage error is reported in that format."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # Names of files may hold bytes that no encoding has; showing them must not be what fails.
+            # File names may hold bytes that can't be encoded; showing such a name must not fail.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     if sys.stdin is None:  # closed by the shell, as with `<&-`: there is nothing to read
         sys.stdin = TextIOWrapper(BytesIO())

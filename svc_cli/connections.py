@@ -93,7 +93,7 @@ def _local(
     installation: Installation, settings: CliSettings, console: Console, autostart: bool
 ) -> tuple[tuple[str, DaemonHealth], bool]:
     if autostart and not settings.is_on("SVC_NO_AUTOSTART"):
-        daemon, is_new = installation.ensure_running(console.say)
+        daemon, is_new = installation.ensure_running(console.message)
         return (daemon.base_url, daemon.health), is_new
     found = installation.find()
     if found is None:

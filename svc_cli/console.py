@@ -89,7 +89,7 @@ class Console:
         if binary is not None:  # a stream that was closed before we started has none
             binary.write(block)
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Write a line on stderr, unless only results and errors are wanted."""
         if self.is_quiet:
             return
@@ -98,7 +98,7 @@ class Console:
     def note(self, text: str) -> None:
         """Show a useful remark, to people only."""
         if self.is_text:
-            self.say(f"note: {text}")
+            self.message(f"note: {text}")
 
     def warn(self, text: str) -> None:
         if not self.is_quiet:

@@ -107,7 +107,7 @@ class Installation:
             details={"address": base_url, "pid": pid},
         )
 
-    def ensure_running(self, say: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
+    def ensure_running(self, report: Callable[[str], None], listen: str | None = None) -> tuple[Daemon, bool]:
         """The running daemon, started if there was none; True where this call started it. Raises DaemonUnreachable."""
         found = self.find()
         if found:
@@ -117,7 +117,7 @@ class Installation:
             if found:
                 return found, False
             with self._open_output() as output:
-                return self._start(output, say, listen), True
+                return self._start(output, report, listen), True
 
     def stop(self) -> int | None:
         """Ask the running daemon to end and wait until it has; its process id, or None where none ran."""
@@ -150,7 +150,7 @@ class Installation:
         except OSError:
             return []
 
-    def _start(self, output: BinaryIO, say: Callable[[str], None], listen: str | None) -> Daemon:
+    def _start(self, output: BinaryIO, report: Callable[[str], None], listen: str | None) -> Daemon:
         process = self._spawn(output, listen)
         began_s, said = time.monotonic(), False
         while time.monotonic() - began_s < START_TIMEOUT_S:
@@ -165,7 +165,7 @@ class Installation:
                 break
             if not said and time.monotonic() - began_s > SILENT_START_S:
                 said = True
-                say("starting the daemon …")
+                report("starting the daemon …")
             time.sleep(0.02)
         code = process.poll()
         what = f"did not answer within {START_TIMEOUT_S:.0f} s" if code is None else f"ended with exit code {code}"

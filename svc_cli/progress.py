@@ -116,7 +116,7 @@ class Plain(Silent):
             return
         self._last_s = now_s
         of_total = "" if self._total is None else f" of {self._total}"
-        self._console.say(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
+        self._console.message(f"{self._label}: {done}{of_total}{f', {note}' if note else ''}")
 
 
 class Bar(Silent):

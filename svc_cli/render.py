@@ -138,6 +138,11 @@ def size(size_bytes: int | None) -> str:
     return ""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, such as `1 file` or `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def duration(seconds: float) -> str:
     """Seconds as `12 s`, `3 min`, `2 h`, `5 d`."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):

@@ -19,9 +19,9 @@ from svc_daemon.exits import (
     EXIT_MISSING,
     EXIT_REFUSED,
     EXIT_USAGE,
+    print_note,
     refuse,
     refuse_as,
-    say,
 )
 from svc_daemon.model_command import JsonFlag, models
 from svc_daemon.paths import DataFiles, data_dir
@@ -87,7 +87,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Run the service until SIGTERM or Ctrl-C."""
+    """Run the service in the foreground until SIGTERM or Ctrl-C."""
     start(listen)
 
 
@@ -183,7 +183,7 @@ def rebuild_team(
         print(json.dumps(task, ensure_ascii=False))
         return
     print(task["id"])
-    say(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
+    print_note(f"the search index of {team} is being rebuilt; its searches are refused until that is done")
 
 
 @keys.command("create")
@@ -191,17 +191,19 @@ def create_key(
     team: Annotated[str, typer.Option(metavar="TEAM", help="The team, by id or name.")],
     preset: Annotated[
         str | None,
-        typer.Option(metavar="PRESET", help="Give the key the capabilities of this preset: admin, ingest or read."),
+        typer.Option(metavar="PRESET", help="Let the key do everything (admin), add sources (ingest), or read (read)."),
     ] = None,
     can: Annotated[
         list[str] | None,
-        typer.Option(metavar="CAPABILITY", help="Give the key this capability instead of a preset; repeatable."),
+        typer.Option(
+            metavar="CAPABILITY", help="Instead of a preset, allow this, such as knowledge:search; repeatable."
+        ),
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Let the key expire after a time such as 30d, or at 2030-01-31T12:00:00Z."),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Give the key a name for people to read.")] = None,
+    name: Annotated[str | None, typer.Option(help="Give the key a name that shows what it is for.")] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Store the key for svc on this machine instead of printing it.")
     ] = False,
@@ -228,7 +230,7 @@ def create_key(
 @search.command("off")
 def search_off(
     retry_after: Annotated[
-        int, typer.Option(metavar="SECONDS", help="Tell clients to try again after this many seconds.")
+        int, typer.Option(metavar="SECONDS", help="Ask clients to try again after this many seconds.")
     ] = 60,
     as_json: JsonFlag = False,
 ) -> None:
@@ -269,7 +271,7 @@ def _show_search(switch: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(switch))
         return
     retry_after_s = switch["retry_after_seconds"]
-    print("search is on" if switch["enabled"] else f"search is off; clients are told to wait {retry_after_s} s")
+    print("search is on" if switch["enabled"] else f"search is off; clients are asked to wait {retry_after_s} s")
 
 
 def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
@@ -295,7 +297,7 @@ def _moment(expires: str | None, as_json: bool) -> str | None:
 
 
 def _note_install(files: DataFiles) -> None:
-    say(f"there was no installation in {files.root}; it is made now, with the team `default`")
+    print_note(f"there was no installation in {files.root}; a new one is created, with the team `default`")
 
 
 def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
@@ -347,7 +349,7 @@ def _show_key(made: dict[str, Any], as_json: bool) -> None:
         print(f"{named} is in {made['saved_in']}")
         return
     print(key["key"])
-    say(f"{named}; it is not shown again")
+    print_note(f"{named}; it is not shown again")
 
 
 def main() -> None:

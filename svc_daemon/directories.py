@@ -60,7 +60,7 @@ def make_folders(files: DataFiles) -> None:
 
 @contextmanager
 def lock_directory(files: DataFiles) -> Iterator[None]:
-    """Hold the data directory; the kernel lets go of the lock however the process ends.
+    """Hold the data directory; the kernel releases the lock however the process ends.
 
     The lock is on the directory itself, which can't be removed without the data in it. Raises DirectoryLocked, and
     StorageError where the directory can't be locked at all.

@@ -12,7 +12,7 @@ EXIT_TEMPORARY, EXIT_ADDRESS, EXIT_LOCKED = 7, 12, 14
 def refuse(
     code: str, message: str, exit_code: int, as_json: bool, *, hint: str | None = None, retryable: bool = False
 ) -> NoReturn:
-    """Tell an error of our own, and end."""
+    """Report an error of this program, and end."""
     error = {"code": code, "message": message, "retryable": retryable, "details": {}, "hint": hint}
     refuse_as(error, exit_code, as_json)
 
@@ -27,12 +27,12 @@ def refuse_as(error: dict[str, Any], exit_code: int, as_json: bool) -> NoReturn:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print one line, and end."""
-    say(f"error: {message}")
+    print_note(f"error: {message}")
     raise SystemExit(code)
 
 
-def say(line: str) -> None:
-    """Print a line for people; where it can't be written, on a full disk for one, that fails nothing."""
+def print_note(line: str) -> None:
+    """Print a line on stderr. If it can't be written, for example because the disk is full, the command goes on."""
     try:
         print(line, file=sys.stderr, flush=True)
     except OSError:

@@ -16,8 +16,8 @@ from svc_daemon.exits import (
     EXIT_REFUSED,
     EXIT_TEMPORARY,
     EXIT_USAGE,
+    print_note,
     refuse,
-    say,
 )
 from svc_daemon.paths import DataFiles, data_dir
 
@@ -55,21 +55,21 @@ def install_model(
     The model is checked and optimized for this machine; a running service uses it at once.
     """
     files = DataFiles(data_dir(os.environ))
-    with _told(as_json):
+    with _refusing(as_json):
         from svc_daemon.embed.installing import install
         from svc_daemon.embed.models import ModelFolder
 
-        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), say)
+        done = install(ModelFolder(files.models), target, lambda: to_text(datetime.now(UTC)), print_note)
     facts = {**_facts(files, done.model), "installed": done.is_new}
     _print(facts, f"{'installed' if done.is_new else 'already there:'} {done.model.name}", as_json)
-    _tell_service(files)
+    _notify_service(files)
 
 
 @models.command("show")
 def show_model(as_json: JsonFlag = False) -> None:
-    """Show which model is installed, after checking that it is undamaged and has what it needs to run."""
+    """Check that the installed model is complete and can run, and show its name, size and origin."""
     files = DataFiles(data_dir(os.environ))
-    with _told(as_json):
+    with _refusing(as_json):
         from svc_daemon.embed.failures import RUN_LIBRARIES, require
         from svc_daemon.embed.models import ModelFolder
 
@@ -85,7 +85,7 @@ def show_model(as_json: JsonFlag = False) -> None:
 def remove_model(as_json: JsonFlag = False) -> None:
     """Remove the installed model; searches then match by words only."""
     files = DataFiles(data_dir(os.environ))
-    with _told(as_json):
+    with _refusing(as_json):
         from svc_daemon.embed.models import ModelFolder
 
         folder = ModelFolder(files.models)
@@ -93,11 +93,11 @@ def remove_model(as_json: JsonFlag = False) -> None:
         facts = _facts(files, model)
         folder.remove()
     _print({**facts, "removed": True}, f"removed {model.name}", as_json)
-    _tell_service(files)
+    _notify_service(files)
 
 
 @contextmanager
-def _told(as_json: bool) -> Iterator[None]:
+def _refusing(as_json: bool) -> Iterator[None]:
     """What is wrong with a model becomes an error in the form of `svc`'s own."""
     from svc_daemon.embed.failures import ModelProblem
 
@@ -128,18 +128,18 @@ def _facts(files: DataFiles, model: "InstalledModel") -> dict[str, Any]:
     }
 
 
-def _tell_service(files: DataFiles) -> None:
-    """Have a running service look; it does so by itself within a minute, too."""
-    from svc_daemon.operators import Refused, Unreachable, tell_daemon
+def _notify_service(files: DataFiles) -> None:
+    """Have a running service look for the model now; by itself it would do so within a minute."""
+    from svc_daemon.operators import Refused, Unreachable, notify_daemon
 
     try:
-        is_told = tell_daemon(files, "/admin/model")
+        is_notified = notify_daemon(files, "/admin/model")
     except (Refused, Unreachable):
-        is_told = False
-    if is_told:
-        say("the running service takes it up now; `svc daemon status` shows it")
+        is_notified = False
+    if is_notified:
+        print_note("the running service uses it from now on; `svc daemon status` shows it")
     if os.environ.get("SVC_EMBED_BASE_URL"):
-        say("warning: SVC_EMBED_BASE_URL names a server, which is used in its place")
+        print_note("warning: SVC_EMBED_BASE_URL names a server, which is used instead of this model")
 
 
 def _print(value: dict[str, Any], text: str, as_json: bool) -> None:

@@ -96,8 +96,8 @@ def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S)
         time.sleep(PAUSE_S)
 
 
-def tell_daemon(files: DataFiles, path: str) -> bool:
-    """Have the daemon that runs on this directory know of something; False where none does. Raises as `run_errand`."""
+def notify_daemon(files: DataFiles, path: str) -> bool:
+    """Notify the daemon that runs on this directory; False if none runs. Raises as `run_errand`."""
     base_url = _find_daemon(files)
     if base_url is not None:
         _ask(base_url, files, "POST", path, None)

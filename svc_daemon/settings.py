@@ -180,7 +180,7 @@ class ModelServer:
             # Not the value itself: what is no plain address may be one with a password in it.
             raise SettingError(
                 f"{names.base_url} must be an address such as http://127.0.0.1:11434/v1, without user, query or "
-                f"fragment; a key stands in {names.api_key}."
+                f"fragment; a key goes into {names.api_key}."
             )
         model = environ.get(names.model, "")
         if not model:

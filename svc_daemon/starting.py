@@ -4,7 +4,7 @@ import gc
 import os
 
 from svc_daemon.errors import ServiceError
-from svc_daemon.exits import EXIT_ADDRESS, EXIT_FAILED, EXIT_LOCKED, EXIT_USAGE, fail, say
+from svc_daemon.exits import EXIT_ADDRESS, EXIT_FAILED, EXIT_LOCKED, EXIT_USAGE, fail, print_note
 from svc_daemon.settings import SettingError, Settings
 
 
@@ -15,7 +15,7 @@ def start(listen: str | None = None) -> None:
     except SettingError as error:
         fail(str(error), EXIT_USAGE)
     if not settings.is_loopback:
-        say(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
+        print_note(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
 
     # Loaded here, so that a wrong setting is reported at once.
     from svc_daemon.allowances import TooLittle, take_allowances

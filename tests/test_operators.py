@@ -69,7 +69,7 @@ def test_teams_keys_and_search_are_changed_with_and_without_a_daemon(either: Ins
     assert team_names(either) == ["default", "blue"]
     off = made(either, "search", "off", "--retry-after", "90")
     assert (off["enabled"], off["retry_after_seconds"]) == (False, 90)
-    assert run(either, "search", "status").stdout == "search is off; clients are told to wait 90 s\n"
+    assert run(either, "search", "status").stdout == "search is off; clients are asked to wait 90 s\n"
     assert run(either, "search", "on").stdout == "search is on\n"
     # For people the key is alone on standard output.
     finished = run(either, "team", "create", "green")

@@ -9,7 +9,7 @@
         page = client.search("how many days of leave", buckets=["handbook"])
         answer = client.ask({"model": "svc-agent", "input": "How many days of leave do I have?"})
 
-Large files go through a session, which goes on where it was cut; many go through a batch:
+Large files go through a session, which continues after an interruption; many files go through a batch:
 
     description = Description(filename="plan.pdf", title="plan.pdf")
     source = client.upload_content("handbook", description, BytesContent(data), idempotency_key="plan-1")

@@ -1,4 +1,4 @@
-"""Agents: making, listing, changing and deleting them, and the models that they are."""
+"""Agents: creating, listing, changing and deleting them, and listing them as models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ class AgentCalls(Calls):
     """Methods for agents."""
 
     def agents(self) -> Json:
-        """`{team_id, agents: [...], request_id}`: those that the key may use, the default one among them."""
+        """`{team_id, agents: [...], request_id}`: the agents that the key may use, including the default one."""
         return self._get("/v1/agents")
 
     def agent(self, agent_id: str) -> Json:
@@ -22,7 +22,7 @@ class AgentCalls(Calls):
     def create_agent(
         self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
     ) -> Json:
-        """Make an agent of `{agent_id, name, role, instructions, policy, bound_surface}`."""
+        """Create an agent from `{agent_id, name, role, instructions, policy, bound_surface}`."""
         return self._transport.send(
             Request(
                 method="POST",
@@ -34,7 +34,7 @@ class AgentCalls(Calls):
         ).body
 
     def update_agent(self, agent_id: str, changes: Mapping[str, Any]) -> Json:
-        """Change the fields that are sent; of a policy too, what is not sent stays."""
+        """Change the fields that are sent; others stay as they are, also inside the policy."""
         return self._call("PUT", f"/v1/agents/{part(agent_id)}", json=dict(changes))
 
     def delete_agent(self, agent_id: str, *, force: bool = False) -> Json:

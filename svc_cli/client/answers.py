@@ -8,7 +8,7 @@ from svc_cli.client.transport import Request
 from svc_cli.errors import ApiError, NetworkFailed
 from svc_daemon.wire import Json
 
-#: A model may think as long as the daemon allows; the daemon ends it.
+#: No time limit on this side: the daemon limits how long a model may take.
 SILENCE_S = 600.0
 
 
@@ -24,9 +24,9 @@ class AnswerCalls(Calls):
         return self._transport.send(request).body
 
     def ask_streaming(self, body: Mapping[str, Any]) -> Iterator[Json]:
-        """The events of the answer; the last one, `response.completed` or `response.incomplete`, has it whole.
+        """The events of the answer; the last one, `response.completed` or `response.incomplete`, has the whole answer.
 
-        Raises ApiError where the answer fails on its way, NetworkFailed where it stops.
+        Raises ApiError if the answer fails while it is written, NetworkFailed if the stream breaks off.
         """
         request = Request(method="POST", path="/v1/responses", json={**body, "stream": True}, silence_s=SILENCE_S)
         kind = None
@@ -39,7 +39,7 @@ class AnswerCalls(Calls):
             raise NetworkFailed("The answer stopped before its end.", hint="ask again.")
 
     def read_source_again(self, source_id: str) -> Json:
-        """The text of a source, read from the stored bytes again, and whether these are unchanged."""
+        """The text of a source, extracted again from its stored bytes, and whether these are unchanged."""
         return self._get(f"/v1/sources/{part(source_id)}/text", {"verify": "content"})
 
 

@@ -19,9 +19,9 @@ from svc_cli.client.webhooks import WebhookCalls
 from svc_cli.interrupts import shielded
 from svc_daemon.wire import Json
 
-#: Rows of one page of a long list; the most that the API gives.
+#: Rows per page of a long list; the API's maximum.
 PAGE_ROWS = 1000
-#: How a view of buckets is asked for, with the ids of their members and without.
+#: Query parameters for a view of buckets, with the ids of their members and without.
 _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}}
 
 
@@ -30,7 +30,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
         self.base_url = base_url.rstrip("/")
-        #: What is remembered of the service is filed under this: a local daemon may have another port tomorrow.
+        #: Local records about the service are kept under this name, since a local daemon may change its port.
         self.service = service or self.base_url
         super().__init__(Transport(self.base_url, api_key, policy=policy), Storage(policy))
 
@@ -49,8 +49,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     @shielded()
     def stop(self) -> None:
-        """Turn away creates that wait for their turn, and end what is being sent to storage addresses, in every
-        thread; they raise `pacing.Stopped`."""
+        """Stop waiting creates and running uploads of bytes in every thread; they raise `pacing.Stopped`."""
         self._transport.gate.stop()
         self._storage.stop()
 
@@ -60,11 +59,11 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
 
     @property
     def waiting_creates(self) -> int:
-        """How many creates wait for their turn by now."""
+        """How many creates are waiting for their turn."""
         return self._transport.gate.waiting
 
     def send(self, request: Request) -> Reply:
-        """Any request of the API, sent as the others are: with the key, and again where that is safe."""
+        """Send any request to the API, with the key and, where that is safe, with retries."""
         return self._transport.send(request)
 
     # Buckets
@@ -79,7 +78,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._get(f"/v1/buckets/{part(bucket)}", _MEMBERS[members])
 
     def ensure_bucket(self, slug: str, fields: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Json:
-        """Make the bucket unless it exists; `created` is true where it was made, with these `fields`."""
+        """Create the bucket with these `fields` unless it exists; `created` is true if it was created now."""
         params = {"dry_run": "true"} if dry_run else None
         return self._call("PUT", f"/v1/buckets/{part(slug)}", params=params, json=dict(fields or {}))
 
@@ -94,9 +93,9 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Sources
 
     def sources_page(self, bucket: str, filters: Mapping[str, str | int] | None = None) -> Json:
-        """One page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` where `limit` is given.
+        """One page: `{bucket_id, revision, sources: [...]}`, with `has_more` and `last_id` if `limit` is given.
 
-        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Ready members alone, unless
+        Filters are `status`, `type`, `tag`, `q`, `title`, `sha256`, `limit`, `after`. Lists only ready members unless
         `status` asks for others.
         """
         return self._get(f"/v1/buckets/{part(bucket)}/sources", filters)
@@ -117,7 +116,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
             after = {"after": str(page["last_id"])}
 
     def source(self, source_id: str, *, verify: bool = False) -> Json:
-        """One source; with `verify` the live state in the search index besides."""
+        """One source; with `verify` also its current state in the search index."""
         return self._get(f"/v1/sources/{part(source_id)}", {"verify": "provider"} if verify else None)
 
     def source_text(self, source_id: str) -> Json:
@@ -149,7 +148,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         return self._call("DELETE", f"/v1/buckets/{part(bucket)}/sources/{part(source_id)}")
 
     def upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Json:
-        """Send one file; the new source, which is stored and queued but not yet searchable."""
+        """Send one file and return the new source, which is stored and queued but not yet searchable."""
         return self.send_upload(bucket, upload, idempotency_key).body
 
     def send_upload(self, bucket: str, upload: NewFile, idempotency_key: str | None = None) -> Reply:
@@ -166,7 +165,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         )
 
     def wait_until_ready(self, source_ids: Sequence[str], timeout_s: float | None = None) -> dict[str, Json]:
-        """Wait until each source is ready, has failed or is gone; the last seen state by id. Raises WaitTimedOut."""
+        """Wait until each source is ready, failed or deleted; returns the last states by id. Raises WaitTimedOut."""
         return wait_until_settled(self, Watch(source_ids), timeout_s=timeout_s)
 
     # Search and tasks
@@ -186,13 +185,13 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
     # Keys
 
     def keys(self) -> Json:
-        """`{team_id, keys: [...], request_id}`: the keys that this one could have made, and itself."""
+        """`{team_id, keys: [...], request_id}`: the key in use, and the keys that it could have created."""
         return self._get("/v1/keys")
 
     def create_key(
         self, fields: Mapping[str, Any], idempotency_key: str | None = None, *, dry_run: bool = False
     ) -> Json:
-        """Make a key of `{name, preset | capabilities, buckets, models, expires_at}`; `key` is null in a replay."""
+        """Create a key from `{name, preset | capabilities, buckets, models, expires_at}`; `key` is null in a replay."""
         return self._transport.send(
             Request(
                 method="POST",
@@ -204,7 +203,7 @@ class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, An
         ).body
 
     def revoke_key(self, key_id: str) -> Json:
-        """End a key, from the next request on; one that has ended stays as it is."""
+        """Revoke a key, which is refused from the next request on; a revoked key stays as it is."""
         return self._call("DELETE", f"/v1/keys/{part(key_id)}")
 
     # The service itself

@@ -26,24 +26,24 @@ class Member:
 
     @property
     def client_file_id(self) -> str:
-        """The same for the same title and content, whenever they are sent."""
+        """The id of the file within its batch, which depends on title and content only."""
         text = json.dumps([self.description.title, self.description.sha256])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 class BatchCalls(Calls):
-    """Methods for batches; their bytes go through `send_bytes`, as those of sessions do."""
+    """Methods for batches; the bytes of their files go through `send_bytes`, as for sessions."""
 
     def open_batch(self, bucket: str, members: Sequence[Member], key: str) -> Reply:
         """Open a batch under a `batch_idempotency_key`: `{batch_id, items: [{client_file_id, session_id, upload_url}],
-        rejected: [{client_file_id, error}], …}`. The same members under the same key are the same sessions again.
+        rejected: [{client_file_id, error}], …}`. The same members under the same key return the same sessions.
 
-        Raises ApiError `invalid_request` where none of the files can be taken.
+        Raises ApiError `invalid_request` if none of the files can be accepted.
         """
         return self._create(f"/v1/buckets/{part(bucket)}/batches", manifest_of(members, key), None)
 
     def finalize_batch(self, bucket: str, batch_id: str, mode: FinalizeMode = "finalize_uploaded") -> Json:
-        """Make sources of the files whose bytes are there: `{status, finalized, replayed, failed, pending}`."""
+        """Create sources from the files whose bytes are complete: `{status, finalized, replayed, failed, pending}`."""
         path = f"/v1/buckets/{part(bucket)}/batches/{part(batch_id)}/finalize"
         return self._call("POST", path, json={"mode": mode})
 
@@ -73,6 +73,6 @@ def manifest_of(members: Sequence[Member], key: str) -> dict[str, Any]:
 
 
 def batch_key(bucket_id: str, members: Sequence[Member], epoch: int) -> str:
-    """The key of a batch: the same for the same members, so that a run that was killed goes on where it was."""
+    """The idempotency key of a batch: the same for the same members, so that a repeated run continues a killed one."""
     text = json.dumps([bucket_id, epoch, manifest_of(members, "")], sort_keys=True)
     return f"svc-batch-{hashlib.sha256(text.encode()).hexdigest()}"

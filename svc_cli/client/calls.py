@@ -1,4 +1,4 @@
-"""What the methods of all nouns share: one call on the transport, and names as parts of paths."""
+"""The base of all method classes of the client: calls on the transport, and names as parts of paths."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,14 @@ class Calls:
         return self._transport.send(Request(method=method, path=path, params=params, json=json)).body
 
     def _create(self, path: str, json: Any, idempotency_key: str | None) -> Reply:
-        """An ingestion create: it waits at the gate, and may be sent again under its key."""
+        """Send an ingestion create, which waits for the rate limit and can be retried under its idempotency key."""
         return self._transport.send(
             Request(method="POST", path=path, json=json, idempotency_key=idempotency_key, is_create=True)
         )
 
 
 def part(text: str) -> str:
-    """One component of a path. Raises UsageError for what would be none or several: servers decode `%2F` as well."""
+    """One component of a path. Raises UsageError if a server would see none or several: it decodes `%2F` as well."""
     if "/" in text or text in {"", ".", ".."}:
         raise UsageError(f"{text!r} is neither a slug nor an id.")
     return quote(text, safe="")

@@ -1,7 +1,7 @@
-"""Connections to the service, each kept for the next exchange while it is surely open. Threads may share them.
+"""Connections to the service, kept open for the next exchange. Threads may share them.
 
-The standard library's client is used and not httpx: most commands make a request or two, and httpx takes longer to load
-than these to be answered.
+Uses the standard library instead of httpx: most commands make one or two requests, which take less time than loading
+httpx.
 """
 
 import http.client
@@ -20,16 +20,16 @@ KEEP_S = 2.0
 
 
 class ConnectionFailed(Exception):
-    """No connection came about; the cause is the OSError."""
+    """The connection could not be opened; the cause is the OSError."""
 
 
 class Connections:
-    """Open connections by address. Proxies of the environment are not used: a key must not pass one by accident."""
+    """Open connections by address. Proxies of the environment are ignored, so that no key reaches one by accident."""
 
     def __init__(self, connect_s: float, make_tls: "Callable[[], ssl.SSLContext | None]" = lambda: None) -> None:
         self._connect_s = connect_s
         self._make_tls = make_tls
-        # Taken and given back in one step each, so that no lock is needed, which an interrupt could leave taken.
+        # A list whose pop and append are atomic, so that no lock is needed, which an interrupt could leave locked.
         self._kept: dict[str, list[tuple[float, http.client.HTTPConnection]]] = {}
 
     def close(self) -> None:
@@ -47,10 +47,10 @@ class Connections:
         headers: Mapping[str, str | bytes],
         silence_s: float,
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield the head of its answer, whose body the block reads.
+        """Send a request and yield its response, whose body is read in the `with` block.
 
-        Raises ConnectionFailed, and OSError or HTTPException for what fails later; no side may be silent for longer
-        than `silence_s`.
+        Raises ConnectionFailed, and OSError or HTTPException for later failures. `silence_s` is the time-out of each
+        read and write.
         """
         connection = self._take(address, silence_s)
         response, is_sent = None, True
@@ -74,7 +74,7 @@ class Connections:
                 connection.close()
 
     def _take(self, address: SplitResult, silence_s: float) -> http.client.HTTPConnection:
-        """A kept connection that is surely still open, or a new one."""
+        """A kept connection that is still open, or a new one."""
         kept = self._kept.setdefault(address.netloc, [])
         while kept:
             try:
@@ -99,7 +99,7 @@ class Connections:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Whether the other side has closed it: between two exchanges there is nothing else to read."""
+    """Whether the other side has closed it: between two exchanges, only an end of stream makes it readable."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))

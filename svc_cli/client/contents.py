@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Content(Protocol):
-    """Bytes whose number is known and that can be read more than once."""
+    """Bytes of known length that can be read more than once."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -26,5 +26,5 @@ class BytesContent:
         return len(self._data)
 
     def blocks(self, offset: int) -> Iterator[bytes]:
-        """All that is left, in one block."""
+        """The rest of the bytes as one block."""
         yield self._data[offset:] if offset else self._data

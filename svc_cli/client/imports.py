@@ -9,7 +9,7 @@ from svc_cli.client.calls import Calls, part
 from svc_cli.client.transport import Reply
 from svc_daemon.wire import Json
 
-#: The two doors for a URL: its content as it is, or the article of a web page.
+#: The two routes for a URL: import its content as it is, or the article of a web page.
 Door = Literal["file", "page"]
 
 _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
@@ -17,15 +17,15 @@ _PATHS: dict[Door, str] = {"file": "files/import", "page": "pages"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """A URL to take in, and what the source is to carry."""
+    """A URL to import, and the fields of the new source."""
 
     url: str
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Take it whatever it turns out to be.
+    #: Import the content even if it is of the other kind.
     force: bool = False
-    #: `{url, metadata}` of whom to call when the source is ready or failed.
+    #: `{url, metadata}` of the webhook to call when the source is ready or failed.
     webhook: dict[str, Any] | None = None
 
     def body(self) -> dict[str, Any]:
@@ -34,16 +34,16 @@ class ImportRequest:
 
 
 class ImportCalls(Calls):
-    """Methods for what comes from URLs."""
+    """Methods for sources that come from URLs."""
 
     def import_url(
         self, bucket: str, wanted: ImportRequest, *, door: Door = "file", key: str | None = None, dry_run: bool = False
     ) -> Reply:
-        """Have the service fetch a URL; the new source, which is stored and queued.
+        """Have the service fetch a URL, and return the new source, which is stored and queued.
 
-        Raises ApiError: `url_is_web_page` and `url_is_file` name the other door in `details.suggested_endpoint`,
-        `website_url_exists` the page that is there in `details.source_id`; `url_fetch_blocked`, `url_fetch_failed`.
-        A key replays by itself, whatever the body: take another one for each operation.
+        Raises ApiError: `url_is_web_page` and `url_is_file` name the other route in `details.suggested_endpoint`,
+        `website_url_exists` names the existing page in `details.source_id`; `url_fetch_blocked`, `url_fetch_failed`.
+        The same key always replays its first answer, whatever the body: use a new one for each operation.
         """
         path = f"/v1/buckets/{part(bucket)}/{_PATHS[door]}"
         body = wanted.body()
@@ -52,11 +52,11 @@ class ImportCalls(Calls):
         return self._create(path, body, key)
 
     def refresh_source(self, source_id: str, *, force: bool = False) -> Json:
-        """Fetch a source's URL again; `changed` is true where it is indexed again."""
+        """Fetch a source's URL again; `changed` is true if its content has changed and is indexed again."""
         return self._call("POST", f"/v1/sources/{part(source_id)}/refresh", json={"force": True} if force else {})
 
 
 def import_key(bucket_id: str, wanted: ImportRequest, door: Door, epoch: int) -> str:
-    """The key of an import: the same for the same wish, so that a run that was killed doubles nothing."""
+    """The idempotency key of an import, derived from the request, so that a repeated run creates nothing twice."""
     text = json.dumps(["import", bucket_id, epoch, door, asdict(wanted)], sort_keys=True)
     return f"svc-import-{hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,7 +1,7 @@
-"""The gate before creates: it keeps them at the pace the service allows, and one 429 holds back all of them.
+"""Limits the rate of creates to what the service allows; after a 429 all of them wait.
 
-Creates are spaced as the service's own token bucket counts them, less one saved token, so that none that was sent in
-time is refused because it arrived late. What was not counted there (a replay, a refusal) is given back.
+This mirrors the service's token bucket with one token less, so that small delays on the network cause no refusal. A
+create that the service did not count (a replay, a refusal) is given back.
 """
 
 import random
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Slower than allowed by this much: two clocks never agree.
+#: The rate is lower than allowed by this factor, because two clocks never agree.
 SLACK = 1.01
 
 
@@ -18,33 +18,33 @@ class Stopped(Exception):
 
 
 class Gate:
-    """Open as often as the pace allows; closed for all while the service asks one of them to wait."""
+    """A gate for creates: opens at the allowed rate, and closes for all while the service asks for a pause."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._opens_s = 0.0
-        #: Seconds between two creates in the long run; 0 is as fast as they come.
+        #: Average seconds between two creates; 0 means no limit.
         self._interval_s = 0.0
         self._saved_s = 0.0
-        #: When the creates let through so far would be over, one after the other.
+        #: The time at which all creates so far would be done at the allowed rate.
         self._booked_s = 0.0
         self._waiting = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
 
     def pace(self, per_second: float) -> None:
-        """Let through so many a second from now on, and nearly as many at once at first; 0 is any number."""
+        """Set the rate per second, which is also about the size of the first burst; 0 means no limit."""
         with self._lock:
             self._interval_s = SLACK / per_second if per_second else 0.0
             self._saved_s = max(0.0, per_second - 2) * self._interval_s
 
     def hold(self, seconds: float) -> None:
-        """Close for `seconds` from now; a longer hold stays."""
+        """Close the gate for `seconds` from now, unless it is already closed for longer."""
         with self._lock:
             self._opens_s = max(self._opens_s, self._clock() + seconds)
 
     def wait(self) -> None:
-        """Return when it is this caller's turn. Raises Stopped when `stop` was called."""
+        """Return when it is this caller's turn. Raises Stopped if `stop` was called."""
         with self._lock:
             self._waiting += 1
         try:
@@ -52,8 +52,8 @@ class Gate:
                 left_s = self._take()
                 if left_s <= 0:
                     return
-                # Jitter, or all workers would rush the first free slot together.
-                self._stopped.wait(left_s + random.uniform(0, 0.02))  # noqa: S311 - spread, not secrecy
+                # With jitter, so that the workers don't all try for the first free slot.
+                self._stopped.wait(left_s + random.uniform(0, 0.02))  # noqa: S311 - randomness only for spreading
             raise Stopped
         finally:
             with self._lock:
@@ -61,20 +61,20 @@ class Gate:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait for their turn."""
+        """How many callers are waiting for their turn."""
         return self._waiting
 
     def give_back(self) -> None:
-        """The last turn was not counted by the service."""
+        """Return a turn, because the service did not count the create."""
         with self._lock:
             self._booked_s -= self._interval_s
 
     def stop(self) -> None:
-        """Turn everybody away, now and later."""
+        """Make all present and future calls of `wait` raise Stopped."""
         self._stopped.set()
 
     def _take(self) -> float:
-        """Take a turn and return 0, or return the seconds until there may be one."""
+        """Take a turn and return 0, or return the seconds until one may be free."""
         with self._lock:
             now_s = self._clock()
             left_s = max(self._opens_s, self._booked_s - self._saved_s) - now_s

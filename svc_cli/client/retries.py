@@ -5,38 +5,38 @@ from dataclasses import dataclass, field
 
 from svc_cli.errors import ApiError, NetworkFailed
 
-#: Codes of a rate limit: they are waited out for as long as it takes and use up no attempt.
+#: Codes of a rate limit: the client waits as long as the service asks, and this does not count as an attempt.
 PACED_CODES = frozenset({"upload_rate_limited", "quota_exceeded"})
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Bounded in attempts; delays double, with jitter so that many clients don't come back together."""
+    """A limited number of attempts; delays double, with jitter so that clients don't retry all at the same time."""
 
-    #: Tries in all.
+    #: Attempts in total.
     attempts: int = 5
     first_delay_s: float = 0.2
     longest_delay_s: float = 4.0
-    #: Longest `Retry-After` that is waited for; a longer one is raised to the caller.
+    #: The longest `Retry-After` to wait for; with a longer one the error is raised.
     longest_wait_s: float = 30.0
     jitter: random.Random = field(default_factory=random.Random)
 
     def delay_s(self, attempt: int, retry_after_s: float | None = None) -> float | None:
-        """Seconds until the next try after `attempt` tries; None when they are used up."""
+        """Seconds until the next attempt after this many; None if they are used up."""
         if attempt >= self.attempts or (retry_after_s or 0) > self.longest_wait_s:
             return None
         backoff_s = min(self.longest_delay_s, self.first_delay_s * float(2 ** (attempt - 1)))
         return max(backoff_s * self.jitter.uniform(0.5, 1.0), retry_after_s or 0)
 
 
-#: A remote host that does not deliver takes longer to mend than a retry, and asking it again costs a create.
+#: Errors of a remote host, which last longer than a retry waits; asking again would also count as a create.
 REMOTE_CODES = frozenset({"url_fetch_failed", "website_analysis_failed"})
 
 
 def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
     """Whether the same request may succeed a moment later.
 
-    A 409 that can be retried is one only for a twin that still runs: the other conflicts last longer than a retry.
+    Of the retryable 409s only an identical request that is still running is worth a retry; other conflicts last longer.
     """
     if code in REMOTE_CODES:
         return False
@@ -46,20 +46,20 @@ def is_worth_retrying(status: int, code: str, retryable: bool) -> bool:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether what failed with this error may succeed a moment later."""
+    """Whether a request that failed with this error may succeed a moment later."""
     if isinstance(error, ApiError):
         return error.code == "offset_mismatch" or is_worth_retrying(error.status, error.code, error.retryable)
     return isinstance(error, NetworkFailed)
 
 
 def wait_s(error: Exception) -> float | None:
-    """Seconds that the service asks to be left alone for; None where it asks for nothing."""
+    """Seconds that the service asks clients to wait; None if it asks for nothing."""
     value = error.details.get("retry_after_seconds") if isinstance(error, ApiError) else None
     return float(value) if isinstance(value, int | float) else None
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Seconds of a `Retry-After` header; None where there is none in seconds."""
+    """The seconds of a `Retry-After` header; None if it is missing or a date."""
     try:
         return max(0.0, float(value)) if value else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Upload sessions: one file in as many pieces as the line allows."""
+"""Upload sessions: one file whose upload can be interrupted and continued."""
 
 from svc_cli.client.calls import Calls, part
 from svc_cli.client.contents import Content
@@ -18,7 +18,7 @@ class SessionCalls(Calls):
     def open_upload(
         self, bucket: str, description: Description, size_bytes: int, idempotency_key: str | None = None
     ) -> Reply:
-        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay shows how far it is.
+        """Open a session: `{session_id, upload_url, status, expires_at, …}`; a replay shows its present state.
 
         `upload_url` is a capability: it is all that is needed to send. Don't log it.
         """
@@ -32,17 +32,17 @@ class SessionCalls(Calls):
     def send_bytes(
         self, upload_url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None
     ) -> int:
-        """Send what is not yet stored, through cut connections too; how many bytes that were.
+        """Send the bytes that are not stored yet, reconnecting when needed; returns how many were sent.
 
         With `resume` the service is asked first how much it has. `on_sent` gets the size of each block that went out.
         """
         return self._storage.send(upload_url, content, resume=resume, on_sent=on_sent)
 
     def finalize_upload(self, bucket: str, session_id: str) -> Reply:
-        """Make a source of an uploaded file; a second time it is the same source.
+        """Create the source from an uploaded file; a second call returns the same source.
 
-        Raises ApiError `blob_not_uploaded` while bytes are missing, and `source_not_found` where the source that was
-        made is gone by now.
+        Raises ApiError `blob_not_uploaded` while bytes are missing, and `source_not_found` if the source was deleted
+        since.
         """
         return self._transport.send_json("POST", f"{_path(bucket, session_id)}/finalize", {})
 
@@ -53,8 +53,7 @@ class SessionCalls(Calls):
     def upload_content(
         self, bucket: str, description: Description, content: Content, idempotency_key: str | None = None
     ) -> Json:
-        """The whole of it: open a session, send the bytes, finalize; the source. With a key, cut anywhere, the same
-        call goes on where it stopped."""
+        """Open a session, send the bytes, finalize, and return the source. Repeated with the same key, it continues."""
         opened = self.open_upload(bucket, description, content.size_bytes, idempotency_key)
         if opened.body["status"] not in {"finalized", "canceled"}:
             self.send_bytes(opened.body["upload_url"], content, resume=opened.is_replay)

@@ -1,4 +1,4 @@
-"""The check of a webhook call that was received (Standard Webhooks). Offline."""
+"""Verifies a received webhook call (Standard Webhooks), without a request to the service."""
 
 import hmac
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ Verdict = Literal["valid", "expired", "invalid"]
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Whether a received call is ours. `expired`: it was signed with the secret, but too long ago or ahead."""
+    """Whether a received call is genuine. `expired`: signed with the secret, but too far in the past or future."""
 
     verdict: Verdict
-    #: Why it is not valid, in the words of the standard's library.
+    #: Why it is not valid, as the library for Standard Webhooks words it.
     reason: str | None = None
 
 
 def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Checked:
-    """Check a call as its receiver got it. `headers` in any case. Raises ValueError for what is no secret."""
+    """Check a received call; names of `headers` in any case. Raises ValueError for an invalid secret."""
     try:
         hook = Webhook(secret)
     except EmptyWebhookSecretError as error:
@@ -33,7 +33,7 @@ def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Chec
     except WebhookVerificationError as error:
         if "timestamp" not in str(error):
             return Checked("invalid", str(error).lower())
-        # The library looks at the time first; of a call that was changed that is the smaller trouble.
+        # The library checks the time first, but a changed body is the worse problem and should be reported.
         is_signed = _is_signed(hook, given, body)
         return (
             Checked("expired", str(error).lower()) if is_signed else Checked("invalid", "no matching signature found")

@@ -1,7 +1,7 @@
-"""Bytes to storage addresses: resumable PUTs, without the machinery of the API's requests.
+"""Sends bytes to storage addresses with resumable PUTs, apart from the API's requests.
 
-A folder of small files is thousands of PUTs, each of which has to be cheap: a kept connection, few headers, no key.
-An address is a capability: it is all that is needed to send. So no error and no log names one.
+A folder of small files takes thousands of PUTs, each of which has to be cheap: a kept connection, few headers, no key.
+Anyone who has an address can write to it, so no error and no log contains one.
 """
 
 import http.client
@@ -18,7 +18,7 @@ from svc_cli.client.retries import RetryPolicy, may_pass, parse_retry_after, wai
 from svc_cli.errors import ApiError, BadAnswer, NetworkFailed, SvcError
 
 TIMEOUT_S = 60.0
-#: A body up to this size goes out together with its head.
+#: A body up to this size is sent in one piece with its headers.
 SMALL_BYTES = 1024 * 1024
 
 OnSent = Callable[[int], None]
@@ -37,11 +37,11 @@ class Storage:
         self._connections.close()
 
     def stop(self) -> None:
-        """End what is being sent; it raises `pacing.Stopped`. What has arrived stays there."""
+        """Stop sending; the senders raise `pacing.Stopped`. Bytes that have arrived stay stored."""
         self._stopped.set()
 
     def send(self, url: str, content: Content, *, resume: bool = False, on_sent: OnSent | None = None) -> int:
-        """Send what is not yet stored, through cut connections too; how many bytes that were.
+        """Send the bytes that are not stored yet, reconnecting when needed; returns how many were sent.
 
         With `resume` the service is asked first how much it has. Raises ApiError (`checksum_mismatch`,
         `session_expired`, …) and NetworkFailed.
@@ -66,10 +66,10 @@ class Storage:
                 return offset - first
             attempt = attempt + 1 if before == offset else 0
             if attempt >= self._policy.attempts:
-                raise BadAnswer("The storage address takes no more bytes, and says that some are missing.")
+                raise BadAnswer("The storage address takes no more bytes, but reports that some are missing.")
 
     def _exchange(self, url: str, content: Content, offset: int | None, on_sent: OnSent | None) -> int:
-        """One PUT of the bytes from `offset` on, or none where that is not known; how many bytes are stored then."""
+        """Send one PUT of the bytes from `offset` on, or an empty one for None; returns how many bytes are stored."""
         if self._stopped.is_set():
             raise Stopped
         total, address = content.size_bytes, urlsplit(url)
@@ -88,7 +88,7 @@ class Storage:
             raise _network_failed(address, error) from error
         if response.status not in {200, 308}:
             raise _refusal(response, reply)
-        # `Range: bytes=0-N` names the bytes that are stored; without it there are none.
+        # `Range: bytes=0-N` shows which bytes are stored; without it there are none.
         last = (response.getheader("Range") or "").removeprefix("bytes=0-")
         return total if response.status == 200 else int(last) + 1 if last.isdecimal() else 0
 

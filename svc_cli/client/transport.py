@@ -1,4 +1,4 @@
-"""One HTTP exchange with the daemon: headers, retries, and every failure as one of our errors."""
+"""HTTP requests to the daemon: headers, retries, and every failure as an error of `svc_cli.errors`."""
 
 import json
 import re
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-#: Bytes of one block of a long answer.
+#: Block size in bytes when a long answer is read.
 BLOCK_BYTES = 64 * 1024
-#: The service judges a file by its bytes and name; a guess from this machine's table would differ from the next one's.
+#: The service detects the type of a file itself; a type from this machine's table would differ between machines.
 UNKNOWN_TYPE = "application/octet-stream"
-#: What no header can carry, or may be stripped from one; in its place goes what the service refuses in a key.
+#: Characters that a header can't carry; they are replaced by one that the service refuses in a key.
 _UNSENDABLE = re.compile(rb"[^!-~]")
-#: What ends a name in the head of a part of a form; the standard of HTML5 has it escaped so.
+#: Characters that would end a name in a multipart header, escaped as HTML5 prescribes.
 _UNQUOTABLE = re.compile(r'[\x00-\x1f"]')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it goes out, as often as needed."""
+    """A request, which may be sent several times."""
 
     method: str
     path: str
@@ -48,9 +48,9 @@ class Request:
     form: Mapping[str, str] | None = None
     file: tuple[str, bytes] | None = None
     idempotency_key: str | None = None
-    #: Creates wait at the gate and are held back together.
+    #: Whether this is a create, which the rate limit applies to.
     is_create: bool = False
-    #: How long the answer may let us wait for its next bytes.
+    #: Longest wait for the next bytes of the answer, in seconds.
     silence_s: float = 60.0
 
 
@@ -64,7 +64,7 @@ class Reply:
 
     @property
     def is_replay(self) -> bool:
-        """The answer of an earlier request with the same idempotency key."""
+        """Whether this is the answer to an earlier request with the same idempotency key."""
         return self.headers.get(headers.IDEMPOTENT_REPLAYED, "").lower() == "true"
 
 
@@ -96,19 +96,19 @@ class Transport:
         self._connections.close()
 
     def send(self, request: Request) -> Reply:
-        """Send until it is answered for good.
+        """Send the request, with retries, until there is a final answer.
 
-        Raises ApiError for an error answer, NetworkFailed when the connection breaks once too often, BadAnswer for what
-        is not JSON. Everything sent here may be sent twice: creates carry an idempotency key.
+        Raises ApiError for an error answer, NetworkFailed if the connection keeps breaking, BadAnswer for an answer
+        that is not JSON. Every request may be repeated, since creates carry an idempotency key.
         """
         return self._settle(request, self._try)
 
     def send_json(self, method: str, path: str, body: Any) -> Reply:
-        """As `send`, for a JSON body that is no create."""
+        """As `send`, for a JSON body that creates nothing."""
         return self.send(Request(method=method, path=path, json=body))
 
     def stream(self, request: Request) -> Iterator[dict[str, Any]]:
-        """The events of the answer as they come. Sent again only while none has come; raises as `send` does."""
+        """The events of the answer as they arrive. Retried only before the first one; raises as `send` does."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
             try:
@@ -121,10 +121,10 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def blocks(self, request: Request) -> Iterator[bytes]:
-        """The bytes of the answer as they come. Sent again only while none has come; raises as `send` does."""
+        """The bytes of the answer as they arrive. Retried only before the first ones; raises as `send` does."""
         with ExitStack() as stack:
             response = self._settle(request, partial(self._try_to_open, stack))
-            # What has come of an answer in chunks is not to wait for the next one.
+            # `read1` returns what has arrived of a chunked answer without waiting for more.
             read = response.read1 if response.chunked else response.read
             try:
                 while block := read(BLOCK_BYTES):
@@ -135,12 +135,12 @@ class Transport:
                 raise self._network_failed(request, error) from error
 
     def _settle(self, request: Request, try_once: "Callable[[Request], T | SvcError]") -> T:
-        """What the first try gives that is no refusal, after as many as make sense."""
+        """The result of the first attempt that succeeds; raises the last error when no further one makes sense."""
         attempt = 0
         while True:
             attempt += 1
             outcome = try_once(request)
-            # Replays and refusals cost no token of the service's; a broken line may have.
+            # The service counts no replays and refusals; a request whose connection broke it may have counted.
             is_counted = isinstance(outcome, NetworkFailed) or (isinstance(outcome, Reply) and not outcome.is_replay)
             if request.is_create and not is_counted:
                 self.gate.give_back()
@@ -176,7 +176,7 @@ class Transport:
         return refusal if isinstance(refusal, SvcError) else self._no_answer(request, response)
 
     def _open(self, stack: ExitStack, request: Request) -> HTTPResponse:
-        """Send a request; the answer's body is open until `stack` ends."""
+        """Send a request and return the response, whose body is open until `stack` is closed."""
         body, described = _encode(request)
         if request.idempotency_key is not None:
             described[headers.IDEMPOTENCY_KEY] = _UNSENDABLE.sub(b"\xff", request.idempotency_key.encode())
@@ -203,7 +203,7 @@ class Transport:
         return failure
 
     def _read_reply(self, request: Request, response: HTTPResponse) -> "Reply | ApiError | BadAnswer":
-        """A success, a refusal, or the error for something that is no answer of this API."""
+        """The reply of a success. Raises ApiError for a refusal, BadAnswer for what is no answer of this API."""
         content = response.read()
         try:
             body = json.loads(content, object_hook=ReplyBody) if content else {}
@@ -216,7 +216,7 @@ class Transport:
         found = body.get("error")
         error = found if isinstance(found, dict) else {}
         wait = response.headers.get(headers.RETRY_AFTER)
-        # The routes of OpenAI's clients have these two in headers alone.
+        # The routes for OpenAI's clients send these two in headers only.
         error.setdefault("retryable", response.headers.get(headers.SHOULD_RETRY) == "true")
         request_id = body.get("request_id") or response.headers.get(headers.REQUEST_ID)
         refusal = ApiError(response.status, error, request_id)
@@ -226,7 +226,7 @@ class Transport:
 
 
 class ReplyBody(dict[str, Any]):
-    """An object of a reply. A field that it lacks is a BadAnswer and no bug of the caller."""
+    """A JSON object of a reply. A missing field raises BadAnswer instead of KeyError."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise BadAnswer(f"An answer of the service lacks `{name}`; something on the way may have changed it.")
@@ -250,7 +250,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
         f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
         f"Content-Type: {UNKNOWN_TYPE}\r\n\r\n"
     )
-    # The bytes stay as they are: a large file is not copied.
+    # The bytes are passed on without a copy, since the file may be large.
     blocks = ["".join(parts).encode(), data, f"\r\n--{boundary}--\r\n".encode()]
     return blocks, {
         "Content-Type": f"multipart/form-data; boundary={boundary}",
@@ -260,7 +260,7 @@ def _encode(request: Request) -> tuple[bytes | list[bytes] | None, dict[str, str
 
 @cache
 def trusted() -> "ssl.SSLContext":
-    """What https is checked against: certifi's list, on every system the same."""
+    """The certificates that https is checked against: certifi's list, the same on every system."""
     import ssl
 
     import certifi
@@ -271,7 +271,7 @@ def trusted() -> "ssl.SSLContext":
 
 
 def _has_a_turn(refusal: ApiError) -> bool:
-    """Whether waiting helps: what is larger than a whole minute's quota never gets its turn."""
+    """Whether waiting helps: a request larger than the quota of a whole minute is refused every time."""
     asked, most = refusal.details.get("requested_bytes"), refusal.details.get("limit_bytes")
     is_too_much = isinstance(asked, int) and isinstance(most, int) and asked > most
     return refusal.code in PACED_CODES and not is_too_much

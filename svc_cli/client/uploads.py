@@ -1,4 +1,4 @@
-"""A file as it is described to the service, and the idempotency keys that are derived from that."""
+"""The description of a file for the service, and the idempotency keys that are derived from it."""
 
 import hashlib
 import json
@@ -8,21 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """What a file is to be, apart from its bytes."""
+    """The fields of the new source, apart from its bytes."""
 
     filename: str
     title: str
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    #: Hex digest of the bytes; the service refuses others.
+    #: Hex digest of the bytes; the service refuses bytes that don't match it.
     sha256: str | None = None
-    #: Id of the source whose place this one takes when it is ready.
+    #: Id of the source that this one replaces when it is ready.
     replaces: str | None = None
     #: The sync mapping that owns the source.
     mapping: str | None = None
 
     def body(self) -> dict[str, Any]:
-        """The fields of a JSON body; what is not set is not sent."""
+        """The fields of a JSON body, without those that are not set."""
         fields = {
             "filename": self.filename,
             "title": self.title,
@@ -37,12 +37,12 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class NewFile(Description):
-    """One file as it is sent in one call. `data` is what was hashed, so that what arrives is what was judged."""
+    """One file that is sent in one call. `data` are the very bytes that were hashed."""
 
     data: bytes
 
     def form(self) -> dict[str, str]:
-        """The text fields of the multipart body; what is not set is not sent."""
+        """The text fields of the multipart body, without those that are not set."""
         fields = {
             "title": self.title,
             "tags": ",".join(self.tags),
@@ -55,18 +55,18 @@ class NewFile(Description):
 
 
 def idempotency_key(bucket_id: str, upload: NewFile, epoch: int) -> str:
-    """The key of an upload: the same for the same request, so that a run that was killed goes on where it was.
+    """The idempotency key of an upload: the same for the same request, so that a repeated run continues a killed one.
 
-    `epoch` counts how often the source that the key once made has been removed since; without it a removed file could
-    not come back while the service still remembers the key. `upload.sha256` must be set.
+    `epoch` counts how often the source behind the key was removed. Without it a removed file could not be uploaded
+    again while the service remembers the key. `upload.sha256` must be set.
     """
     fields = asdict(upload)
-    del fields["data"]  # the hash is in its place
+    del fields["data"]  # the hash stands for the bytes
     return f"svc-{_digest([bucket_id, epoch, fields])}"
 
 
 def session_key(bucket_id: str, description: Description, size_bytes: int, epoch: int) -> str:
-    """The key of an upload session, derived as that of an upload: the next run goes on with the same session."""
+    """The idempotency key of an upload session, derived as that of an upload; the next run continues the session."""
     return f"svc-session-{_digest([bucket_id, epoch, size_bytes, description.body()])}"
 
 

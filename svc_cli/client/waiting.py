@@ -1,8 +1,8 @@
-"""Waiting until sources are ready or a task has ended: what is asked how often, and when to stop.
+"""Waits until sources are ready or a task has ended, by asking the service at growing intervals.
 
-A source is settled when it is ready, failed, or gone. The second look comes after 20 ms, so that one small file returns
-at once; the pause grows to 1 s while nothing changes and starts again small when something does. Few sources are asked
-for one by one, many through the list of their bucket.
+A source is settled when it is ready, failed, or deleted. The second request comes after 20 ms, so that one small file
+returns at once; the pause grows to 1 s while nothing changes and becomes short again when something does. A few sources
+are requested one by one, many through the list of their bucket.
 """
 
 import time
@@ -14,18 +14,18 @@ from svc_daemon.wire import Json
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-#: Many are looked at less often: each open source adds so much to the shortest pause.
+#: Each open source adds this much to the shortest pause, so that many sources are checked less often.
 PAUSE_FOR_EACH_S = 0.002
-#: Up to so many sources are asked for one by one.
+#: Up to this many sources are requested one by one.
 FEW = 8
-#: Rows of one look at a list: a look must not cost the service more than the wait is worth.
+#: Rows per request to a list, few enough to be cheap for the service.
 PAGE_ROWS = 200
-#: Sorts behind every id.
+#: A text that sorts behind every id.
 _BEHIND_ALL = "~"
 
 
 class SourceReader(Protocol):
-    """The part of the client that waiting needs."""
+    """The part of the client that is needed to wait for sources."""
 
     def source(self, source_id: str) -> Json: ...
 
@@ -33,24 +33,24 @@ class SourceReader(Protocol):
 
 
 class TaskReader(Protocol):
-    """The part of the client that waiting for a task needs."""
+    """The part of the client that is needed to wait for a task."""
 
     def task(self, task_id: str) -> Json: ...
 
 
 class BatchReader(Protocol):
-    """The part of the client that waiting for batches needs."""
+    """The part of the client that is needed to wait for batches."""
 
     def batch(self, batch_id: str, *, items: bool = False) -> Json: ...
 
 
 class Watch:
-    """The sources that are waited for, and what is known of each."""
+    """The sources to wait for, with the last answer about each."""
 
     def __init__(self, source_ids: Sequence[str], bucket: str | None = None) -> None:
-        #: In the order they were named; the value is the last answer.
+        #: The last answer by id, in the order in which the sources were named.
         self.seen: dict[str, Json] = {source_id: {} for source_id in source_ids}
-        #: A bucket that all of them belong to; many of them are then watched by its list.
+        #: A bucket that all of them belong to; its list is used if there are many.
         self.bucket = bucket
 
     @property
@@ -63,7 +63,7 @@ class Watch:
 
 
 def is_settled(source: Json) -> bool:
-    """Whether nothing more will happen by itself."""
+    """Whether the state will not change any more by itself."""
     return bool(source.get("ready") or source.get("status") in {"failed", "gone"})
 
 
@@ -76,9 +76,9 @@ def wait_until_settled(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Json]:
-    """Ask until every source of the watch is settled; the last answers by id.
+    """Wait until every source is settled, and return the last answers by id.
 
-    A source that was deleted or replaced meanwhile has status `gone`. Raises WaitTimedOut when `timeout_s` is over.
+    A source that was deleted or replaced meanwhile has the status `gone`. Raises WaitTimedOut after `timeout_s`.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
@@ -109,7 +109,7 @@ def wait_for_task(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Json:
-    """The task once it has ended; `on_change` gets how much of it is done. Raises WaitTimedOut."""
+    """Wait until the task has ended, and return it; `on_change` is called with its progress. Raises WaitTimedOut."""
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while not (task := client.task(task_id)).get("finished_at"):
@@ -134,14 +134,14 @@ def wait_for_batches(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Ask until every batch is terminal. `seen` has their ids as keys and takes the last answers.
+    """Wait until every batch is terminal. `seen` has their ids as keys and receives the last answers.
 
-    `on_change` gets how many are. Raises WaitTimedOut.
+    `on_change` is called with the number of terminal ones. Raises WaitTimedOut.
     """
     deadline_s = None if timeout_s is None else clock() + timeout_s
     pause_s = FIRST_PAUSE_S
     while left := [batch_id for batch_id, batch in seen.items() if not batch.get("terminal")]:
-        # The oldest alone: the next ones are not looked at before it has ended.
+        # Only the oldest is requested; the next ones are not before it has ended.
         seen[left[0]] = client.batch(left[0])
         if seen[left[0]]["terminal"]:
             pause_s = FIRST_PAUSE_S
@@ -169,8 +169,8 @@ def _look(client: SourceReader, watch: Watch) -> None:
 def _look_along(client: SourceReader, watch: Watch, open_ids: Sequence[str]) -> None:
     """Read the bucket's list from the oldest open source on, up to the first page that still has an open one.
 
-    Ids sort by age and documents are indexed in that order, so a look costs one page, and all looks together little
-    more than one reading of the list. A source that its page does not have any more is asked for by itself.
+    Ids sort by age and documents are indexed in that order, so each call reads about one page, and all calls together
+    read the list little more than once. A source that is missing from its page is requested by itself.
     """
     wanted = set(open_ids)
     # A part of an id sorts before it: the list begins with the source itself.

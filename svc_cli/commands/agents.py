@@ -24,12 +24,12 @@ app = new_app(
     "svc ask --agent hr how long is parental leave",
 )
 
-#: The value of an option that removes the setting.
+#: The value that removes a setting, such as `--top-k none`.
 NONE = "none"
 AgentArgument = Annotated[
     str,
     typer.Argument(
-        metavar="AGENT", help="The id of the agent; `default` is the one that answers unless another is named."
+        metavar="AGENT", help="The id of the agent; `default` is the agent that answers when no other is named."
     ),
 ]
 
@@ -40,11 +40,15 @@ class AgentOptions:
 
     agent: Annotated[
         str,
-        typer.Argument(metavar="ID", help="The id of the agent, which is the part of its model id after the colon."),
+        typer.Argument(metavar="ID", help="The id of the agent; OpenAI clients use it as the model svc-agent:ID."),
     ]
-    name: Annotated[str | None, typer.Option(help="Give the agent a name for people to read.")] = None
-    role: Annotated[str | None, typer.Option(help="Describe in a few words who the agent is.")] = None
-    instructions: Annotated[str | None, typer.Option(help="Tell the model how to answer.")] = None
+    name: Annotated[str | None, typer.Option(help="Set the name that people see, such as 'HR assistant'.")] = None
+    role: Annotated[
+        str | None, typer.Option(help="Describe in a few words who the agent is, such as 'the HR assistant'.")
+    ] = None
+    instructions: Annotated[
+        str | None, typer.Option(help="Instruct the model how to answer, such as 'Answer in one sentence'.")
+    ] = None
     bucket: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,7 +68,10 @@ class AgentOptions:
     ] = None
     filters: Annotated[
         str | None,
-        typer.Option(metavar="JSON", help="Let the agent search only sources that match this filter; {} removes it."),
+        typer.Option(
+            metavar="JSON",
+            help="Let the agent search only sources with metadata that match this filter; {} removes it.",
+        ),
     ] = None
     top_k: Annotated[
         str | None,
@@ -150,7 +157,7 @@ def create(call: Invocation, options: AgentOptions) -> None:
     """
     with call.client() as client:
         wanted = {"agent_id": options.agent, **options.sent(client)}
-        # A request that was cut off is sent again, under the same key.
+        # With an idempotency key, an interrupted request can be sent again.
         answer = client.create_agent(
             wanted, None if options.dry_run else secrets.token_hex(16), dry_run=options.dry_run
         )
@@ -187,7 +194,13 @@ def show(call: Invocation, agent: AgentArgument) -> None:
     call.console.show(answer, lambda: fields(call.console, pairs))
 
 
-@command(app, "set", "svc agent set hr --bucket handbook --bucket policies", "svc agent set hr --threshold none")
+@command(
+    app,
+    "set",
+    "svc agent set hr --bucket handbook --bucket policies",
+    "svc agent set hr --threshold none",
+    """svc agent set hr --filters '{"type": "eq", "key": "language", "value": "en"}'""",
+)
 def change(call: Invocation, options: AgentOptions) -> None:
     """Change the fields of an agent that are given as options; the others stay as they are."""
     with call.client() as client:
@@ -222,7 +235,7 @@ def rm(
 
 
 def _reach(agent: Json) -> str:
-    """What an agent searches, in a few words."""
+    """A short description of what an agent searches."""
     policy = agent["policy"]
     if agent["policy_error"]:
         return "nothing: its stored policy is broken"

@@ -17,7 +17,7 @@ from svc_daemon.wire import Json
 app = new_app()
 
 
-#: Columns of a quote where there is no terminal to measure.
+#: Columns of a quote if the output is no terminal.
 PLAIN_COLUMNS = 100
 NOT_ALL = "not every sentence of the answer rests on a source."
 SHORTENED = {
@@ -35,10 +35,10 @@ class AskFlags:
     bucket: BucketsOption = None
     agent: AgentOption = None
     stream: Annotated[
-        bool, typer.Option("--stream/--no-stream", help="Print the answer word by word, or when it is complete.")
+        bool, typer.Option("--stream/--no-stream", help="Print the answer while it is written, or when it is complete.")
     ] = True
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with code 3 unless sources support the whole answer.")
+        bool, typer.Option("--strict", help="Exit with code 3 if sources don't support every sentence of the answer.")
     ] = False
 
 
@@ -52,7 +52,8 @@ class AskFlags:
 def ask(call: Invocation, flags: AskFlags) -> Exit:
     """Ask a question, and get an answer with numbered quotes, each with its page or lines.
 
-    The question needs no quotes. Options may come before or after it; what follows `--` is question, even with a dash.
+    The question needs no quotes. Options may come before or after it; everything after `--` is part of the question,
+    even words that begin with a dash.
     """
     question = " ".join(flags.words)
     if not question.strip():
@@ -85,7 +86,7 @@ def ask(call: Invocation, flags: AskFlags) -> Exit:
 
 
 def _follow(console: Console, events: Iterator[Json]) -> Json:
-    """Print the answer as it arrives, and return the whole of it."""
+    """Print the answer as it arrives, and return the complete answer."""
     answer: Json = {}
     for event in events:
         console.event(event)
@@ -100,12 +101,12 @@ def _follow(console: Console, events: Iterator[Json]) -> Json:
 
 
 def clean_text(text: str) -> str:
-    """Text from elsewhere on several lines."""
+    """Text with several lines, without control characters that could drive a terminal."""
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def render_sources(console: Console, sources: list[Json]) -> str:
-    """One block for each: number, title and place, and the quote under it."""
+    """One block per source: number, title and place, with the quote below."""
     columns = max(30, (console.width() or PLAIN_COLUMNS) - 4)
     blocks = []
     for source in sources:

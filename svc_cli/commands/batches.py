@@ -9,7 +9,7 @@ from svc_cli.console import Console
 from svc_cli.render import fields, table
 from svc_daemon.wire import Json
 
-app = new_app("Show a batch of uploads.")
+app = new_app("Show the state of files that were uploaded together as a batch.")
 
 
 BATCH_PREFIX = "bat_"
@@ -17,8 +17,8 @@ BATCH_PREFIX = "bat_"
 
 @app.callback()
 def group() -> None:
-    """Show a batch of uploads."""
-    # With one command alone Typer would make no group.
+    """Show the state of files that were uploaded together as a batch."""
+    # Without this callback, Typer would turn a group of one command into that command.
 
 
 @command(app, "show", "svc batch show bat_01k3zq8q4y7x --items")
@@ -34,7 +34,7 @@ def show(
 
 
 def render_batch(console: Console, batch: Json) -> str:
-    """A batch in full, with its files where the answer has them."""
+    """A batch as text, with its files if the answer has them."""
     counters = batch["counters"]
     counts = "  ".join(f"{counters[name]} {name}" for name in counters if name != "total" and counters[name])
     head = fields(

@@ -18,7 +18,7 @@ from svc_cli.commands.options import (
 from svc_cli.commands.status import render_buckets
 from svc_cli.errors import UsageError
 from svc_cli.exits import Exit
-from svc_cli.render import fields
+from svc_cli.render import counted, fields
 from svc_daemon.wire import Json
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ app = new_app(
     "svc bucket rm drafts old-drafts",
 )
 
-NameOption = Annotated[str | None, typer.Option(help="Give the bucket a name for people to read.")]
+NameOption = Annotated[str | None, typer.Option(help="Set the name that people see, such as 'Staff handbook'.")]
 DescriptionOption = Annotated[str | None, typer.Option(help="Describe what the bucket holds.")]
 MetaOption = Annotated[
-    list[str] | None, typer.Option(metavar="K=V", help="Attach a metadata field to the bucket; repeatable.")
+    list[str] | None, typer.Option(metavar="K=V", help="Attach a field of text to the bucket; repeatable.")
 ]
 ChunkSizeOption = Annotated[
     int | None,
@@ -121,7 +121,7 @@ def set_fields(
 
 
 def _given(name: str | None, description: str | None, meta: list[str] | None, chunking: Json | None) -> Json:
-    """The body of a create or a change: the fields that were given as options."""
+    """The body of a create or a change, from the fields that were given as options."""
     fields_named = {
         "name": name,
         "description": description,
@@ -132,7 +132,7 @@ def _given(name: str | None, description: str | None, meta: list[str] | None, ch
 
 
 def _chunking(size: int | None, overlap: int | None) -> Json | None:
-    """Sizes in proportion: a passage is a fifth shorter or a tenth longer than its target at most."""
+    """The sizes of passages: at least 80 % and at most 110 % of the target."""
     sizes = {} if size is None else {"target": size, "min": size * 4 // 5, "max": size * 11 // 10}
     overlaps = {} if overlap is None else {"overlap": overlap}
     return {**sizes, **overlaps} or None
@@ -149,7 +149,8 @@ def show(call: Invocation, bucket: BucketArgument) -> None:
     with call.client() as client:
         answer = client.bucket(bucket, members=not call.console.is_text)
     counts, store = answer["counts"], answer["bucketStore"]
-    kinds = f"{counts['file']} files, {counts['website']} pages, {counts['qa']} q and a"
+    nouns = {"file": "file", "website": "page", "qa": "written answer"}
+    kinds = ", ".join(counted(counts[kind], noun) for kind, noun in nouns.items())
     pairs = [
         ("bucket", answer["slug"]),
         ("id", answer["id"]),

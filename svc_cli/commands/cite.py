@@ -71,7 +71,7 @@ def verify(
 ) -> Exit:
     """Read the stored file behind each quote again, and check that the quote is at the place that the answer names.
 
-    Exits with code 3 if one is not.
+    Exits with code 3 if a quote is not there.
     """
     try:
         document = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))

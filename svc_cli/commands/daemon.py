@@ -28,7 +28,7 @@ _LEVEL_COLOURS = {"warning": "yellow", "error": "red", "critical": "red"}
 def run(call: Invocation, listen: ListenOption = None) -> None:
     """Run the daemon in the foreground until Ctrl-C."""
     installation = Installation(call.settings.environ)
-    _say_exposure(call, listen)
+    _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen)
     # The daemon takes this process over: signals and exit code are its own.
@@ -38,8 +38,8 @@ def run(call: Invocation, listen: ListenOption = None) -> None:
 @command(app, "start", "svc daemon start", "svc daemon start --listen 127.0.0.1:7830")
 def start(call: Invocation, listen: ListenOption = None) -> None:
     """Start the daemon in the background, if it is not running."""
-    _say_exposure(call, listen)
-    daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.say, listen)
+    _warn_of_exposure(call, listen)
+    daemon, is_new = Installation(call.settings.environ).ensure_running(call.console.message, listen)
     _show(call, daemon, "started" if is_new else "already running")
 
 
@@ -56,7 +56,7 @@ def restart(call: Invocation, listen: ListenOption = None) -> None:
     """Stop the daemon, and start it again with the settings of this environment."""
     installation = Installation(call.settings.environ)
     installation.stop()
-    daemon, _ = installation.ensure_running(call.console.say, listen)
+    daemon, _ = installation.ensure_running(call.console.message, listen)
     _show(call, daemon, "restarted")
 
 
@@ -206,7 +206,7 @@ def _show(call: Invocation, daemon: Daemon, done: str = "") -> None:
     call.console.show(facts, lambda: fields(call.console, pairs))
 
 
-def _say_exposure(call: Invocation, listen: str | None) -> None:
+def _warn_of_exposure(call: Invocation, listen: str | None) -> None:
     address = listen or call.settings.environ.get("SVC_LISTEN") or ""
     host = address.rpartition(":")[0].strip("[]")
     if host and host not in {"localhost", "::1"} and not host.startswith("127."):

@@ -13,7 +13,7 @@ from svc_cli.connections import connected
 from svc_cli.daemon_process import Installation
 from svc_cli.errors import ApiError, SvcError
 from svc_cli.exits import Exit
-from svc_cli.render import size, table
+from svc_cli.render import counted, size, table
 from svc_daemon import paths
 from svc_daemon.wire.versions import API_RANGE, VERSION
 
@@ -148,7 +148,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     yield Finding(
         "service",
         "ok",
-        f"{len(buckets)} {'bucket' if len(buckets) == 1 else 'buckets'}, reads {', '.join(formats)}",
+        f"{counted(len(buckets), 'bucket')}, reads {', '.join(formats)}",
     )
     yield from agents
     if not writing:

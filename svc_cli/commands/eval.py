@@ -25,9 +25,9 @@ NAME_COLUMNS = 60
 DEFAULT_K = 10
 
 
-def _least(metric: str) -> Any:
+def _least(metric: str, name: str) -> Any:
     return typer.Option(
-        f"--min-{metric}", metavar="X", min=0.0, max=1.0, help=f"Exit with code 3 if the mean {metric} is below X."
+        f"--min-{metric}", metavar="X", min=0.0, max=1.0, help=f"Exit with code 3 if the mean {name} is below X."
     )
 
 
@@ -41,12 +41,13 @@ class EvalFlags:
     bucket: BucketsOption = None
     agent: AgentOption = None
     k: Annotated[
-        int, typer.Option("-k", "--k", metavar="N", min=1, max=50, help="Judge the first N results, 1 to 50.")
+        int,
+        typer.Option("-k", "--k", metavar="N", min=1, max=50, help="Judge the first N results of each query, 1 to 50."),
     ] = DEFAULT_K
     mode: ModeOption = None
-    min_recall: Annotated[float | None, _least("recall")] = None
-    min_mrr: Annotated[float | None, _least("mrr")] = None
-    min_ndcg: Annotated[float | None, _least("ndcg")] = None
+    min_recall: Annotated[float | None, _least("recall", "recall")] = None
+    min_mrr: Annotated[float | None, _least("mrr", "MRR")] = None
+    min_ndcg: Annotated[float | None, _least("ndcg", "nDCG")] = None
     junit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also write a report as JUnit XML to this file.")
     ] = None
@@ -70,7 +71,9 @@ def evaluate_command(call: Invocation, flags: EvalFlags) -> Exit:
     """Run the queries of a file, compare the results with what should be found, and explain each miss.
 
     Exits with code 3 if a mean is below --min-recall, --min-mrr or --min-ndcg; without these options, if anything is
-    missed.
+    missed. Each is between 0 and 1. Recall is the share of the expected passages that were found. MRR, the mean
+    reciprocal rank, is 1 if the first result was expected, 1/2 if the second was the first expected one, and so on.
+    nDCG also counts how near the top all expected passages are.
     """
     from svc_cli.evals.golden import read_golden
     from svc_cli.evals.runs import QueryResult, evaluate

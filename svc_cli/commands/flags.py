@@ -13,11 +13,13 @@ class Flags:
     """The flags that every command takes, as Typer declares them."""
 
     json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON value.")] = False
-    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print one JSON value per line as results come.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="List every item where they are usually grouped.")
+    ndjson: Annotated[bool, typer.Option("--ndjson", help="Print each result as it arrives, as one line of JSON.")] = (
+        False
+    )
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only the result and errors, no notes or warnings.")
     ] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="List every item instead of grouping them.")] = False
     progress: Annotated[
         ProgressStyle | None, typer.Option(help="Choose how progress is shown.  [default: auto]  [SVC_PROGRESS]")
     ] = None

@@ -27,7 +27,7 @@ RootOption = Annotated[
 
 @command(app, "check", "svc ignore check docs/draft.md", "svc ignore check --root docs docs/*.tmp")
 def check(call: Invocation, paths: PathArguments, root: RootOption = ".") -> Exit:
-    """Show for each path whether a sync takes it, or which rule in which file leaves it out."""
+    """Show for each path whether a sync includes it, or which rule in which file leaves it out."""
     exclude = _exclude(call, Path(root))
     found = [explain(Path(root), path, exclude) for path in paths]
     rows = [

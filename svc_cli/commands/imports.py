@@ -51,13 +51,13 @@ class ImportFlags:
     force: Annotated[
         bool, typer.Option("--force", help="With --as: import the content even if it is of the other kind.")
     ] = False
-    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch URLs again that the bucket has already.")] = False
+    refresh: Annotated[bool, typer.Option("--refresh", help="Fetch URLs again that are already in the bucket.")] = False
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="Call this address when a source is ready or has failed.")
     ] = None
     webhook_meta: Annotated[
         list[str] | None,
-        typer.Option(metavar="K=V", help="Send this metadata field with each webhook call; repeatable."),
+        typer.Option(metavar="K=V", help="Send this field of text with each webhook call; repeatable."),
     ] = None
     title: Annotated[str | None, typer.Option(metavar="TITLE", help="Give the source of a single URL this title.")] = (
         None
@@ -66,7 +66,7 @@ class ImportFlags:
         None
     )
     meta: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Attach this metadata field to each source; repeatable.")
+        list[str] | None, typer.Option(metavar="K=V", help="Attach this field of text to each source; repeatable.")
     ] = None
     wait: WaitOption = None
     timeout: TimeoutOption = None

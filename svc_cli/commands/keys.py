@@ -27,15 +27,19 @@ _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 class KeyOptions:
     """The options of `key create`."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people to read.")]
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that shows what the key is for.")]
     preset: Annotated[
         Literal["admin", "ingest", "read"] | None,
-        typer.Option(help="Give the key all capabilities (admin), those to add and read (ingest), or to read (read)."),
+        typer.Option(
+            help="Let the key do everything (admin), add and delete sources (ingest), or search and read (read)."
+        ),
     ] = None
     can: Annotated[
         list[str] | None,
         typer.Option(
-            "--can", metavar="CAPABILITY", help="Give the key this capability instead of a preset; repeatable."
+            "--can",
+            metavar="CAPABILITY",
+            help="Give the key a capability such as knowledge:search instead of a preset; repeatable.",
         ),
     ] = None
     bucket: Annotated[
@@ -43,7 +47,8 @@ class KeyOptions:
         typer.Option("--bucket", "-b", metavar="BUCKET", help="Limit the key to this bucket; repeatable."),
     ] = None
     model: Annotated[
-        list[str] | None, typer.Option("--model", metavar="MODEL", help="Limit the key to this model; repeatable.")
+        list[str] | None,
+        typer.Option("--model", metavar="MODEL", help="Limit the key to the agent with this model id; repeatable."),
     ] = None
     expires: Annotated[
         str | None,
@@ -106,7 +111,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
         )
     call.console.show(answer, lambda: str(answer["key"]))
     if call.console.is_text:
-        call.console.say(f"created {answer['id']}: {_described(answer)}; the key is not shown again")
+        call.console.message(f"created {answer['id']}: {_described(answer)}; the key is not shown again")
 
 
 def _described(key: Json) -> str:
@@ -115,7 +120,7 @@ def _described(key: Json) -> str:
 
 @command(app, "ls")
 def ls(call: Invocation) -> None:
-    """List the keys that the key in use could have created, including revoked ones, and itself."""
+    """List the key in use, and all keys that it could have created, including revoked ones."""
     with call.client() as client:
         answer = client.keys()
     now = datetime.now(UTC).isoformat()

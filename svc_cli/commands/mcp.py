@@ -25,10 +25,10 @@ def mcp(
         typer.Option("--allow", metavar="DIR", help="Let upload tools read files in this folder; repeatable."),
     ] = None,
 ) -> None:
-    """Serve MCP on standard input and output, for a program that starts this command.
+    """Offer the service's tools to a program over MCP (Model Context Protocol), on standard input and output.
 
-    The program gets the service's tools, with this user's key: upload a file or several, see whether they are ready,
-    list buckets, search, ask. Without --allow it can't name files on this machine; uploads then carry their content.
+    The program starts this command and uses the tools with your key: upload a file or several, see whether they are
+    ready, list buckets, search, ask. Without --allow its uploads must contain the content of files instead of paths.
     """
     if not call.console.is_text:
         raise UsageError("Standard output carries MCP; there is no room for other JSON.", hint="leave out --json.")

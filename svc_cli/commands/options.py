@@ -41,7 +41,7 @@ BucketsOption = Annotated[
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show what would be done and change nothing.")]
 AgentOption = Annotated[
     str | None,
-    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, named by its id or model id."),
+    typer.Option("--agent", metavar="AGENT", help="Use the settings of this agent, by its id or model id."),
 ]
 TimeoutOption = Annotated[
     str | None, typer.Option("--timeout", metavar="TIME", help="Stop waiting after this long: 90, 90s, 5m or 1h.")

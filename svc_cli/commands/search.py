@@ -68,7 +68,8 @@ def search(
 ) -> Exit:
     """Search the named buckets, or all buckets that the agent or the key may search.
 
-    The query needs no quotes. Options may come before or after it; what follows `--` is query, even with a dash.
+    The query needs no quotes. Options may come before or after it; everything after `--` is part of the query, even
+    words that begin with a dash.
     """
     query = " ".join(words)
     if not query.strip():

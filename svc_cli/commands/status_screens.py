@@ -43,4 +43,4 @@ class Screen:
             self._live.update(Text.from_ansi(text), refresh=True)
         elif time.monotonic() - self._said_s >= PLAIN_INTERVAL_S:
             self._said_s = time.monotonic()
-            self._console.say(text.replace("\n", "; "))
+            self._console.message(text.replace("\n", "; "))

@@ -22,7 +22,7 @@ from svc_cli.commands.options import (
     new_app,
     parse_duration,
 )
-from svc_cli.commands.sync_report import render_report, say_next
+from svc_cli.commands.sync_report import render_report, suggest_next
 from svc_cli.commands.upload import check_jobs, stream_item
 from svc_cli.errors import Interrupted, SvcError, UsageError
 from svc_cli.exits import Exit
@@ -44,13 +44,13 @@ app = new_app()
 FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to sync.  [default: the current one]")
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Take every mapping in svc.toml.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Use every mapping in svc.toml instead of one folder.")]
 NameOption = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", help="Use this name for the mapping instead of its path.")
+    str | None, typer.Option("--name", metavar="NAME", help="Give the mapping this name instead of its path.")
 ]
 IncludeOption = Annotated[
     list[str] | None,
-    typer.Option("--include", metavar="GLOB", help="Take only files that match this pattern; repeatable."),
+    typer.Option("--include", metavar="GLOB", help="Include only files that match this pattern; repeatable."),
 ]
 ExcludeOption = Annotated[
     list[str] | None,
@@ -65,7 +65,7 @@ ChecksumOption = Annotated[
 ]
 RemoteOption = Annotated[
     bool,
-    typer.Option("--verify-remote", help="List the bucket again instead of relying on what the last run recorded."),
+    typer.Option("--verify-remote", help="List the bucket again instead of relying on the records of the last run."),
 ]
 PruneOption = Annotated[
     Prune | None,
@@ -130,8 +130,9 @@ def sync_command(call: Invocation, flags: SyncFlags) -> Exit:
     """Bring a bucket up to date with a folder, and wait until all of it is searchable.
 
     Only changed files are sent. A file that moved is renamed in the bucket without being sent again, and a changed file
-    replaces the old one once it is ready. Deleted files stay in the bucket unless --prune says otherwise, and sources
-    that sync did not create are never touched. If a sync is interrupted, the same command continues it.
+    replaces the old one once it is ready. Deleted files stay in the bucket unless --prune is given, and sources that
+    sync did not create are never touched. If a sync is interrupted, the same command continues it. A mapping is a
+    folder that is kept in step with a bucket; svc.toml can list several, which --all syncs.
     """
     return run(call, flags)
 
@@ -149,7 +150,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
     for report in reports:
         if report.stopped_by is not None:
             call.console.fail(report.stopped_by)
-        say_next(call.console, report)
+        suggest_next(call.console, report)
     return code
 
 

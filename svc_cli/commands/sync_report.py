@@ -3,7 +3,7 @@
 from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
 from svc_cli.exits import Exit
-from svc_cli.render import size, table
+from svc_cli.render import counted, size, table
 from svc_cli.sync.reports import ACTIONS, CHANGES, Report
 
 #: Planned changes are named up to this number and counted beyond it. `--json` and `-v` name all.
@@ -23,7 +23,8 @@ def render_report(console: Console, report: Report) -> str:
     """The whole report of one mapping."""
     items, counts = report.items.values(), report.counts
     total = sum(counts[action] for action in ACTIONS)
-    head = f"{total} files, {clean(report.mapping)} to bucket {clean(report.bucket)}, {report.duration_ms / 1000:.1f} s"
+    took = f"{report.duration_ms / 1000:.1f} s"
+    head = f"{counted(total, 'file')}, {clean(report.mapping)} to bucket {clean(report.bucket)}, {took}"
     rows = []
     for action in sorted(ACTIONS, key=lambda action: action != "failed"):
         sent = sum(item.size_bytes or 0 for item in items if item.action == action)
@@ -38,7 +39,7 @@ def render_report(console: Console, report: Report) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def say_next(console: Console, report: Report) -> None:
+def suggest_next(console: Console, report: Report) -> None:
     """Name the command that comes next."""
     if report.stopped_by or report.is_dry:
         return

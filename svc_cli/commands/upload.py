@@ -51,7 +51,7 @@ class UploadFlags:
     ] = None
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="Put this tag on each file; repeatable.")] = None
     meta: Annotated[
-        list[str] | None, typer.Option(metavar="K=V", help="Attach this metadata field to each file; repeatable.")
+        list[str] | None, typer.Option(metavar="K=V", help="Attach this field of text to each file; repeatable.")
     ] = None
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a changed file in the bucket once the new version is ready.")
@@ -64,7 +64,7 @@ class UploadFlags:
     mode: Annotated[
         Literal["auto", "one", "session", "batch"] | None,
         typer.Option(
-            help="Send each file alone (one), resumably (session), or many together (batch).  [default: auto]"
+            help="Send each file at once (one), so that it can be resumed (session), or in batches.  [default: auto]"
         ),
     ] = None
     jobs: JobsOption = None

@@ -8,7 +8,7 @@ from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
 from svc_cli.errors import SvcError, whole_error
 from svc_cli.exits import Exit
-from svc_cli.render import size, table
+from svc_cli.render import counted, size, table
 from svc_cli.uploads.items import DRY_ACTIONS, ReportItem, error_for, exit_for
 from svc_daemon.wire import Json
 
@@ -35,9 +35,9 @@ class Summary:
     batch_ids: list[str] = field(default_factory=list)
 
     @property
-    def things(self) -> str:
+    def noun(self) -> str:
         """What was sent, in the words of the report."""
-        return "URLs" if self.kind == "import" else "files"
+        return "URL" if self.kind == "import" else "file"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class Summary:
         if self.stopped_by is not None:
             value["error"] = whole_error({**self.stopped_by.body(), "request_id": self.stopped_by.request_id})
         elif self.exit is not Exit.DONE:
-            value["error"] = whole_error(error_for(self.items, f"of {len(self.items)} {self.things}"))
+            value["error"] = whole_error(error_for(self.items, f"of {counted(len(self.items), self.noun)}"))
         return value
 
     def show(self, console: Console, note: str = "") -> Exit:
@@ -109,7 +109,7 @@ def render_summary(console: Console, summary: Summary) -> str:
     if summary.remaining:
         rows.append(("not sent", summary.remaining, ""))
     took = f"{summary.duration_ms / 1000:.1f} s"
-    head = f"{len(items) + summary.remaining} {summary.things}, bucket {summary.bucket}, {took}"
+    head = f"{counted(len(items) + summary.remaining, summary.noun)}, bucket {summary.bucket}, {took}"
     head = f"{console.paint(head, 'bold')}\n{table(console, ('', '', ''), rows)}" if rows else head
     warnings = "\n".join(f"warning: {clean(item.path)}: {clean(text)}" for item in items for text in item.warnings)
     parts = [head, render_troubles(console, items), render_skips(console, items), warnings]

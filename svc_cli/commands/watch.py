@@ -54,7 +54,8 @@ FolderArgument = Annotated[
     str | None, typer.Argument(metavar="DIR", help="The folder to watch.  [default: every mapping]")
 ]
 NamesArgument = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.  [default: every one]")
+    str | None,
+    typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.  [default: every one]"),
 ]
 #: Between two looks at a watcher's state.
 LOOK_S = 0.05
@@ -66,7 +67,7 @@ class RunFlags(FolderFlags):
     """The options of `svc watch run`."""
 
     folder: FolderArgument = None
-    stay: Annotated[bool, typer.Option("--stay", help="Wait for a mapping to be added if there is none yet.")] = False
+    stay: Annotated[bool, typer.Option("--stay", help="If there is no mapping yet, wait until one is added.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +90,8 @@ class AddFlags:
 def run(call: Invocation, flags: RunFlags) -> Exit:
     """Sync a folder, or every mapping, and then sync each change until Ctrl-C.
 
-    A saved file is searchable a moment later. Deleted files stay in the bucket unless --prune says otherwise; then they
-    are removed after 5 seconds, if they have not come back.
+    A mapping is a folder that is kept in step with a bucket. A saved file is searchable a moment later. Deleted files
+    stay in the bucket unless --prune is given; then they are removed after 5 seconds, if they have not come back.
     """
     from svc_cli.sync.watch.engines import Engine
 
@@ -137,7 +138,7 @@ def _connect(call: Invocation, flags: SyncFlags) -> Iterator[Any]:
 
 @command(app, "add", "svc watch add docs -b handbook", "svc watch add notes -b notes --exclude 'drafts/'")
 def add(call: Invocation, flags: AddFlags) -> None:
-    """Add a folder to what `svc watch run` watches; a watcher that is running takes it up at once."""
+    """Add a folder to what `svc watch run` watches; a running watcher starts with it at once."""
     folder = _folder(flags.folder)
     mapping = Mapping(
         name=flags.name or name_of(folder),
@@ -167,7 +168,7 @@ def add(call: Invocation, flags: AddFlags) -> None:
 @command(app, "rm", "svc watch rm docs")
 def remove(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.")],
     dry_run: DryRunOption = False,
 ) -> None:
     """Stop watching a folder that was added; the folder and the bucket stay as they are."""
@@ -194,7 +195,7 @@ def list_(call: Invocation) -> None:
 
 @command(app, "status", "svc watch status", "svc watch status docs --json")
 def status(call: Invocation, name: NamesArgument = None) -> None:
-    """Show which mappings are watched, what is on its way, and how often each folder was scanned as a whole."""
+    """Show which mappings are watched, what is being sent, and how often each whole folder was scanned."""
     states = [_state(record, mapping) for record, mapping in _watched(call, name)]
     call.console.show({"mappings": states}, lambda: render_states(call.console, states))
 
@@ -228,7 +229,7 @@ def flush(call: Invocation, name: NamesArgument = None, timeout: TimeoutOption =
 @command(app, "log", "svc watch log docs -n 20")
 def log(
     call: Invocation,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The mapping, as `svc watch ls` names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a mapping, as `svc watch ls` shows it.")],
     lines: Annotated[int, typer.Option("--lines", "-n", metavar="N", min=0, help="Show the last N lines.")] = 50,
 ) -> None:
     """Show what the watcher of a mapping has done."""

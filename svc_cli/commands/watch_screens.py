@@ -85,7 +85,7 @@ class Display:
             self._shown[state["mapping"]] = state["state"]
             self._console.event({"type": "watch.state", **state})
             if not self._is_live and self._console.is_text and state["state"] in ("watching", "missing"):
-                self._console.say(f"{state['mapping']}: {state['state']} {state['dir']}")
+                self._console.message(f"{state['mapping']}: {state['state']} {state['dir']}")
         self._draw()
 
     def _draw(self) -> None:

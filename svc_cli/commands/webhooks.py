@@ -54,7 +54,7 @@ class DeliveryListFlags:
 
 @command(app, "deliveries", "svc webhook deliveries --status failed", "svc webhook deliveries --source guide.pdf")
 def deliveries(call: Invocation, flags: DeliveryListFlags) -> None:
-    """List events, with the calls that were made for them."""
+    """List the events of sources, with the webhook calls that were made for them."""
     with call.client() as client:
         answer = client.deliveries(flags.filters(client))
     rows = []

@@ -46,7 +46,7 @@ def _add_case(suite: Element, name: str, duration_s: float) -> Element:
     return SubElement(suite, "testcase", classname=SUITE, name=_fit(name), time=f"{duration_s:.3f}")
 
 
-def _told(expected: str, miss: Miss) -> str:
+def _explained(expected: str, miss: Miss) -> str:
     return f"{expected}: {miss.message}"
 
 

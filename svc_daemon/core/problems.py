@@ -40,7 +40,7 @@ class Mend(StrEnum):
     #: The index gets the source's buckets again, and the memberships wait for that.
     SYNC_SOURCE = "sync_source"
     #: The index gets the source's title and buckets again.
-    TELL_INDEX = "tell_index"
+    UPDATE_INDEX = "tell_index"
     #: The deletion of the bucket starts again.
     QUEUE_CASCADE = "queue_cascade"
     #: The event is written down, and its call is due.

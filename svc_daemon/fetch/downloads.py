@@ -51,7 +51,7 @@ class Validators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A body that is whole in the sink, and what its response's headers say about it."""
+    """A body that is complete in the sink, and the facts about it from the response's headers."""
 
     #: Canonical URL of the response, after all redirects.
     final_url: str

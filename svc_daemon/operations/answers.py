@@ -65,7 +65,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """The whole answer, once it has been told."""
+    """The whole answer, once all of it has been sent."""
 
     text: str
     usage: Usage
@@ -87,12 +87,12 @@ class AnswerOutcome:
 
 
 #: An answer on its way: its text piece by piece, each mark behind its piece, the whole of it last.
-Telling = AsyncGenerator[str | Cited | AnswerOutcome, None]
+AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
 #: The same before its marks are led to their sources.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
-async def answer(context: Context, key: KeyRow, ask: Ask) -> Telling:
+async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
     """Answer from what the key may reach and the agent retrieves.
 
     Raises what a search raises, `answer_failed` and `answer_timeout`; before the first piece, or after any.
@@ -150,7 +150,7 @@ async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[S
     said: Sequence[float] = [0.0] * len(passages)
     if trust:
         # The sentences of fifty long passages take a tenth of a second.
-        evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.telling, passages)
+        evidence = await asyncio.to_thread(weigh_evidence, ask.question, asked.counted, passages)
         said = evidence.said
         weights = {
             word: trust * weight + (1 - trust) * asked.found.get(word, 0.0) for word, weight in evidence.weights.items()
@@ -206,15 +206,15 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                     ending = piece
                     continue
                 for at in range(0, len(piece), PART_CHARACTERS):
-                    for told in written.feed(piece[at : at + PART_CHARACTERS]):
-                        yield told
+                    for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
+                        yield piece_of_answer
                     # Whatever a server sends at once, others are served in between.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
             raise ServiceError(code, str(error)) from error
-    for told in written.finish():
-        yield told
+    for piece_of_answer in written.finish():
+        yield piece_of_answer
     if not written.text.strip() and ending.cut is None:
         raise ServiceError(ErrorCode.ANSWER_FAILED, "The model wrote nothing.")
     yield AnswerOutcome(

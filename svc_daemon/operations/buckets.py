@@ -136,9 +136,9 @@ def _change_chunking(bucket: BucketRow, sent: dict[str, int]) -> dict[str, Any]:
     try:
         return wire.Chunking(**sizes).model_dump()
     except ValidationError as error:
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        merged = ", ".join(f"{name} {size}" for name, size in sizes.items())
         reason = plain(error.errors()[0]["msg"]).removesuffix(".")
-        raise refusal("chunking", f"{reason}; with what is stored: {told}.") from error
+        raise refusal("chunking", f"{reason}; with what is stored: {merged}.") from error
 
 
 def new_bucket(context: Context, key: KeyRow, slug: str, fields: wire.BucketFields) -> BucketRow:

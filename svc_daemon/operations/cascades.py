@@ -65,7 +65,7 @@ async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bo
         if not force:
             raise ServiceError(
                 ErrorCode.FORCE_REQUIRED,
-                f"Deleting {found.slug!r} deletes the sources that have no other bucket; say so with force=true.",
+                f"Deleting {found.slug!r} deletes the sources that have no other bucket; confirm with force=true.",
                 member_count=memberships.count_members(connection, found.id),
             )
         running = find_running_cascade(connection, found.id)
@@ -243,11 +243,11 @@ async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> No
     if others:
         await context.write(lambda connection: uploads.update_buckets(connection, upload.id, others))
         return
-    told = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
+    refusal = NotFound(ErrorCode.BUCKET_NOT_FOUND, "The bucket was deleted.").as_error()
     try:
         async with context.writers.hold(upload.id, lets_go=False):
             if await context.write(
-                lambda connection: uploads.finish_upload(connection, upload.id, uploads.FAILED, error=told)
+                lambda connection: uploads.finish_upload(connection, upload.id, uploads.FAILED, error=refusal)
             ):
                 await context.parts.delete(upload.id)
     except ServiceError as error:

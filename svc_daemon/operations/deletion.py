@@ -64,7 +64,7 @@ async def detach_source(context: Context, key: KeyRow, bucket: str, source_id: s
 
 
 def leave_bucket(connection: Connection, context: Context, source: SourceRow, bucket_id: str) -> None:
-    """End one membership, and have the index told.
+    """End one membership, and have the index updated.
 
     It may have been the last one that the source wasn't active in: then its event is recorded.
     """

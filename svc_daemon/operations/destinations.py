@@ -45,7 +45,7 @@ class Destination:
 
     @property
     def slug(self) -> str:
-        """The first bucket's, where only one can be told."""
+        """The slug of the first bucket, for answers that have room for only one."""
         return self.slugs[0]
 
     @property
@@ -76,8 +76,8 @@ def find_destinations(
     failed: list[_Failed] = []
     found = [_find(key, naming, known, failed) for naming in namings]
     if failed:
-        told = [{"path": one.name.path, "bucket": one.name.text, "reason": one.reason} for one in failed]
-        raise ServiceError(ErrorCode.BUCKET_ASSIGNMENT_FAILED, failed[0].message, buckets=told)
+        buckets = [{"path": one.name.path, "bucket": one.name.text, "reason": one.reason} for one in failed]
+        raise ServiceError(ErrorCode.BUCKET_ASSIGNMENT_FAILED, failed[0].message, buckets=buckets)
     return found
 
 

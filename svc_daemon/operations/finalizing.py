@@ -52,7 +52,7 @@ async def finalize_upload(context: Context, upload: UploadRow) -> Finalized:
 
 
 async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[Finalized]:
-    """Finalize the sessions whose bytes are there; ended ones are replayed, the others told. In the order given.
+    """Finalize the sessions whose bytes are complete; replay those that have ended, report the others. In order.
 
     Raises `request_in_progress` when somebody else finalizes one of them just now, `storage_full`.
     """

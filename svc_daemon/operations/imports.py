@@ -75,11 +75,11 @@ def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: s
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
     """What is kept of a fetch; what an answer without a body doesn't repeat stays `known`."""
-    told = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
+    facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
-        return {**told, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
-    said = {name: value for name, value in told.items() if value is not None}
-    return {**(known or {}), **said, "fetched_at": context.clock.timestamp()}
+        return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
+    sent = {name: value for name, value in facts.items() if value is not None}
+    return {**(known or {}), **sent, "fetched_at": context.clock.timestamp()}
 
 
 @contextmanager

@@ -215,9 +215,9 @@ def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes
 def claim_of(destination: Destination, upload: FileUpload, staged: StagedFile) -> Claim:
     """What identifies the create of a file; its type counts as it was declared."""
     named = (destination.identity, staged.sha256, upload.filename)
-    told = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
+    described = (upload.title, upload.tags, upload.metadata, upload.mapping, upload.replaces)
     return Claim(
         route="POST /v1/buckets/{bucket}/files",
-        fingerprint=fingerprint("declared", *named, upload.declared_type, *told),
-        former_fingerprint=fingerprint(*named, upload.content_type, *told),
+        fingerprint=fingerprint("declared", *named, upload.declared_type, *described),
+        former_fingerprint=fingerprint(*named, upload.content_type, *described),
     )

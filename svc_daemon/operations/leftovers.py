@@ -47,8 +47,8 @@ async def sort_leftovers(context: Context) -> Counter[str]:
     await count_asides(context)
     if moved := ", ".join(f"{number} {what}" for what, number in done.items() if number):
         log.info("stored files without a row: %s", moved)
-    if told := lost_files(context.asides.tally.files, context.asides.tally.known):
-        log.warning("%s They are in %s.", told, context.asides.folder)
+    if warning := lost_files(context.asides.tally.files, context.asides.tally.known):
+        log.warning("%s They are in %s.", warning, context.asides.folder)
     return done
 
 

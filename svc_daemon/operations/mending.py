@@ -124,7 +124,7 @@ async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
     return mendable
 
 
-_OF_SOURCES = (Mend.FAIL_SOURCE, Mend.QUEUE_SOURCE, Mend.SYNC_SOURCE, Mend.TELL_INDEX, Mend.RECORD_EVENT)
+_OF_SOURCES = (Mend.FAIL_SOURCE, Mend.QUEUE_SOURCE, Mend.SYNC_SOURCE, Mend.UPDATE_INDEX, Mend.RECORD_EVENT)
 _OF_STATE = (Mend.REBUILD_INDEX, Mend.CANCEL_TASK, Mend.QUEUE_CASCADE, Mend.SEND_EVENT)
 
 
@@ -193,7 +193,7 @@ async def _mend_source(context: Context, problem: Problem) -> None:
                 # One that is queued again is synced after it.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
-            case Mend.TELL_INDEX, SourceRow():
+            case Mend.UPDATE_INDEX, SourceRow():
                 create_detachment(connection, source.team_id, source.id)
             case Mend.RECORD_EVENT, SourceRow():
                 record_event(connection, context, source)

@@ -2,7 +2,7 @@
 
 That is the intersection of what the key may reach, what the request names and what the agent's policy covers. A bucket
 that is named and that the key may not reach is missing, as everywhere; one that the agent does not cover is left out,
-and a warning says so. The policy's filters, number of passages and threshold go into the request.
+and the answer carries a warning. The policy's filters, number of passages and threshold go into the request.
 """
 
 from dataclasses import dataclass, replace
@@ -63,8 +63,10 @@ def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
     if agent.policy.is_empty:
         return [f"The agent {agent.id!r} finds nothing: its policy names no {agent.policy.scope}. {_mend(agent)}"]
     if agent.policy.scope == BUCKETS and EVERY_BUCKET not in agent.policy.bucket_ids and not scope.has_bucket:
-        told = f"The agent {agent.id!r} finds nothing: its buckets were deleted or archived, or this key reaches none."
-        return [f"{told} {_mend(agent)}"]
+        warning = (
+            f"The agent {agent.id!r} finds nothing: its buckets were deleted or archived, or this key reaches none."
+        )
+        return [f"{warning} {_mend(agent)}"]
     return []
 
 
@@ -125,7 +127,7 @@ def find_scope(
         source_ids=None if request.source_ids is None else tuple(request.source_ids),
         rebuild_id=refuse_in_maintenance(connection, context, key.team_id),
     )
-    # Where buckets don't say what the key may reach, the index is asked for the sources in them by name.
+    # A key limited to sources can't search whole buckets: the index is asked for the sources in them by id.
     if request.filters is None and not request.tags and (scope.goes_by_bucket or key.buckets is None):
         return scope
     # Whether one of them is in scope is judged with the hits, once more.

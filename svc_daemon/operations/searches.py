@@ -219,8 +219,8 @@ class _Asking:
             scope = self.look()
         if not judged.results.found:
             self.context.read(lambda connection: _refuse_if_pending(connection, self.request, scope))
-        told = (*warn_of_agent(self.agent, scope), *scope.warnings)
-        warnings = (*told, *matching.warnings, *judged.results.warnings)
+        of_scope = (*warn_of_agent(self.agent, scope), *scope.warnings)
+        warnings = (*of_scope, *matching.warnings, *judged.results.warnings)
         return replace(judged.results, warnings=warnings)
 
 

@@ -91,7 +91,7 @@ async def describe_source(context: Context, key: KeyRow, source_id: str, change:
 
 @contextmanager
 def _retitling(context: Context, source_id: str) -> Iterator[None]:
-    """Until the end nobody tells the index the old title, or forgets that it has to be told."""
+    """Until the block ends, keep the sync from writing the old title to the index or dropping the note to update it."""
     context.retitling[source_id] += 1
     try:
         yield

@@ -134,25 +134,25 @@ async def release_expired_syncs(context: Context, now_s: float) -> int:
 
 
 async def clean_detachments(context: Context) -> int:
-    """Have the index forget the buckets that some sources have left, and old titles. Returns of how many it has.
+    """Remove buckets that sources have left, and old titles, from the index. Returns how many sources were done.
 
-    None left where that is 0: those that are refused are passed over, so that one team's damaged index is not in the
-    way of all the others.
+    0 means that none is left, apart from sources that the index refused: these are skipped, so that one team's damaged
+    index does not hold up the others.
     """
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
         # A title that is being changed is in the index before it is in the state: the state's would undo it.
         free = [each for each in noted if each.source_id not in context.retitling]
-        told = [(each, words) for each in free if (words := await _tell_again(context, each)) is not None]
-        if told:
-            await _forget_synced(context, told)
-            return len(told)
+        updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]
+        if updated:
+            await _forget_synced(context, updated)
+            return len(updated)
     return 0
 
 
-async def _forget_synced(context: Context, told: list[tuple[Detachment, _Words]]) -> None:
-    free = [(each, words) for each, words in told if each.source_id not in context.retitling]
+async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Words]]) -> None:
+    free = [(each, words) for each, words in updated if each.source_id not in context.retitling]
 
     def work(connection: Connection) -> None:
         for detachment, words in free:
@@ -186,8 +186,8 @@ def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> 
     return line
 
 
-async def _tell_again(context: Context, detachment: Detachment) -> _Words | None:
-    """Tell the index the source's title and buckets. Returns them, or None where it refused: tried again later."""
+async def _update_index(context: Context, detachment: Detachment) -> _Words | None:
+    """Write the source's title and buckets to the index. Returns them, or None if it refused: tried again later."""
     team_id, source_id = detachment.team_id, detachment.source_id
     source = context.read(lambda connection: _find(connection, detachment))
     words = _words(source)

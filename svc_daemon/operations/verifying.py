@@ -42,7 +42,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFindings:
-    """What a look at a directory told."""
+    """What was found in a directory."""
 
     problems: list[Problem]
     #: How many there are of each thing that was looked at.
@@ -64,14 +64,14 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
     if unreadable := checks.check_words(directory.state):
         return DirectoryFindings(unreadable)
     if find_fact(directory.state, INSTALLATION_ID) is None and (stored := directory.blobs.list_ids()):
-        told = (
+        message = (
             f"the state database is new, and knows none of the {len(stored)} stored files: put back a copy of the one"
         )
-        return DirectoryFindings([Problem("I10", f"{told} that it took the place of")])
+        return DirectoryFindings([Problem("I10", f"{message} that it took the place of")])
     findings = DirectoryFindings([])
     if directory.log_bytes >= LOG_BYTES:
-        told = f"the log of the state database has {directory.log_bytes} bytes"
-        findings.problems.append(Problem("I10", told, Mend.TRIM_LOG))
+        message = f"the log of the state database has {directory.log_bytes} bytes"
+        findings.problems.append(Problem("I10", message, Mend.TRIM_LOG))
     findings.problems.extend(checks.check_references(directory.state))
     findings.problems.extend(checks.check_rows(directory.state))
     findings.problems.extend(checks.check_agents(directory.state))
@@ -81,8 +81,8 @@ def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
         _check_team(directory, findings, team_id, unowned, read_data=read_data)
     for path in sorted(path for paths in unowned.values() for path in paths):
         if path == directory.blobs.path(path.name):
-            told = f"blob {path.name} has no source, and no search index knows its bucket"
-            findings.problems.append(Problem("I4", told, Mend.SET_ASIDE, {"blob": path.name}))
+            message = f"blob {path.name} has no source, and no search index knows its bucket"
+            findings.problems.append(Problem("I4", message, Mend.SET_ASIDE, {"blob": path.name}))
         else:
             findings.aside.append(path)
     return findings
@@ -118,7 +118,7 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
         return
     blob, size_bytes = f"blob {source.blob_name} of source {source.id}", path.stat().st_size
     if size_bytes != source.size_bytes:
-        yield broken("I2", f"{blob} has {size_bytes} bytes, its row says {source.size_bytes}")
+        yield broken("I2", f"{blob} has {size_bytes} bytes, its row has {source.size_bytes}")
     elif read_data:
         try:
             with path.open("rb") as file:
@@ -127,7 +127,7 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
             yield broken("I2", f"{blob} can't be read: {error.strerror}")
             return
         if actual != source.sha256:
-            yield broken("I2", f"{blob} hashes to {actual}, its row says {source.sha256}")
+            yield broken("I2", f"{blob} hashes to {actual}, its row has {source.sha256}")
 
 
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
@@ -188,42 +188,42 @@ def _stray(
     about = {"source_id": found.source_id, "team_id": team_id}
     paths = unowned.get(found.source_id, [])
     if not paths:
-        told = f"the index of {team_id} has a document of {found.source_id}, which is no source"
-        yield Problem("I8", told, Mend.REMOVE_DOCUMENT, about)
+        message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
+        yield Problem("I8", message, Mend.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
         # Of several contents, or without a bucket, it would be a guess.
         (path,) = unowned.pop(found.source_id)
-        told = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
-        yield Problem("I4", f"{told} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
+        message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
+        yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})
 
 
 def _check_document(source: SourceRow, found: InspectedDocument | None) -> Iterator[Problem]:
     """An indexed source is in the index, in its generation and in every bucket in which it is active."""
     if found is None or found.generation not in source.generations:
         has = "is not in the index" if found is None else f"is in the index as generation {found.generation}"
-        told = f"source {source.id} is active in generation {source.generation}, and {has}"
-        yield Problem("I6", told, Mend.QUEUE_SOURCE, _about(source))
+        message = f"source {source.id} is active in generation {source.generation}, and {has}"
+        yield Problem("I6", message, Mend.QUEUE_SOURCE, _about(source))
         return
     chunks = (source.extraction or {}).get("chunks")
     # One that is being rechunked has the new chunks a moment before its row shows it.
     if found.chunks != chunks and not source.rechunk:
-        told = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
-        yield Problem("I7", told, Mend.QUEUE_SOURCE, _about(source))
+        message = f"source {source.id} was read into {chunks} chunks, the index has {found.chunks}"
+        yield Problem("I7", message, Mend.QUEUE_SOURCE, _about(source))
     synced = {bucket for bucket in source.searched_places if source.places[bucket] == readiness.ACTIVE}
     for bucket_id in sorted(synced - set(found.bucket_ids)):
-        told = f"source {source.id} is active in bucket {bucket_id}, and no search of that finds it"
-        yield Problem("I6", told, Mend.SYNC_SOURCE, _about(source) | {"bucket_id": bucket_id})
+        message = f"source {source.id} is active in bucket {bucket_id}, and no search of that finds it"
+        yield Problem("I6", message, Mend.SYNC_SOURCE, _about(source) | {"bucket_id": bucket_id})
 
 
 def _check_words(source: SourceRow, found: InspectedDocument, deleting: set[str]) -> Iterator[Problem]:
     """Hold the index to the row of a source without pending updates."""
     if source.sync_status == readiness.ACTIVE or not source.places:
         for bucket_id in sorted(set(found.bucket_ids) - set(source.searched_places) - deleting):
-            told = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"
-            yield Problem("I8", told, Mend.TELL_INDEX, _about(source) | {"bucket_id": bucket_id})
+            message = f"source {source.id} is not in bucket {bucket_id}, and the index has it there"
+            yield Problem("I8", message, Mend.UPDATE_INDEX, _about(source) | {"bucket_id": bucket_id})
     if found.title != source.title.encode(errors="replace").decode():
-        told = f"source {source.id} is called {source.title!r}, and the index has it as {found.title!r}"
-        yield Problem("I6", told, Mend.TELL_INDEX, _about(source))
+        message = f"source {source.id} is called {source.title!r}, and the index has it as {found.title!r}"
+        yield Problem("I6", message, Mend.UPDATE_INDEX, _about(source))
 
 
 def _about(source: SourceRow) -> dict[str, str]:

@@ -148,7 +148,7 @@ class Writers:
 
     @asynccontextmanager
     async def hold(self, session_id: str, *, lets_go: bool = True) -> AsyncIterator[None]:
-        """Hold the session, taking over from a holder that lets go; that one gets `request_in_progress`.
+        """Hold the session, taking it over from a holder that gives way, which gets `request_in_progress`.
 
         Raises `request_in_progress` when the holder does not let go in time.
         """

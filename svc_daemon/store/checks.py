@@ -49,7 +49,7 @@ ROW_CHECKS = (
         "I13",
         "SELECT t.id AS task_id, t.team_id, t.status FROM tasks t"
         " WHERE (t.finished_at IS NULL) <> (t.status IN ('queued', 'running'))",
-        "task {task_id} is {status}, and its end says otherwise",
+        "task {task_id} is {status}, and its time of ending does not match that",
     ),
     RowCheck(
         "I13",
@@ -105,7 +105,7 @@ ROW_CHECKS = (
         "SELECT u.id AS session_id, u.team_id, u.status FROM uploads u"
         " WHERE (u.status = 'finalized') <> (u.source_id IS NOT NULL)"
         " OR (u.status = 'failed') <> (u.error IS NOT NULL)",
-        "session {session_id} is {status}, and its outcome says otherwise",
+        "session {session_id} is {status}, and its outcome does not match that",
     ),
     RowCheck(
         "I7",
@@ -133,7 +133,7 @@ ROW_CHECKS = (
         # A bucket that is being deleted counts until its cascade was there, which writes the event down.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
-        "source {source_id} is {status}, and its webhook is not told",
+        "source {source_id} is {status}, and its webhook was not called",
         Mend.RECORD_EVENT,
     ),
     RowCheck(
@@ -167,12 +167,12 @@ STATES = {
 
 
 def check_file(connection: Connection) -> list[Problem]:
-    """Whether SQLite can read all of the state; where it can't, nothing else can be told."""
+    """Whether SQLite can read all of the state; if it can't, nothing else can be checked."""
     try:
-        told = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
+        messages = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall()]
     except sqlite3.DatabaseError as error:
-        told = [str(error)]
-    return [Problem("I10", f"the state database is damaged: {message}") for message in told if message != "ok"]
+        messages = [str(error)]
+    return [Problem("I10", f"the state database is damaged: {message}") for message in messages if message != "ok"]
 
 
 def check_words(connection: Connection) -> list[Problem]:
@@ -190,7 +190,7 @@ def check_words(connection: Connection) -> list[Problem]:
         marks = ", ".join("?" * len(known))
         (count,) = connection.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN ({marks})", known).fetchone()  # noqa: S608
         wrong += [f"{count} rows of {table} have a {column} that there is not"] if count else []
-    return [Problem("I10", f"the state database is damaged: {told}") for told in wrong]
+    return [Problem("I10", f"the state database is damaged: {message}") for message in wrong]
 
 
 def check_references(connection: Connection) -> Iterator[Problem]:
@@ -219,8 +219,8 @@ def check_agents(connection: Connection) -> Iterator[Problem]:
         for agent in agents:
             if agent.policy_fault is not None:
                 what = "it" if agent.created_at == "" else "its stored policy"
-                told = f"agent {agent.id} of {team_id} retrieves nothing: {what} {agent.policy_fault}"
-                yield Problem("I15", told, about={"agent_id": agent.id, "team_id": team_id})
+                message = f"agent {agent.id} of {team_id} retrieves nothing: {what} {agent.policy_fault}"
+                yield Problem("I15", message, about={"agent_id": agent.id, "team_id": team_id})
 
 
 def list_every_source(connection: Connection, team_id: str | None = None) -> Iterator[SourceRow]:

@@ -58,7 +58,7 @@ TOOLS = (
         title="Upload a file",
         description=(
             "Store one file in one or several buckets. Returns at once; the file can be searched when "
-            "svc-source-status says that it is ready. The same file sent again to the same place is stored once."
+            "svc-source-status reports that it is ready. The same file sent again to the same place is stored once."
         ),
         arguments=files.UploadFile,
         result=files.UploadedFile,
@@ -92,7 +92,7 @@ TOOLS = (
         title="Ask",
         description=(
             "Answer a question out of the stored files, with the quotes that the answer rests on and the file and page "
-            "of each. Where `grounded` is false, the files don't answer it: say so instead of guessing."
+            "of each. Where `grounded` is false, the files don't answer it: report that instead of guessing."
         ),
         arguments=answers.AskArguments,
         result=answers.Answered,
@@ -103,7 +103,7 @@ TOOLS = (
         name="svc-source-status",
         title="Is it searchable yet?",
         description=(
-            "Tell how far uploaded files are, and why one has failed. With waitSeconds it returns as soon as all of "
+            "Show the state of uploaded files, and why one has failed. With waitSeconds it returns as soon as all of "
             "them are ready or failed. Only `ready: true` means that searches find a file."
         ),
         arguments=sources.SourceStatus,

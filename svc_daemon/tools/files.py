@@ -49,7 +49,7 @@ class DestinationArguments(Arguments):
 class FileGiven(Arguments):
     """A file and its description."""
 
-    filename: str | None = Field(None, description="Name with extension, such as report.pdf; it tells the format.")
+    filename: str | None = Field(None, description="Name with extension, such as report.pdf; it shows the format.")
     content_base64: str | None = Field(
         None, description="The file's bytes in base64: the original (PDF, DOCX, HTML, Markdown, …), 25 MB at most."
     )

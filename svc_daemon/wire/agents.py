@@ -53,9 +53,9 @@ class AgentFields(ScopedBody):
     """What an agent is to be. A scope beside the policy is refused: the agent would be left with every bucket."""
 
     foreign_scopes: ClassVar[Mapping[str, str]] = {"scorethreshold": FILTERS, "topk": FILTERS}
-    #: Whoever sends back what was shown sends the agent's own id.
+    #: A client that sends back what it was shown sends the agent's own id.
     unscoped: ClassVar[Collection[str]] = ("agent", "agentid")
-    refusal: ClassVar[str] = "is no field of an agent; what it searches stands in its `policy`."
+    refusal: ClassVar[str] = "is no field of an agent; what it searches is in its `policy`."
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     role: Annotated[str, Field(max_length=2000)] | None = None

@@ -6,15 +6,15 @@ from svc_daemon.wire.models import WireModel
 
 #: Longer texts in an error are shown without their middle, and longer lists by their beginning. What is wrong may be as
 #: long as the whole body that was sent, and neither people nor programs want it back.
-MAX_TOLD_CHARACTERS, MAX_TOLD_ITEMS = 600, 100
-_TOLD_END_CHARACTERS = 200
+MAX_ERROR_CHARACTERS, MAX_ERROR_ITEMS = 600, 100
+_ERROR_END_CHARACTERS = 200
 
 
 def shorten(text: str) -> str:
     """The text, or its beginning and its end."""
-    if len(text) <= MAX_TOLD_CHARACTERS:
+    if len(text) <= MAX_ERROR_CHARACTERS:
         return text
-    return f"{text[: MAX_TOLD_CHARACTERS - _TOLD_END_CHARACTERS - 1]}…{text[-_TOLD_END_CHARACTERS:]}"
+    return f"{text[: MAX_ERROR_CHARACTERS - _ERROR_END_CHARACTERS - 1]}…{text[-_ERROR_END_CHARACTERS:]}"
 
 
 def shorten_all(value: Any) -> Any:
@@ -23,7 +23,7 @@ def shorten_all(value: Any) -> Any:
         return shorten(value)
     if isinstance(value, dict):
         return {shorten_all(name): shorten_all(each) for name, each in value.items()}
-    return [shorten_all(each) for each in value[:MAX_TOLD_ITEMS]] if isinstance(value, list | tuple) else value
+    return [shorten_all(each) for each in value[:MAX_ERROR_ITEMS]] if isinstance(value, list | tuple) else value
 
 
 class ErrorBody(WireModel):

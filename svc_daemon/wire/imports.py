@@ -11,7 +11,7 @@ class Webhook(RequestBody):
     """What to call when the source is ready or failed."""
 
     url: Annotated[str, Field(min_length=1)]
-    #: Told back in the call.
+    #: Sent back unchanged in the call.
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 

@@ -8,7 +8,7 @@ from svc_daemon.wire.models import WireModel
 
 
 def _describe_nulls(schema: dict[str, Any]) -> None:
-    """Say in a body's schema that what need not be sent may be null."""
+    """Allow null in a body's schema for each field that is not required."""
     fields = schema.get("properties", {})
     for name in fields.keys() - schema.get("required", ()):
         if "anyOf" not in fields[name] and fields[name].keys() & {"type", "$ref"}:

@@ -2,8 +2,9 @@
 
     claim (one transaction)  ->  extract (child process)  ->  put (provider, durable)  ->  complete (one transaction)
 
-At any kill the state says `running`; the next start puts the task back. Putting the same document twice is harmless: it
-is keyed by source and generation. Teams take turns, so that one team's thousand files don't starve another's one.
+After a kill the state is still `running`, and the next start queues the task again. Putting the same document twice is
+harmless: it is keyed by source and generation. Teams take turns, so that one team's thousand files don't starve
+another's one.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from svc_daemon.workers.runners import Worker, keep_lease
 
 log = logging.getLogger(__name__)
 
-#: A document that has met a shortage lets others go first for so long.
+#: How long a document that met a shortage is put behind the others.
 PAUSE_IN_SHORTAGE_S = 1.0
 
 

@@ -61,7 +61,7 @@ def test_a_running_service_takes_a_model_up_and_lets_it_go(make_installation: Ma
 
         installed = install(installation, write_model(tmp_path / "tiny"))
         assert (installed.exit, installed.json["installed"]) == (0, True)
-        assert "the running service takes it up" in installed.stderr
+        assert "the running service uses it" in installed.stderr
         assert wait_ready(installation)["model"] == installed.json["model"]
         other = upload(client, BUCKET, "other.md", NOTES.format(number=1).encode()).json()["id"]
         assert wait_ended(client, other)["ready"]

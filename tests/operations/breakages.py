@@ -93,10 +93,10 @@ I8: there are 1 vectors of chunks that are not there
     index: INSERT INTO vectors VALUES (1 << 40, 1, x'00')
 I8: source {shared} is not in bucket {other}, and the index has it there
     state: DELETE FROM memberships WHERE source_id = '{shared}' AND bucket_id = '{other}'
-I9: source {imported} is active, and its webhook is not told
+I9: source {imported} is active, and its webhook was not called
     state: DELETE FROM delivery_attempts
     state: DELETE FROM deliveries WHERE source_id = '{imported}'
-I9: source {unreadable} is failed, and its webhook is not told
+I9: source {unreadable} is failed, and its webhook was not called
     state: DELETE FROM delivery_attempts
     state: DELETE FROM deliveries WHERE source_id = '{unreadable}'
 I10: it has version 9
@@ -133,7 +133,7 @@ I9: of source {imported} goes out under another id
     state: UPDATE deliveries SET body = '{{"id": "evt_x"}}' WHERE source_id = '{imported}'
 I10: a row of memberships names nothing in buckets
     state: UPDATE memberships SET bucket_id = 'bkt_x' WHERE source_id = '{failed}'
-I13: is running, and its end says otherwise
+I13: is running, and its time of ending does not match that
     state: UPDATE tasks SET status = 'running' WHERE source_id = '{source}'
 I15: agent default of {team} retrieves nothing: its stored policy has bucket_ids that are no list of bucket ids
     state: UPDATE agents SET policy = replace(policy, '["*"]', '"*"')

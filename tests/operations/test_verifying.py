@@ -119,7 +119,7 @@ def test_a_text_that_is_not_its_chunks_is_reported_when_read(whole: Whole) -> No
     whole.change_index("UPDATE chunks SET text = 'other' WHERE chunk_key = (SELECT min(chunk_key) FROM chunks)")
     assert whole.problems() == []
     problems = whole.problems(read_data=True)
-    assert f"I6: the search index of {whole.team}: 1 chunks of {whole.source} are not what its text says" in problems
+    assert f"I6: the search index of {whole.team}: 1 chunks of {whole.source} do not match its text" in problems
     assert any("its postings are not those of its texts" in line for line in problems)
     assert whole.verify(read_data=True, repair=True).is_whole
 

@@ -1,4 +1,4 @@
-"""Grounding: whether a passage supports an answer, where no policy says what it must score.
+"""Grounding: whether a passage supports an answer, where no policy sets a score.
 
 A passage that has only a few words of a question has them by chance more often than one that has many. So by words
 alone it must cover the more of the question the fewer of its words it has: nearly all of one of two words, a third of
@@ -6,8 +6,9 @@ one of twenty. Where there are vectors, the score must be high, or else the mean
 would do for is enough as long as the meaning does not speak against it.
 
 A few passages can't show what words weigh. While a team has few, what counts is how much of the question a single
-sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many. There the
-bar keeps out what is off the subject. It can't tell a sentence that answers from one that is about the same thing.
+sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many. There the bar
+keeps out what is off the subject. It can't distinguish a sentence that answers from one that is only about the same
+thing.
 
 The numbers were chosen with two collections of abstracts in view, and tried on questions that nobody had looked at:
 `docs/explanation/grounding.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a

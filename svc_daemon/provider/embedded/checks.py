@@ -155,7 +155,7 @@ def _check_texts(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
         text = stored.text if stored else ""
         wrong = sum(chunk.text != text[chunk.char_start : chunk.char_end] for chunk in chunks)
         if wrong:
-            yield "I6", f"{wrong} chunks of {source_id} are not what its text says"
+            yield "I6", f"{wrong} chunks of {source_id} do not match its text"
 
 
 def _check_postings(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
