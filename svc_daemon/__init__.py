@@ -10,10 +10,10 @@ and a test holds this table:
 
     command, model_command,          what the operator does: beside the service, or while nothing is served
     operators, offline, starting
-      server, listening, serving, allowances  puts the parts together; serves; stops
+      server, listening, serving, process_limits  puts the parts together; serves; stops
       api | workers                  HTTP on one side, the only loops on the other
         operations                   verbs: policy plus one transaction
-         process                     what they share in memory: open stores, clock, gates, wakes, shortages
+         process                     what they share in memory: open stores, clock, rate limits, gates, wakes, shortages
           store, provider,           SQL and blobs; the search index; bytes to text; text to vectors; the one door to
           extract, embed, fetch,     users' URLs; the model that writes answers, where one is set. None of the six
           llm                        knows another
@@ -32,7 +32,7 @@ The life of an upload
 ---------------------
  1. `api.layers.guards` looks at Host and Origin, `api.handlers.files` at key and capability; `api.forms` streams the
     part into a staging file (`store.blobs`) that counts and hashes as it goes.
- 2. `operations.ingest` looks for a replay, then asks the gates (creates a second, bytes a minute).
+ 2. `operations.ingest` looks for a replay, then asks the rate limits (creates a second, bytes a minute).
  3. The blob is made durable: renamed to the source's id, file synced, folder synced.
  4. One transaction writes idempotency key with answer, source, membership and task. Then the client gets its 201.
  5. `workers.indexing` claims the task: the attempt is counted, a lease runs, a token fences every later write.

@@ -25,7 +25,6 @@ from math import inf
 
 from starlette.applications import Starlette
 
-from svc_daemon.allowances import most_connections
 from svc_daemon.api.app import create_app
 from svc_daemon.api.connections.protocols import server_config
 from svc_daemon.api.layers.deadlines import ClientLimits
@@ -61,8 +60,9 @@ from svc_daemon.operations.sweeping import rebuild_lost
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.paths import DataFiles
 from svc_daemon.process.contexts import Context, Wakes
-from svc_daemon.process.gates import Gates, Writers
+from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
+from svc_daemon.process_limits import most_connections
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
 from svc_daemon.serving import Server, run_until_stopped
@@ -223,8 +223,7 @@ def open_context(
         clock=clock,
         ids=Ids(now=clock.now, random=os.urandom),
         limits=limits,
-        gates=Gates(limits, clock.monotonic),
-        writers=Writers(),
+        rate_limits=RateLimits(limits, clock.monotonic),
         wakes=wakes,
         shortages=Shortages(blobs, limits.free_disk_bytes, clock, wakes.wake_all),
         secret=prepare_secret(files, os.urandom),

@@ -1,4 +1,4 @@
-"""How the service begins: settings, allowances, then all the rest of it, loaded as late and as fast as can be."""
+"""How the service begins: settings, process limits, then all the rest of it, loaded as late and as fast as can be."""
 
 import gc
 import os
@@ -18,8 +18,8 @@ def start(listen: str | None = None) -> None:
         print_note(f"warning: {settings.host} can be reached from other machines; API keys go there in clear.")
 
     # Loaded here, so that a wrong setting is reported at once.
-    from svc_daemon.allowances import TooLittle, take_allowances
     from svc_daemon.directories import DirectoryLocked
+    from svc_daemon.process_limits import TooLittle, take_allowances
 
     try:
         take_allowances()

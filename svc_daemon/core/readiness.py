@@ -3,8 +3,8 @@
     source      queued -> indexing -> active | failed      moved by the indexing worker
     membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed tries itself again
 
-`ready` needs both: status `active`, and every membership `active`, and at least one membership. Q and A sources are
-never found through a bucket, but they are as ready as they get by the same rule.
+`ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
+maintenance. Q and A sources are never found through a bucket, but they are as ready as they get by the same rule.
 """
 
 from collections.abc import Collection
@@ -25,8 +25,8 @@ def sync_status(memberships: Collection[str]) -> str:
     return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
 
 
-def is_ready(status: str, memberships: Collection[str]) -> bool:
-    return status == ACTIVE and bool(memberships) and sync_status(memberships) == ACTIVE
+def is_ready(status: str, memberships: Collection[str], *, in_maintenance: bool = False) -> bool:
+    return status == ACTIVE and sync_status(memberships) == ACTIVE and not in_maintenance
 
 
 def store_status(indexed: int, pending: int, failed_syncs: int, *, in_maintenance: bool = False) -> str:

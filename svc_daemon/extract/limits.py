@@ -1,4 +1,4 @@
-"""What one document may take of the machine."""
+"""What one document may take of the machine: `children` sets it for its process, `fork_server` ends what overruns."""
 
 from dataclasses import dataclass
 

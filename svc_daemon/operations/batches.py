@@ -69,7 +69,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     """Open the batch with a session per accepted file, or find the one that this request opened before.
 
     A batch counts as one create; its bytes are charged together. Raises the replay errors, `invalid_request` where no
-    file is wanted, and the gates' errors.
+    file is wanted, and the rate limits' errors.
     """
 
     def work(connection: Connection) -> tuple[list[UploadRow], Outcome]:

@@ -1,4 +1,4 @@
-"""Taking URLs in, as files or as web pages: replay by key alone, then the gates, then the fetch, then as any file.
+"""Taking URLs in, as files or as web pages: replay by key alone, rate limits, the fetch, then as any file.
 
 The key is held while the URL is fetched, so that a retry that comes too early gets `request_in_progress`. Nothing is
 stored before the last byte is there. A file that can't be fetched is `url_fetch_failed`, a page
@@ -117,7 +117,7 @@ async def create_from_url(
 ) -> Outcome:
     """Fetch the URL into its buckets and queue its indexing; the answer is the source, or that of the first request.
 
-    Raises the replay errors, the gates' errors, what `fetching.fetch` raises, `url_is_web_page` and `url_is_file`,
+    Raises the replay errors, those of `admit`, what `fetching.fetch` raises, `url_is_web_page` and `url_is_file`,
     `website_url_exists`, and what a one-call upload raises.
     """
     with replaying(context, request) as earlier:
@@ -141,7 +141,7 @@ async def _take_in(context: Context, request: Repeatable, destination: Destinati
         fetched = await fetch(context, wanted.kind, str(wanted.url), staged)
         if not wanted.force:
             refuse_other_kind(wanted.kind, staged, fetched, destination.slug)
-        context.gates.charge_bytes(request.key.team_id, staged.size_bytes)
+        context.rate_limits.charge_bytes(request.key.team_id, staged.size_bytes)
         source = _new_source(context, request.key.team_id, wanted, (staged, fetched))
 
         def commit(connection: Connection) -> Outcome:

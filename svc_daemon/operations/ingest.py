@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from svc_daemon.core import ids, readiness
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.uploads.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.errors import ServiceError, StorageError
 from svc_daemon.operations.deletion import give_places
 from svc_daemon.operations.destinations import Destination, settle_buckets
@@ -54,7 +54,7 @@ async def create_file(
 ) -> Outcome:
     """Store the file in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
-    Raises `empty_file`, `checksum_mismatch`, the replay errors, the gates' errors and `storage_full`. Whatever happens,
+    Raises `empty_file`, `checksum_mismatch`, the replay errors and those of `admit`. Whatever happens,
     `staged` is kept or discarded.
     """
     try:
@@ -98,10 +98,10 @@ def check_replaces(connection: Connection, key: KeyRow, bucket_ids: Collection[s
 
 
 def admit(context: Context, team_id: str, size_bytes: int) -> None:
-    """The gates before anything is stored or promised: `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
+    """Before anything is stored or promised. Raises `storage_full`, `upload_rate_limited`, `quota_exceeded`."""
     check_room(context)
-    context.gates.take_create(team_id)
-    context.gates.charge_bytes(team_id, size_bytes)
+    context.rate_limits.take_create(team_id)
+    context.rate_limits.charge_bytes(team_id, size_bytes)
 
 
 def check_room(context: Context) -> None:

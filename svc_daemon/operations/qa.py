@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from svc_daemon.core import readiness
-from svc_daemon.core.uploads.idempotency import Claim, fingerprint
+from svc_daemon.core.idempotency import Claim, fingerprint
 from svc_daemon.core.uploads.source_fields import CONTENT_TYPE, FILE_NAME, question_text
 from svc_daemon.operations.destinations import Destination
 from svc_daemon.operations.ingest import FileUpload, admit, check_replaces, commit_source, keep_source, new_source
@@ -36,7 +36,7 @@ class QaPair:
 async def create_question(context: Context, request: Repeatable, destination: Destination, question: QaPair) -> Outcome:
     """Store the question in its buckets and queue its indexing; the answer is the source, or that of the first request.
 
-    Raises the replay errors, the gates' errors, `source_not_found` for what it replaces, and `storage_full`.
+    Raises the replay errors, the rate limits' errors, `source_not_found` for what it replaces, and `storage_full`.
     """
     staged = context.blobs.stage()
     try:

@@ -81,7 +81,7 @@ async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tu
     """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
     staged, got = taken
     check_room(context)
-    context.gates.charge_bytes(key.team_id, staged.size_bytes)
+    context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)
     fresh = replace(
         source,
         blob=context.ids.make(source.id),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core.uploads import idempotency
-from svc_daemon.core.uploads.idempotency import Claim, ReplayVerdict
+from svc_daemon.core import idempotency
+from svc_daemon.core.idempotency import Claim, ReplayVerdict
 from svc_daemon.errors import ServiceError
 from svc_daemon.process.contexts import Context
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer

@@ -55,7 +55,7 @@ async def create_upload(
 ) -> tuple[UploadRow, Outcome]:
     """Open a session into the buckets, or find the one that this request opened before; an expired one gets a new life.
 
-    Raises the replay errors, what `check_replaces` raises, the gates' errors and `storage_full`.
+    Raises the replay errors, what `check_replaces` raises, the rate limits' errors and `storage_full`.
     """
 
     def work(connection: Connection) -> tuple[UploadRow, Outcome]:

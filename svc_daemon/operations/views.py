@@ -48,7 +48,7 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
     """A source as its bucket lists it: sync and readiness are those of this membership."""
     shown = view_source(source, key).model_dump()
     sync_status = source.places[bucket_id]
-    shown["ready"] = readiness.is_ready(source.status, [sync_status]) and not source.in_maintenance
+    shown["ready"] = readiness.is_ready(source.status, [sync_status], in_maintenance=source.in_maintenance)
     shown["bucket_sync_status"] = sync_status
     return sources.SourceMember(**shown, bucketSyncStatus=sync_status)
 

@@ -19,6 +19,7 @@ from svc_daemon.embed.contract import Embedder
 from svc_daemon.fetch.fetchers import Fetcher
 from svc_daemon.llm.contract import Llm
 from svc_daemon.process.gates import Gates, Tallies, Writers
+from svc_daemon.process.rate_limits import RateLimits
 from svc_daemon.process.shortages import Shortages
 from svc_daemon.provider.contract import SearchProvider
 from svc_daemon.settings import Limits
@@ -120,8 +121,9 @@ class Context:
     clock: Clock
     ids: Ids
     limits: Limits
-    gates: Gates
-    writers: Writers
+    gates: Gates = field(default_factory=Gates)
+    rate_limits: RateLimits
+    writers: Writers = field(default_factory=Writers)
     wakes: Wakes
     shortages: Shortages
     tallies: Tallies = field(default_factory=Tallies)

@@ -1,4 +1,4 @@
-"""What this process keeps in memory of who may go on: keys and sessions that are held, rates, quotas, answers counted.
+"""What this process keeps in memory of who may go on: keys and sessions that are held, uploads, answers counted.
 
 One process owns the data directory, and asks here on its event loop only: no locks are needed, and a restart forgives.
 
@@ -7,29 +7,21 @@ the holder keeps what has arrived, durably, and ends; then the newcomer continue
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from math import ceil, isinf
 
-from svc_daemon.core.access.rates import ByteWindow, TokenBucket
 from svc_daemon.errors import ServiceError
-from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import ErrorCode
 
-WINDOW_S = 60
 #: How long the indexing of one document may wait for uploads that are being stored, seconds.
 UPLOADS_TURN_S = 0.25
 
 
 class Gates:
-    """Per team and per API key; asked on the event loop only, so no locks."""
+    """Idempotency keys whose requests run, and uploads that are being stored."""
 
-    def __init__(self, limits: Limits, monotonic: Callable[[], float]) -> None:
-        self._limits = limits
-        self._monotonic = monotonic
-        self._creates: dict[str, TokenBucket] = {}
-        self._bytes: dict[str, ByteWindow] = {}
+    def __init__(self) -> None:
         self._in_flight: set[tuple[str, str]] = set()
         self._agents_in_flight: set[tuple[str, str, str]] = set()
         self._uploads = 0
@@ -85,42 +77,6 @@ class Gates:
         with suppress(TimeoutError):
             async with asyncio.timeout(UPLOADS_TURN_S):
                 await self._no_uploads.wait()
-
-    def take_create(self, team_id: str) -> None:
-        """Count one create; raises `upload_rate_limited`."""
-        if self._limits.creates_per_second == 0:
-            return
-        now_s = self._monotonic()
-        bucket = self._creates.setdefault(team_id, TokenBucket.full(self._limits.creates_per_second, now_s))
-        if (wait_s := bucket.take(now_s)) > 0:
-            raise ServiceError(
-                ErrorCode.UPLOAD_RATE_LIMITED,
-                f"More than {self._limits.creates_per_second} creates in a second; wait {wait_s:.2f} seconds.",
-                limit=self._limits.creates_per_second,
-                retry_after_seconds=ceil(wait_s * 100) / 100,
-            )
-
-    def charge_bytes(self, team_id: str, size_bytes: int) -> None:
-        """Count uploaded bytes; raises `quota_exceeded`."""
-        limit_bytes = self._limits.bytes_per_minute
-        if limit_bytes == 0:
-            return
-        window = self._bytes.setdefault(team_id, ByteWindow(limit_bytes, WINDOW_S))
-        wait_s = window.charge(size_bytes, self._monotonic())
-        if wait_s > 0:
-            raise ServiceError(
-                ErrorCode.QUOTA_EXCEEDED,
-                limit_bytes=limit_bytes,
-                used_bytes=window.used_bytes,
-                requested_bytes=size_bytes,
-                window_seconds=WINDOW_S,
-                retry_after_seconds=WINDOW_S if isinf(wait_s) else ceil(wait_s),
-            )
-
-    def used_bytes(self, team_id: str) -> int:
-        """Bytes charged in the last minute."""
-        window = self._bytes.get(team_id)
-        return window.used_within(self._monotonic()) if window else 0
 
 
 #: How long a newcomer waits for the holder of a session to let go, seconds.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import Any
 
-from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.core.idempotency import Claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

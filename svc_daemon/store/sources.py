@@ -102,7 +102,7 @@ class SourceRow:
 
     @property
     def ready(self) -> bool:
-        return self.is_complete and not self.in_maintenance
+        return readiness.is_ready(self.status, self.places.values(), in_maintenance=self.in_maintenance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -282,8 +282,8 @@ def _too_many(stage: Stage, call: Call) -> httpx.Response:
 
 @spoils(E.UPLOAD_RATE_LIMITED)
 def _too_often(stage: Stage, call: Call) -> httpx.Response:
-    with stage.limited(creates_per_second=1) as gates:
-        gates.take_create(stage.daemon.team_id)
+    with stage.limited(creates_per_second=1) as rate_limits:
+        rate_limits.take_create(stage.daemon.team_id)
         return stage.send(call)
 
 

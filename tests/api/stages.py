@@ -15,7 +15,7 @@ import httpx
 from svc_daemon.api.layers.faults import is_openai_path
 from svc_daemon.core.access import api_keys
 from svc_daemon.extract.cages import Extractor
-from svc_daemon.process.gates import Gates
+from svc_daemon.process.rate_limits import RateLimits
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon, Loop
 from tests.api.sessions import batch_body, open_batch, open_session, path_of, put
@@ -200,14 +200,14 @@ class Stage:
         return _id_of(self.daemon.key)
 
     @contextmanager
-    def limited(self, **limits: int) -> Iterator[Gates]:
-        """The daemon with these limits in place of its own, and with fresh gates, while the block runs."""
+    def limited(self, **limits: int) -> Iterator[RateLimits]:
+        """The daemon with these limits in place of its own, and with fresh counts, while the block runs."""
         daemon = self.daemon
         tight = replace(daemon.limits, **limits)
-        gates = Gates(tight, daemon.context.clock.monotonic)
-        daemon.app.state.context = replace(daemon.context, limits=tight, gates=gates)
+        rate_limits = RateLimits(tight, daemon.context.clock.monotonic)
+        daemon.app.state.context = replace(daemon.context, limits=tight, rate_limits=rate_limits)
         try:
-            yield gates
+            yield rate_limits
         finally:
             daemon.app.state.context = daemon.context
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from svc_daemon.core.uploads.idempotency import fingerprint
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import NOTES, Daemon

@@ -1,18 +1,16 @@
 """Uploads go first, and indexing goes on."""
 
 import asyncio
-import time
 
 import pytest
 
 from svc_daemon.process.gates import UPLOADS_TURN_S, Gates
-from svc_daemon.settings import Limits
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_there_is_none() -> None:
-    gates = Gates(Limits(), time.monotonic)
+    gates = Gates()
     seen: list[str] = []
 
     async def index() -> None:
@@ -31,7 +29,6 @@ async def test_indexing_waits_for_the_end_of_the_last_upload_and_for_none_where_
 
 
 async def test_uploads_without_end_do_not_stop_indexing() -> None:
-    gates = Gates(Limits(), time.monotonic)
+    gates = Gates()
     with gates.uploading():
         await asyncio.wait_for(gates.let_uploads_go_first(), UPLOADS_TURN_S * 40)
-    assert gates.used_bytes("team_any") == 0

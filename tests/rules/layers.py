@@ -11,7 +11,7 @@ DAEMON_LEVELS = (
     ("model_command",),
     ("operators", "offline", "starting"),
     ("server",),
-    ("listening", "serving", "allowances"),
+    ("listening", "serving", "process_limits"),
     ("api", "workers"),
     ("operations",),
     ("process",),

@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 import pytest
 
-from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
 from tests.store.rows import OURS, THEIRS, table
 

@@ -20,10 +20,10 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.core.ids import agent_of, model_of
 from svc_daemon.core.search.agents import TeamAgent, invalid_profile
 from svc_daemon.core.times import from_text
-from svc_daemon.core.uploads.idempotency import Claim
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import agents as verbs
 from svc_daemon.operations.agents import list_visible_agents, view_agent

@@ -17,7 +17,7 @@ from svc_daemon.api.presenting import (
     would_create,
 )
 from svc_daemon.core.access import api_keys
-from svc_daemon.core.uploads.idempotency import Claim
+from svc_daemon.core.idempotency import Claim
 from svc_daemon.operations import keys as verbs
 from svc_daemon.operations.keys import plan_key, view_key
 from svc_daemon.operations.replays import Repeatable, find_outcome

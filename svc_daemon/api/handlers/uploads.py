@@ -28,9 +28,9 @@ from svc_daemon.api.presenting import (
 )
 from svc_daemon.core import ids
 from svc_daemon.core.access import api_keys
+from svc_daemon.core.idempotency import fingerprint
 from svc_daemon.core.uploads import sessions as rules
 from svc_daemon.core.uploads import source_fields
-from svc_daemon.core.uploads.idempotency import fingerprint
 from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs

@@ -20,7 +20,7 @@ from svc_daemon.provider.embedded import documents, embeddings, writing
 from svc_daemon.provider.embedded.files import IndexFiles, TeamIndex
 from svc_daemon.provider.embedded.packing import pack, storable
 from svc_daemon.provider.embedded.searching import search
-from svc_daemon.provider.embedded.signs import SignsCache, warm_up
+from svc_daemon.provider.embedded.vector_signs import SignsCache, warm_up
 from svc_daemon.provider.errors import DocumentMissing, ProviderError, SearchTimeout
 
 #: Documents that are listed from one snapshot; no snapshot is held while the caller works on them.

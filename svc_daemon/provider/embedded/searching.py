@@ -15,7 +15,7 @@ from svc_daemon.provider.embedded.hits import Placed, Question, read_hits
 from svc_daemon.provider.embedded.refining import refine
 from svc_daemon.provider.embedded.scopes import choose_scope
 from svc_daemon.provider.embedded.semantics import find_meaning
-from svc_daemon.provider.embedded.signs import SignsCache
+from svc_daemon.provider.embedded.vector_signs import SignsCache
 
 #: The best of each order that are fused. A hundred take a third longer and gain at most 0.002 of nDCG@10.
 CANDIDATES = 50

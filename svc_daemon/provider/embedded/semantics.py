@@ -9,7 +9,7 @@ from heapq import nsmallest
 from svc_daemon.provider.contract import QueryVector, SearchQuery, SemanticMatch
 from svc_daemon.provider.embedded.files import TeamIndex
 from svc_daemon.provider.embedded.memberships import distinct
-from svc_daemon.provider.embedded.signs import SignsCache, SignsKey
+from svc_daemon.provider.embedded.vector_signs import SignsCache, SignsKey
 from svc_daemon.provider.errors import ProviderFailed
 
 #: Chunks that are chosen by signs and then measured in full, unless more are wanted. Of 12,829 abstracts embedded by

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc_daemon.core.uploads.idempotency import Claim, ReplayVerdict, fingerprint, is_key, judge
+from svc_daemon.core.idempotency import Claim, ReplayVerdict, fingerprint, is_key, judge
 
 FILES, IMPORTS = "POST /v1/buckets/{bucket}/files", "POST /v1/buckets/{bucket}/files/import"
 NEW, REPLAY, CONFLICT = ReplayVerdict.NEW, ReplayVerdict.REPLAY, ReplayVerdict.CONFLICT
