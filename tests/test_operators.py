@@ -139,10 +139,7 @@ def test_a_verb_makes_no_installation_where_none_is(make_installation: MakeInsta
         if folder_is_there:
             root.mkdir()
             root.chmod(0o750)
-        for words in (
-            *("team ls", "team rebuild default", "search off"),
-            "key create --team default --preset read",
-        ):
+        for words in (*("team ls", "team rebuild default", "search off"), "key create --team default --preset read"):
             ended = run(mistyped, *words.split(), "--json")
             assert (ended.exit, ended.json["error"]["code"]) == (MISSING, "svc_data_dir_not_found"), words
             assert str(root) in ended.stderr

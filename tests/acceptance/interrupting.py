@@ -12,10 +12,7 @@ from typing import Any
 
 from svc_cli.main import main
 
-COUNTED = (
-    *("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"),
-    *("concurrent/futures/", "/threading.py"),
-)
+COUNTED = (*("svc_cli/uploads/", "svc_cli/sync/", "svc_cli/client/"), *("concurrent/futures/", "/threading.py"))
 
 
 class Interrupter:

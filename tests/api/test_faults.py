@@ -55,16 +55,8 @@ RAISED: dict[str, tuple[Exception, E]] = {
     "surrogate": (ServiceError(E.INVALID_REQUEST, "a \ud800 b", value={1, 2}), E.INVALID_REQUEST),
 }
 #: What else is promised of some of them: headers, and the beginning of the message.
-HEADERS = {
-    "rate": ("retry-after", "1"),
-    "maintenance": ("retry-after", "62"),
-    "key": ("www-authenticate", "Bearer"),
-}
-MESSAGES = {
-    "table": "A bucket 'a' exists.",
-    "descriptors": "No more files can be opened.",
-    "memory": "There is",
-}
+HEADERS = {"rate": ("retry-after", "1"), "maintenance": ("retry-after", "62"), "key": ("www-authenticate", "Bearer")}
+MESSAGES = {"table": "A bucket 'a' exists.", "descriptors": "No more files can be opened.", "memory": "There is"}
 #: Clients that left while their body was read.
 GONE: list[ClientDisconnect] = []
 

@@ -87,14 +87,6 @@ def test_a_repeated_create_is_judged_as_any_other(daemon: Daemon) -> None:
     assert len(listed(daemon)) == 3
 
 
-def test_a_dry_run_makes_nothing(daemon: Daemon) -> None:
-    judged = body_of(ask(daemon, repeat_key="k", dry_run=True, buckets=["inbox"]))
-    assert (judged["dry_run"], judged["would_create"]["capabilities"]) == (True, list(PRESETS["read"]))
-    assert "key" not in judged["would_create"]
-    assert refused_field(ask(daemon, dry_run=True, preset="root")) == "preset"
-    assert (daemon.count("keys"), daemon.count("idempotency")) == (1, 0)
-
-
 #: Bodies that are refused, by the field that the refusal names.
 WRONG: dict[str, list[dict[str, Any]]] = {
     "name": [{"name": name} for name in (None, "", " ", "a\u0007", "x" * 201)],

@@ -18,16 +18,7 @@ from svc_daemon.extract.cages import Extractor
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon, Loop
 from tests.api.models import ACTIVE, FAILED, Model, ModelSource
-from tests.api.sessions import (
-    ask_finalize,
-    ask_session,
-    batch_status,
-    open_batch,
-    outcomes,
-    part_kept,
-    put,
-    put_part,
-)
+from tests.api.sessions import ask_finalize, ask_session, batch_status, open_batch, outcomes, part_kept, put, put_part
 from tests.api.sites import PAGE, Site, hosting
 from tests.api.watching import Watching
 

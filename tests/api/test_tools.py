@@ -39,13 +39,6 @@ def test_a_call_that_comes_again_stores_nothing_twice(tools: Caller) -> None:
     assert (source["title"], source["tags"], source["metadata"]) == ("Notes", ["a"], {"year": 1802})
 
 
-def test_the_same_file_by_two_calls_at_once_is_one_source(tools: Caller) -> None:
-    call = ("svc-upload-file", {**FILE, "bucket": "inbox"})
-    results = tools.call_together(*[call] * 4)
-    assert [result.is_error for result in results] == [False] * 4
-    assert len(tools.daemon.members(status="all")) == 1
-
-
 def test_a_file_that_was_taken_away_can_come_back(working: Daemon) -> None:
     tools = Caller(working)
     ids = [tools.upload(NOTES)["source_id"]]

@@ -133,17 +133,6 @@ def test_a_lie_is_no_grounded_answer_and_invents_no_source(knowing: Daemon, door
         assert "[99]" not in text_of(answer), kind
 
 
-def test_an_answer_that_is_grounded_in_part_has_the_sources_of_its_marks(knowing: Daemon, door: str) -> None:
-    script = streaming(saying("Part-time staff get 15 days of vacation [1]. They may also fly to the moon."))
-    question = "How many vacation days do part-time staff get?"
-    with chatting(script) as server, knowing.writing(server.url("/v1")):
-        answer = ask(knowing, question, door, buckets=["inbox"])
-        streamed = whole_of(stream(knowing, question, door, buckets=["inbox"]))
-    for each in (answer, streamed):
-        assert (each["grounded"], [source["number"] for source in each["sources"]]) == (False, [1])
-    assert [each["number"] for each in annotations_of(answer)] == [1]
-
-
 FAILING: list[tuple[Script, str]] = [
     (streaming(b"", status=500), "answer_failed"),
     (streaming(b"", status=401), "answer_failed"),

@@ -5,15 +5,7 @@ from typing import Any
 import pytest
 
 from svc_cli.errors import ApiError, FileRefused, NetworkFailed, UsageError
-from svc_cli.sync.safety import (
-    Cause,
-    Findings,
-    Leaving,
-    MaxDelete,
-    Replacements,
-    Withheld,
-    causes_of_all,
-)
+from svc_cli.sync.safety import Cause, Findings, Leaving, MaxDelete, Replacements, Withheld, causes_of_all
 from svc_cli.uploads.contents import changed
 from svc_cli.uploads.items import ReportItem
 

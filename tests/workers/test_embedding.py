@@ -104,19 +104,6 @@ def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
     assert shelf.first.batches[:2] == [BATCH, BATCH]
 
 
-def test_a_stop_leaves_the_batch_for_the_next_start(working: Daemon, shelf: Shelf) -> None:
-    working.add_ready(LONG)
-    shelf.first.gate.clear()
-    start_embedding(working, shelf)
-    wait_batch(working, shelf.first)
-    working.stop()
-    assert shelf.first.is_closed
-    assert missing(working) == chunks(working)
-    shelf.model = ShelfModel()
-    start_embedding(working, shelf)
-    wait_embedded(working)
-
-
 def test_another_model_takes_over_and_nothing_is_left_of_the_first(working: Daemon, shelf: Shelf) -> None:
     working.add_ready(LONG)
     start_embedding(working, shelf)

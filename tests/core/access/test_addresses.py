@@ -76,7 +76,7 @@ def test_the_daemon_never_fetches_from_itself() -> None:
 
 def test_a_port_is_only_possible_where_a_rule_names_it_or_any() -> None:
     for rules, port, possible in [
-        *(("10.0.0.0/8:8443", 8080, False), ("10.0.0.0/8:8443", 8443, True), ("10.0.0.0/8", 8080, True)),
+        *(("10.0.0.0/8:8443", 8080, False), ("10.0.0.0/8:8443", 8443, True), ("10.0.0.0/8", 8080, True))
     ]:
         assert AddressPolicy(parse_allowed(rules)).may_permit_port(port) is possible, (rules, port)
 
