@@ -1,7 +1,5 @@
 """The error table: every code of the contract has its row, and the specification's are what it requires."""
 
-import pytest
-
 from svc_daemon.errors import ERRORS, NotFound, ServiceError, StorageError
 from svc_daemon.wire.codes import ErrorCode
 from tests.rules.modules import modules
@@ -78,8 +76,3 @@ def test_no_stored_error_is_spelled_by_hand() -> None:
     spelled = [module.name for module in modules("svc_daemon") if '"retryable":' in module.source]
     # The operator's command has errors that no table knows.
     assert set(spelled) == {"svc_daemon.errors", "svc_daemon.exits"}
-
-
-def test_a_code_that_is_not_in_the_table_cannot_be_raised() -> None:
-    with pytest.raises(KeyError):
-        ServiceError("made_up")  # type: ignore[arg-type]

@@ -85,18 +85,3 @@ def test_a_search_works_right_after_a_start_and_an_index_that_was_removed_is_mad
         again = f"/v1/sources/{source_id}?verify=provider"
         wait_until(lambda: client.get(again).json()["ready"], "the source is indexed again")
     assert wait_until(lambda: hits(installation), "the source is found again") == [source_id]
-
-
-def test_stored_files_of_a_lost_database_are_kept(installation: Installation) -> None:
-    source_id = filled(installation)
-    installation.stop()
-    kept = installation.files.state.rename(installation.files.root / "kept.db")
-    for _ in range(2):
-        refused = installation.spawn_daemon()
-        assert refused.wait(30) == 1
-        assert "Put a copy of state.db back" in installation.printed()
-        assert (installation.files.blobs / source_id).exists()
-    kept.replace(installation.files.state)
-    installation.start()
-    with installation.client() as client:
-        assert wait_ended(client, source_id)["ready"] is True

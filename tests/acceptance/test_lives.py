@@ -34,6 +34,7 @@ def test_a_second_daemon_on_the_same_folder_stops_at_once(installation: Installa
     announced = installation.announced
     with installation.spawn_daemon() as second:
         assert second.wait(20) == EXIT_LOCKED
+    assert "Another process owns" in installation.printed()
     assert installation.announced == announced
     assert installation.health() is not None
 

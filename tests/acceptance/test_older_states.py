@@ -122,6 +122,7 @@ def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: I
         lose(installation.files.state)
         for _ in range(2):
             assert installation.spawn_daemon().wait(30) == 1
+        assert "Put a copy of state.db back" in installation.printed()
         for options in ((), ("--repair",)):
             found = installation.verify(*options)
             assert found.exit == 2
@@ -130,11 +131,3 @@ def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: I
         shutil.copy(kept, installation.files.state)
     installation.start()
     hold_to_have(installation, 3)
-
-
-def test_a_second_daemon_is_kept_out_whatever_file_is_removed(installation: Installation) -> None:
-    for path in installation.files.root.iterdir():
-        if path.is_file() and path.name not in {"state.db", "state.db-wal", "state.db-shm", "daemon.json"}:
-            path.unlink()
-    assert installation.spawn_daemon().wait(30) == 14
-    assert "Another process owns" in installation.printed()

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -50,11 +49,6 @@ def test_the_committed_scripts_are_current_and_printed(svc: RunSvc) -> None:
         assert (printed.exit, printed.stdout) == (0, committed)
 
 
-@pytest.mark.parametrize(("shell", "flag"), [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")])
-def test_the_shell_itself_can_read_it(shell: str, flag: str) -> None:
-    _run(shell, flag, str(Path("completions", FILES[shell])))
-
-
 #: Lines of the command line that end where the shell is asked, and what every shell offers there.
 OFFERED = {"up": "upload", "bucket ar": "archive", "upload --wait ": "ready accepted", "upload --no-cr": "--no-create"}
 VERBS = "ls create set show archive rm"
@@ -77,9 +71,3 @@ def test_zsh_offers_what_may_come_next() -> None:
     for line, offered in {**offers, "upload ": "FILES", "upload --title ": "FILES"}.items():
         printed = _run("zsh", "-f", "-c", _ASK_ZSH, "zsh", "svc", *line.split(" "))
         assert printed[: len(offered.split())] == offered.split(), line
-
-
-def test_every_place_of_the_command_line_is_known() -> None:
-    places = {place.path: place for place in grammar_of(build())}
-    assert {"svc", "svc upload", "svc bucket", "svc bucket ls", "svc daemon logs"} <= set(places)
-    assert all(flag.help for place in places.values() for flag in place.flags)

@@ -154,15 +154,6 @@ def test_login_takes_a_key_that_the_service_accepts_and_logout_forgets_it(svc: R
     assert svc("bucket", "ls", *at).exit == 4
 
 
-def test_logout_starts_no_daemon_where_none_is_wanted(
-    svc: RunSvc, files: DataFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files.daemon.unlink()
-    monkeypatch.delenv("SVC_NO_AUTOSTART")
-    assert svc("auth", "logout", "--no-autostart", "--json").failure == UNREACHABLE
-    assert not files.daemon.exists()
-
-
 def test_a_projects_address_gets_neither_the_admin_key_nor_a_stored_one(
     svc: RunSvc, odd: OddServer, files: DataFiles
 ) -> None:

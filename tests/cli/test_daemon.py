@@ -44,8 +44,9 @@ def test_a_daemon_is_started_with_a_warning_of_other_machines_and_stopped_once(f
 
 
 def test_without_autostart_nothing_is_started(fresh: Installation) -> None:
-    finished = fresh.svc("bucket", "ls", "--no-autostart", "--json")
-    assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False)
+    for words in (("bucket", "ls"), ("auth", "logout")):
+        finished = fresh.svc(*words, "--no-autostart", "--json")
+        assert (finished.failure, fresh.files.daemon.exists()) == ((12, "svc_daemon_unreachable"), False), words
 
 
 def test_a_stale_announcement_is_no_daemon(fresh: Installation) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from svc_cli.app import COMMANDS, load
 from svc_cli.commands.flags import Flags
 from svc_cli.commands.options import Invocation, parse_duration, parse_metadata
 from svc_cli.commands.upload import UploadFlags, upload_options
@@ -59,12 +58,3 @@ def test_metadata_keeps_everything_behind_the_first_equals_sign() -> None:
 def test_flags_before_the_command_count_as_well_as_behind_it() -> None:
     merged = Flags(json=True).over(Flags(debug=True, base_url="http://x"))
     assert (merged.json, merged.debug, merged.base_url) == (True, True, "http://x")
-
-
-def test_every_command_loads_and_takes_json() -> None:
-    for name in COMMANDS:
-        built = load(name)
-        groups = hasattr(built, "commands")
-        for leaf in [built.get_command(None, each) for each in built.list_commands(None)] if groups else [built]:
-            assert "--json" in {option for parameter in leaf.params for option in parameter.opts}, (name, leaf.name)
-            assert leaf.help, (name, leaf.name)

@@ -1,6 +1,5 @@
 """Tables and lines for people, and what a search shows of a passage."""
 
-import re
 from typing import Any
 
 from svc_cli.commands.search import best_window, explanation
@@ -21,10 +20,6 @@ def on_terminal(columns: int, heads: tuple[str, ...], *rows: tuple[str | None, .
     return table(Console(Terminal(), Terminal(), environ), heads, rows, fold=fold).split("\n")
 
 
-def test_on_a_terminal_the_last_column_is_cut_to_fit() -> None:
-    assert on_terminal(30, ("a", "title"), ("12345", "x" * 80))[1] == "12345  " + "x" * 22 + "…"
-
-
 def test_ids_are_shortened_first_to_starts_that_differ() -> None:
     rows = [("src_01m81nywyax2k70ggze3mxk36g", "A title of some words"), ("src_01m81nywybt3g70fc85khe0yn1", "Other")]
     shown = on_terminal(40, ("source", "title"), *rows)
@@ -39,16 +34,6 @@ def test_the_title_is_cut_last_and_only_as_far_as_needed() -> None:
 def test_a_column_without_a_value_is_as_wide_as_its_head() -> None:
     heads, line = on_terminal(30, ("state", "pending", "folder"), ("on", None, "f" * 40))
     assert line.index("f") == heads.index("folder")
-
-
-def test_a_table_fits_60_columns_and_colours_what_failed(make_console: MakeConsole) -> None:
-    console = make_console(terminal=True, COLUMNS="60", TERM="xterm").console
-    row = ("2", "src_01m81nywyax2k70ggze3mxk36g", "failed", "a reason of many words " * 3, "a title " * 20)
-    shown = table(console, ("failed", "source", "state", "why", "title"), [row])
-    assert "\x1b[31mfailed\x1b[0m" in shown
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
-    assert [width(line) <= 60 for line in lines] == [True, True]
-    assert lines[1].startswith("2       src_01m81nywyax…  failed  ")
 
 
 def test_a_folded_column_goes_on_below_itself() -> None:
