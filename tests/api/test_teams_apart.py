@@ -80,13 +80,8 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
 
 def _add_delivery(daemon: Daemon, source_id: str) -> str:
     now = daemon.context.clock.timestamp()
-    ours: dict[str, Any] = {
-        "id": "evt_ours",
-        "team_id": daemon.team_id,
-        "source_id": source_id,
-        "event": "source.ready",
-    }
-    delivery = DeliveryRow(**ours, url="http://127.0.0.1:9/", body="{}", due_at=now, created_at=now)
+    ours: dict[str, Any] = {"id": "evt_ours", "team_id": daemon.team_id, "source_id": source_id, "body": "{}"}
+    delivery = DeliveryRow(**ours, event="source.ready", url="http://127.0.0.1:9/", due_at=now, created_at=now)
     daemon.write(lambda connection: create_delivery(connection, delivery))
     return delivery.id
 

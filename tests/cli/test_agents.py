@@ -56,11 +56,9 @@ def test_numbers_and_filters_of_a_policy_can_be_taken_away(here: RunSvc) -> None
     filters = '{"type": "eq", "key": "lang", "value": "en"}'
     assert here("agent", "create", "few", "--top-k", "4", "--threshold", "0.5", "--filters", filters).exit == 0
     assert given.items() <= policy_of(here, "few").items()
-    for flag, name, nothing in (
-        *(("--top-k", "top_k", "none"), ("--threshold", "score_threshold", "none"), ("--filters", "filters", "{}")),
-    ):
+    for flag, name in (("--top-k none", "top_k"), ("--threshold none", "score_threshold"), ("--filters {}", "filters")):
         given[name] = None
-        assert here("agent", "set", "few", flag, nothing).exit == 0
+        assert here("agent", "set", "few", *flag.split()).exit == 0
         assert given.items() <= policy_of(here, "few").items(), flag
     assert here("agent", "rm", "few", "--force").exit == 0
 

@@ -44,14 +44,8 @@ REFUSED = [
     ("- query: x\n  source: a\n  expect: [b]", "golden.yaml, query 1, line 1: source, heading and text belong inside"),
     ("- query: x\n  text: 30", "golden.yaml, query 1, line 1: text must be text, not 30; put it in quotes."),
     ("- query: no\n  text: x", "golden.yaml, query 1, line 1: query must be text, not False; put it in quotes."),
-    (
-        "- query: x\n  expect:\n  - headline: x",
-        "golden.yaml, query 1, line 3: there is no field 'headline'; it may hold s",
-    ),
-    (
-        "- query: x\n  text: y\n  txet: y",
-        "golden.yaml, query 1, line 1: there is no field 'txet'; it may hold query, nam",
-    ),
+    ("- query: x\n  expect:\n  - headline: x", "golden.yaml, query 1, line 3: there is no field 'headline'; it may"),
+    ("- query: x\n  text: y\n  txet: y", "golden.yaml, query 1, line 1: there is no field 'txet'; it may hold query,"),
     ("- query: x\n  text: y\n  text: z", "golden.yaml, line 3: it is not YAML: the field 'text' is there twice."),
     ("- query: x\n  text: y\n  tags: public", "golden.yaml, query 1, line 1: tags must be a list of texts, not"),
     ("- query: x\n  text: y\n  filters: [a]", "golden.yaml, query 1, line 1: filters must be a mapping, not ['a']."),

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from svc_daemon.provider.contract import SearchMode, SearchProvider
+from svc_daemon.provider.contract import SearchMode, SearchProvider, SemanticMatch
 from svc_daemon.provider.errors import ProviderFailed
 from tests.provider.openings import OpenedProvider, Reopen
 from tests.provider.samples import MODEL, TEAM, near, put, put_each, search, sources, texts, unit
@@ -113,15 +113,9 @@ class VectorContract(OpenedProvider):
         assert (texts(page), [hit.rank for hit in page.hits]) == (["fox", "dog", "cat"], [1, 2, 3])
         assert page.mode is SEMANTIC
         fox = page.hits[0]
-        assert fox.semantic is not None
-        assert (fox.semantic.rank, fox.semantic.model, fox.keyword, fox.fused, fox.matches) == (
-            1,
-            MODEL,
-            None,
-            None,
-            (),
-        )
-        assert fox.score == fox.semantic.cosine == pytest.approx(1 / math.hypot(1, 0.1))
+        assert fox.semantic == SemanticMatch(rank=1, cosine=fox.score, model=MODEL)
+        assert (fox.keyword, fox.fused, fox.matches) == (None, None, ())
+        assert fox.score == pytest.approx(1 / math.hypot(1, 0.1))
         # What points away from the query is not found.
         assert texts(near(provider, "fox", 0, -1)) == []
         assert texts(near(provider, "fox", 1, -0.5)) == ["fox", "dog"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from svc_daemon.core.search.filters import passes
 from svc_daemon.store.candidates import Wanted, list_candidates
 from svc_daemon.store.sources import update_description
-from tests.store.rows import OURS, add_source, make_source
+from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source
 
 #: Values that are easily taken for each other, and such as only Python tells apart.
 TEXTS = ["", "a", "b", "ü", "1", "true", "a\u0000b"]
@@ -68,3 +68,19 @@ def test_a_candidate_has_every_tag_and_is_one_of_those_that_are_named(db: Connec
     for wanted, names in ((["a"], "12"), (["b", "a"], "1"), (['q"'], "3"), (thousands, "")):
         assert candidates(db, tags=wanted) == [f"src_{name}" for name in names], wanted
     assert candidates(db, tags=["a"], source_ids=["src_2", "src_3", "src_9"]) == ["src_2"]
+
+
+def test_a_candidate_is_an_active_member_of_a_bucket_of_the_team(db: Connection) -> None:
+    first, second = add_bucket(db, "first"), add_bucket(db, "second")
+    add_source(db, "both", first, second, sync="active", status="active")
+    add_source(db, "one", first, sync="active", status="active")
+    add_source(db, "waiting", first, status="active")
+    add_source(db, "unread", first, sync="active")
+    add_source(db, "loose", status="active")
+    theirs = add_bucket(db, "first", THEIRS)
+    add_source(db, "theirs", theirs, team_id=THEIRS, sync="active", status="active")
+    assert candidates(db, "first", "second") == ["src_both", "src_one"]
+    assert candidates(db, "second") == ["src_both"]
+    assert candidates(db) == ["src_both", "src_loose", "src_one", "src_waiting"]
+    for bucket_ids in ([], [theirs.id]):
+        assert list_candidates(db, OURS, Wanted(bucket_ids=bucket_ids)) == []

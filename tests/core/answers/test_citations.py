@@ -31,11 +31,8 @@ UNCHANGED = {
     ],
     False: [
         # A sentence without a mark.
-        *(
-            "Employees get 30 days [1]. They love it.",
-            "According to the handbook:\n- 30 days [1]",
-            "Employees get 30 days.",
-        ),
+        *("Employees get 30 days [1]. They love it.", "According to the handbook:\n- 30 days [1]"),
+        "Employees get 30 days.",
         # A passage with nothing of the kind.
         *("The moon is made of cheese [1].", "Employees get 40 days of vacation [1]."),
         "“Our policy is generous”, but “all of it is a lie” [1].",

@@ -23,13 +23,8 @@ def test_what_supports_an_answer() -> None:
 
 def test_one_sentence_counts_as_far_as_it_is_trusted() -> None:
     """Beside a coverage of 0.4, which counts as much where the trust is a half, and lacks 0.3."""
-    for share, trust, enough in [
-        (0.16, 1.0, True),
-        (0.14, 1.0, False),
-        (0.46, 0.5, True),
-        (0.44, 0.5, False),
-        (1, 0, False),
-    ]:
+    cases = {(0.16, 1.0): True, (0.14, 1.0): False, (0.46, 0.5): True, (0.44, 0.5): False, (1, 0): False}
+    for (share, trust), enough in cases.items():
         # The more a single sentence counts, the less a distant passage speaks against it.
         not_far = 0.25 - 0.15 * trust
         found = [is_support(0.4, 1, cosine, share, trust) for cosine in (None, not_far + 0.01, not_far - 0.01)]

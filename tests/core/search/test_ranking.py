@@ -13,14 +13,8 @@ WEIGHTS = {"quick": 1.0, "fox": 3.0}
 
 
 def test_coverage_is_the_share_of_the_weight() -> None:
-    for matched, share in [
-        ("", 0.0),
-        ("quick", 0.25),
-        ("fox", 0.75),
-        ("quick fox", 1.0),
-        ("no", 0.0),
-        ("fox no", 0.75),
-    ]:
+    shares = {"": 0.0, "quick": 0.25, "fox": 0.75, "quick fox": 1.0, "no": 0.0, "fox no": 0.75}
+    for matched, share in shares.items():
         assert coverage(WEIGHTS, matched.split()) == pytest.approx(share), matched
     assert coverage({}, ()) == 0
 
@@ -58,10 +52,8 @@ def test_a_fusion_loses_nothing_and_doubles_nothing(first: list[int], second: li
 
 
 def test_a_hybrid_score_is_the_mean_or_that_of_the_words() -> None:
-    for covered, cosine, score in [
-        *((1.0, 1.0, 1.0), (1.0, 0.0, 0.5), (0.5, -1.0, 0.25), (0.0, 0.6, 0.3), (0.7, None, 0.7), (0.0, 1.1, 0.5))
-    ]:
-        assert hybrid_score(covered, cosine) == pytest.approx(score), (covered, cosine)
+    scores = {(1.0, 1.0): 1.0, (1.0, 0.0): 0.5, (0.5, -1.0): 0.25, (0.0, 0.6): 0.3, (0.7, None): 0.7, (0.0, 1.1): 0.5}
+    assert {each: hybrid_score(*each) for each in scores} == pytest.approx(scores)
 
 
 def test_a_semantic_score_keeps_to_0_and_1() -> None:
