@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from svc_daemon.extract.cages import Extractor
-from tests.api.daemons import Loop
+from tests.api.asking import HANDBOOK
+from tests.api.daemons import Daemon, Loop
 from tests.api.fixtures import daemon, extractor, limited, loop, make_daemon, shared, working
 from tests.api.servers import client_of
 from tests.api.sites import Site, hosting
@@ -32,3 +33,13 @@ def site() -> Iterator[Site]:
 def stage(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with staging(loop, extractor, tmp_path_factory.mktemp("stage")) as stage:
         yield stage
+
+
+@pytest.fixture(scope="module")
+def knowing(shared: Daemon) -> Iterator[Daemon]:
+    """A daemon that has read the handbook, and has an empty bucket besides."""
+    shared.start()
+    shared.add_ready(HANDBOOK, filename="handbook.md")
+    shared.make_bucket("empty")
+    yield shared
+    shared.stop()

@@ -1,17 +1,13 @@
 """Answers at both doors: words of the sources with their places, or that nothing was found."""
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
-
-import pytest
 
 from tests.api.agents import agent_of, changed_default, store_agent
 from tests.api.answers import details_of, refused_param
 from tests.api.asking import (
     CHAT,
     DOORS,
-    HANDBOOK,
     RESPONSES,
     annotations_of,
     ask,
@@ -28,16 +24,6 @@ ANSWER = "Full-time employees get 30 days of vacation a year. [1]"
 #: Two in one, each answered by another passage: either has half of its words.
 TWO_IN_ONE = "When does the garage open, and to whom go requests for vacation?"
 OFF_TOPIC = "Which walrus won the chess tournament in Mongolia?"
-
-
-@pytest.fixture(scope="module")
-def knowing(shared: Daemon) -> Iterator[Daemon]:
-    """A daemon that has read the handbook."""
-    shared.start()
-    shared.add_ready(HANDBOOK, filename="handbook.md")
-    shared.make_bucket("empty")
-    yield shared
-    shared.stop()
 
 
 def content_with_half(daemon: Daemon) -> str:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.provider.errors import ProviderFailed, SearchTimeout
 from tests.api.answers import body_of, details_of, refused_field, without_id
 from tests.api.daemons import Daemon
 
@@ -207,14 +206,6 @@ def test_neither_a_team_nor_a_limited_key_finds_what_belongs_to_another(filled: 
     assert names(filled, key=limited) == {"copy.md"}
     details_of(filled.search("grey", key=limited, buckets=["inbox"]), "bucket_not_found")
     assert names(filled, key=filled.add_key(buckets=())) == set()
-
-
-def test_an_index_in_trouble_is_reported(filled: Daemon) -> None:
-    filled.provider.fail("search", ProviderFailed("The engine is on fire.", retryable=True))
-    details_of(filled.search("grey"), "search_failed")
-    filled.provider.fail("search", SearchTimeout())
-    assert details_of(filled.search("grey"), "search_timeout") == {"budget_seconds": 10}
-    assert names(filled) == ALL
 
 
 def test_what_looks_like_syntax_is_only_words(filled: Daemon) -> None:

@@ -150,11 +150,6 @@ def test_no_list_holds_anything_of_another_team(neighbours: Neighbours) -> None:
         assert not any(each in text for each in (*neighbours.ids.values(), neighbours.daemon.team_id)), row
 
 
-def test_the_same_slug_is_another_bucket(neighbours: Neighbours) -> None:
-    made = body_of(neighbours.daemon.ask("PUT", "/v1/buckets/inbox", key=neighbours.key), 201)
-    assert made["id"] != neighbours.ids["bucket"]
-
-
 def test_the_secret_of_one_key_behind_the_id_of_another_opens_nothing(neighbours: Neighbours) -> None:
     ours, theirs = neighbours.daemon.key, neighbours.key
     end = len(api_keys.PREFIX) + api_keys.ID_LENGTH

@@ -1,7 +1,6 @@
 """Answers that a model writes from what was found: streamed through, held to the passages, and never trusted."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,15 +24,6 @@ from tests.fetch.servers import Script
 from tests.llm.chats import answering, chatting, chunk, event, question_asked, saying, stalling, streaming
 
 VACATION = "How many vacation days do full-time employees get?"
-
-
-@pytest.fixture(scope="module")
-def knowing(shared: Daemon) -> Iterator[Daemon]:
-    """A daemon that has read the handbook."""
-    shared.start()
-    shared.add_ready(HANDBOOK, filename="handbook.md")
-    yield shared
-    shared.stop()
 
 
 @pytest.fixture(params=DOORS)

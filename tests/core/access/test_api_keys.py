@@ -31,14 +31,6 @@ def test_a_minted_key_reads_back_to_its_id_and_matches_its_own_hash(key_id: str,
     assert (len(parts.secret_hash), parts.secret in parts.secret_hash) == (64, False)
 
 
-@given(SECRETS, SECRETS)
-def test_two_secrets_match_only_when_they_are_the_same(one: bytes, other: bytes) -> None:
-    first, second = parse(api_keys.mint(KEY_ID, one)), parse(api_keys.mint(KEY_ID, other))
-    assert first is not None
-    assert second is not None
-    assert matches(first.secret_hash, second) == (one == other)
-
-
 @given(st.integers(min_value=0, max_value=len(TEXT) - 1), CHARACTERS)
 def test_one_wrong_character_or_two_swapped_ones_are_always_seen(position: int, character: str) -> None:
     wrong = TEXT[:position] + character + TEXT[position + 1 :]
