@@ -79,21 +79,6 @@ def test_an_older_state_that_is_put_back_loses_no_bytes_and_a_repair_takes_all_i
     hold_to_have(restored, 15)
 
 
-def test_a_repair_before_the_first_start_takes_all_in(restored: Installation) -> None:
-    assert restored.verify("--repair").exit == 0
-    restored.start()
-    hold_to_have(restored, 15)
-
-
-def test_a_newer_state_that_is_put_back_again_finds_all_its_bytes(restored: Installation, tmp_path: Path) -> None:
-    restored.start()
-    restored.stop()
-    shutil.copy(tmp_path / "newer.db", restored.files.state)
-    assert restored.verify("--read-data").exit == 0
-    restored.start()
-    hold_to_have(restored, 15)
-
-
 def test_a_log_that_is_damaged_after_a_kill_loses_no_bytes(installation: Installation) -> None:
     fill(installation, range(30))
     installation.kill()

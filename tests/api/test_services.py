@@ -13,6 +13,7 @@ from tests.api.fixtures import MakeDaemon
 
 def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
     daemon.add_source()
+    daemon.delete(f"/v1/sources/{daemon.add_source()}")
     daemon.advance(5)
     health = daemon.show("/healthz", key="")
     about: dict[str, Any] = {

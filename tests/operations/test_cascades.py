@@ -46,23 +46,6 @@ def remove(daemon: Daemon, held: CascadeClaim, *source_ids: str) -> None:
     daemon.loop.run(cascades.remove_members(daemon.context, held, source_ids))
 
 
-def test_a_step_deletes_what_is_nowhere_else_and_detaches_the_rest(daemon: Daemon) -> None:
-    lone, shared = daemon.add_source(), daemon.add_source()
-    attach(daemon, shared)
-    task_id = delete(daemon)
-    held = claim(daemon)
-    assert cascades.next_members(daemon.context, held) == [lone, shared]
-    remove(daemon, held, lone, shared)
-    assert cascades.next_members(daemon.context, held) == []
-    finish(daemon, held)
-    details_of(daemon.ask("GET", f"/v1/sources/{lone}"), "source_not_found")
-    assert daemon.source(shared)["bucket_ids"] == [daemon.make_bucket("second")]
-    counted = {"task_id": task_id, "total": 2, "deleted": 1, "detached": 1, "failed": 0}
-    ended = task(daemon, task_id)
-    assert (ended["status"], ended["deletion"]) == ("succeeded", counted)
-    assert (daemon.count("cascades"), daemon.count("tombstones"), daemon.count("detachments")) == (1, 1, 1)
-
-
 def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_it(daemon: Daemon) -> None:
     first, second = daemon.add_source(), daemon.add_source()
     task_id = delete(daemon)

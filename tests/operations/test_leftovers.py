@@ -67,6 +67,7 @@ def test_bytes_that_no_row_names_are_moved_aside_and_all_else_stays(daemon: Daem
 def test_somebodys_own_files_stay_where_they_are(daemon: Daemon, tmp_path: Path) -> None:
     for folder in (daemon.files.blobs, daemon.files.staging, daemon.files.parts):
         (folder / "notes.txt").write_bytes(DATA)
+        (folder / STRAY.replace("src", "upl")).mkdir()
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     for name in (STRAY, HALF, "notes.txt"):

@@ -43,16 +43,6 @@ def delete(daemon: Daemon, source_id: str) -> None:
     body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
 
 
-def test_a_kill_between_delete_and_clearing_leaves_nothing(working: Daemon) -> None:
-    source_id = working.add_ready()
-    working.stop()
-    delete(working, source_id)
-    assert blobs(working) == {source_id}
-    assert (clean(working), blobs(working), working.count("tombstones")) == (1, set(), 0)
-    assert working.provider.get_document(working.team_id, source_id) is None
-    assert clean(working) == 0
-
-
 def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     delete(daemon, daemon.add_source())
     with monkeypatch.context() as patched:
@@ -143,16 +133,6 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> 
         assert recall(daemon) == 1
         daemon.start("delivering")
         wait_until(lambda: receiver.calls, "the webhook is called", PATIENCE_S)
-
-
-def test_old_keys_are_forgotten_and_young_ones_kept(daemon: Daemon) -> None:
-    daemon.add_source(repeat_key="old")
-    daemon.advance(6 * 86_400)
-    daemon.add_source(repeat_key="young")
-    for seconds, forgotten in ((0, 0), (86_460, 1)):
-        daemon.advance(seconds)
-        assert daemon.loop.run(sweeping.forget_old_keys(daemon.context)) == forgotten
-    assert daemon.count("idempotency") == 1
 
 
 def test_an_index_that_is_lost_as_a_whole_is_made_again_under_the_same_ids(

@@ -3,15 +3,11 @@
 import random
 from dataclasses import replace
 from sqlite3 import Connection
-from typing import Any
 
-import pytest
-
-from svc_daemon.errors import NotFound
 from svc_daemon.store import buckets
-from svc_daemon.store.buckets import BucketRow, Census, find_bucket, get_bucket, list_buckets, take_census
+from svc_daemon.store.buckets import BucketRow, Census, find_bucket, take_census
 from svc_daemon.store.memberships import delete_membership
-from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source, make_bucket, set_sync
+from tests.store.rows import LATER, OURS, THEIRS, add_bucket, add_source, set_sync
 
 SEED = 20_260_101
 #: Status and sync of one file: whether it is indexed, on its way, and whether its sync is failing.
@@ -26,38 +22,6 @@ CELLS = {
 }
 
 
-def test_a_bucket_is_found_as_it_was_written_by_id_and_by_slug_in_its_own_team_only(db: Connection) -> None:
-    odd: dict[str, Any] = {"name": "Däs Büch 'x\"", "description": "%_", "metadata": {"a": [1, None, {"ü": True}]}}
-    ours = add_bucket(db, chunking={"target": 500}, status="archived", revision=7, **odd)
-    theirs = add_bucket(db, team_id=THEIRS)
-    for team_id, name, found in (
-        (OURS, ours.id, ours),
-        (OURS, "docs", ours),
-        (THEIRS, "docs", theirs),
-        (OURS, theirs.id, None),
-        (OURS, "DOCS", None),
-    ):
-        assert find_bucket(db, team_id, name) == found, (team_id, name)
-    with pytest.raises(NotFound) as missing:
-        get_bucket(db, OURS, theirs.id)
-    assert missing.value.code == "bucket_not_found"
-
-
-def test_a_slug_is_taken_once_a_team_and_the_first_stays(db: Connection) -> None:
-    first = add_bucket(db)
-    assert not buckets.create_bucket(db, make_bucket(id="bkt_other", name="other"))
-    assert list_buckets(db, OURS, ("active",)) == [first]
-
-
-def test_buckets_are_listed_by_status_oldest_first(db: Connection) -> None:
-    for slug, status in (("c", "active"), ("a", "archived"), ("b", "active"), ("d", "deleting")):
-        add_bucket(db, slug, status=status)
-    add_bucket(db, "e", THEIRS)
-    for statuses, slugs in (("active", "bc"), ("active deleting", "bcd"), ("archived", "a"), ("", "")):
-        listed = [bucket.slug for bucket in list_buckets(db, OURS, tuple(statuses.split()))]
-        assert listed == list(slugs), statuses
-
-
 def test_an_update_writes_what_patch_may_change_and_nothing_else(db: Connection) -> None:
     bucket, other = add_bucket(db), add_bucket(db, "other")
     buckets.update_bucket(db, replace(bucket, team_id=THEIRS, name="stolen"))
@@ -65,21 +29,6 @@ def test_an_update_writes_what_patch_may_change_and_nothing_else(db: Connection)
     changed = replace(bucket, name="n", description="d", metadata={"k": 1}, status="archived", updated_at=LATER)
     buckets.update_bucket(db, replace(changed, slug="moved", revision=99, created_at=LATER))
     assert (find_bucket(db, OURS, bucket.id), find_bucket(db, OURS, "other")) == (changed, other)
-
-
-def test_touching_moves_the_revision_of_each_bucket_of_a_source_or_of_the_team(db: Connection) -> None:
-    added = [add_bucket(db, slug) for slug in "abc"]
-    theirs = add_bucket(db, team_id=THEIRS)
-    source = add_source(db, "1", *added[:2])
-    before = [get_bucket(db, OURS, slug).revision for slug in "abc"]
-    buckets.touch_buckets_of(db, source.id)
-    buckets.touch_bucket(db, added[2].id)
-    buckets.touch_bucket(db, added[2].id)
-    after = [get_bucket(db, OURS, slug).revision for slug in "abc"]
-    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1, 2]
-    buckets.touch_buckets_of_team(db, OURS)
-    assert [get_bucket(db, OURS, slug).revision for slug in "abc"] == [revision + 1 for revision in after]
-    assert get_bucket(db, THEIRS, "docs").revision == theirs.revision
 
 
 class History:

@@ -15,7 +15,8 @@ from tests.store.rows import OURS, THEIRS, add_bucket, add_source, make_source
 TEXTS = ["", "a", "b", "ü", "1", "true", "a\u0000b"]
 NUMBERS = [True, False, 0, 1, -1, 2, 1.0, 1.5, -0.0, 1e300, 2**53, 2**53 + 1, 2**70]
 SCALARS = st.sampled_from([*TEXTS, *NUMBERS])
-STORED = SCALARS | st.none() | st.just([1]) | st.just({"a": 1})
+#: No door takes metadata with NUL, at which SQLite ends a text.
+STORED = SCALARS.filter(lambda value: value != "a\u0000b") | st.none() | st.just([1]) | st.just({"a": 1})
 KEYS = st.sampled_from(["year", "a.b", "with space", 'with "quotes"', "ü", "type", "filename", "source_url"])
 METADATA = st.dictionaries(KEYS, STORED, max_size=4)
 COMPARISONS = st.fixed_dictionaries(

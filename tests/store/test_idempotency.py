@@ -6,7 +6,7 @@ from sqlite3 import Connection
 import pytest
 
 from svc_daemon.core.idempotency import Claim
-from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
+from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
 from tests.store.rows import OURS, THEIRS, table
 
 OUR_KEY, THEIR_KEY = f"key_{OURS}", f"key_{THEIRS}"
@@ -40,10 +40,3 @@ def test_an_old_answer_is_replaced_and_a_live_one_never(db: Connection) -> None:
     assert not create(db, OUR_KEY, "k", ANSWER, "5")
     assert find_answer(db, OUR_KEY, "k", "3") == OTHER
     assert len(table(db, "idempotency")) == 1
-
-
-def test_only_what_is_older_is_forgotten(db: Connection) -> None:
-    for created_at in "123":
-        create(db, OUR_KEY, f"k{created_at}", ANSWER, created_at)
-    assert [delete_expired_answers(db, "2"), delete_expired_answers(db, "2")] == [1, 0]
-    assert [row["key"] for row in table(db, "idempotency")] == ["k2", "k3"]

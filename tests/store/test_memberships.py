@@ -97,14 +97,6 @@ def test_a_stale_claim_changes_nothing(db: Connection) -> None:
                 assert not activate_membership(db, stale), loss
 
 
-def test_a_refused_sync_is_tried_again_when_due(db: Connection) -> None:
-    _fail(db, _claimed(db))
-    assert _states(db) == {"src_1": ("failed", 1, LATER)}
-    assert claim_syncs(db, NOW, 10.0, 10) == []
-    (again,) = claim_syncs(db, LATER, 10.0, 10)
-    assert again.attempt == 2
-
-
 def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
     claim = _claimed(db)
     assert (memberships.has_expired_syncs(db, 9.9), memberships.release_expired_syncs(db, LATER, 9.9)) == (False, 0)
@@ -118,20 +110,6 @@ def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
     assert activate_membership(db, claim)
     assert memberships.release_expired_syncs(db, LATER, inf) == 0
     assert _states(db) == {"src_1": ("active", 1, None)}
-
-
-def test_every_change_of_what_a_bucket_lists_moves_its_revision_and_nothing_else_does(db: Connection) -> None:
-    def revision() -> int:
-        return get_bucket(db, OURS, "docs").revision
-
-    claim = _claimed(db)
-    start, before = revision(), _listed(db)
-    assert not memberships.create_membership(db, claim, LATER, LATER)
-    assert _listed(db) == before
-    assert (activate_membership(db, claim), revision()) == (True, start + 1)
-    for was_one in (True, False):
-        assert (delete_membership(db, claim.source_id, claim.bucket_id), revision()) == (was_one, start + 2)
-    assert (memberships.create_membership(db, claim, NOW), revision()) == (True, start + 3)
 
 
 def test_other_sources_memberships_are_left_alone(db: Connection) -> None:

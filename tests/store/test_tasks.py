@@ -4,13 +4,10 @@ from collections.abc import Callable
 from math import inf
 from sqlite3 import Connection
 
-import pytest
-
-from svc_daemon.errors import NotFound
 from svc_daemon.store import tasks
-from svc_daemon.store.tasks import TaskRow, claim_task, find_waiting, finish_task, list_expired, park_task, retry_task
+from svc_daemon.store.tasks import TaskRow, claim_task, finish_task, list_expired, park_task, retry_task
 from svc_daemon.wire.tasks import INDEXING
-from tests.store.rows import LATER, NOW, OURS, THEIRS, add_task, table, undone
+from tests.store.rows import LATER, NOW, add_task, table, undone
 
 ERROR = {"code": "extraction_crashed", "message": "It died.", "retryable": True}
 Change = Callable[[Connection, TaskRow], None]
@@ -62,27 +59,10 @@ def _claimed(db: Connection) -> TaskRow:
     return _claim(db)
 
 
-def _stored(db: Connection) -> TaskRow:
-    return tasks.get_task(db, OURS, "task_1")
-
-
-def test_a_new_task_waits_without_an_attempt_and_is_its_teams_own(db: Connection) -> None:
-    added = add_task(db, "1", source_id="src_1")
-    assert _stored(db) == added
-    assert (added.status, added.attempt, added.lease_until_s, added.started_at) == ("queued", 0, None, None)
-    for team_id, task_id in ((THEIRS, "task_1"), (OURS, "task_2")):
-        with pytest.raises(NotFound) as missing:
-            tasks.get_task(db, team_id, task_id)
-        assert missing.value.code == "task_not_found"
-
-
-def test_a_claim_counts_the_attempt_takes_the_lease_and_is_the_only_one(db: Connection) -> None:
+def test_a_claim_is_the_only_one(db: Connection) -> None:
     task = _claimed(db)
-    assert task == _stored(db)
-    assert (task.status, task.attempt, task.lease_until_s, task.started_at) == ("running", 1, 10.0, NOW)
     for task_id in ("task_1", "task_none"):
         assert claim_task(db, task_id, LATER, 50.0) is None
-    assert _stored(db) == task
     assert tasks.is_held(db, task)
 
 
@@ -110,18 +90,6 @@ def test_a_held_claim_writes_and_leaves_other_tasks_alone(db: Connection) -> Non
             assert (after[0] != first, after[1]) == (True, second), write
 
 
-def test_a_parked_task_lost_no_attempt_one_put_back_did_and_a_success_clears_its_error(db: Connection) -> None:
-    park_task(db, _claimed(db))
-    assert (_stored(db).status, _stored(db).attempt) == ("queued", 0)
-    retry_task(db, _claim(db), LATER, ERROR)
-    stored = _stored(db)
-    assert (stored.status, stored.attempt, stored.next_attempt_at, stored.error) == ("queued", 1, LATER, ERROR)
-    assert stored.lease_until_s is None
-    finish_task(db, _claim(db), "succeeded", LATER)
-    stored = _stored(db)
-    assert (stored.status, stored.error, stored.finished_at, stored.attempt) == ("succeeded", None, LATER, 2)
-
-
 def test_no_two_claims_of_a_task_ever_have_one_token(db: Connection) -> None:
     add_task(db, "1", source_id="src_1")
     tokens = []
@@ -132,27 +100,6 @@ def test_no_two_claims_of_a_task_ever_have_one_token(db: Connection) -> None:
     assert len(set(tokens)) == len(tokens)
 
 
-def test_the_oldest_task_whose_turn_has_come_is_found_for_its_team_and_type(db: Connection) -> None:
-    add_task(db, "0", THEIRS)
-    add_task(db, "1", type="store_rebuild")
-    for name in ("4", "2", "3"):
-        add_task(db, name)
-    pausing = _claim(db, "2")
-    assert find_waiting(db, OURS, INDEXING, NOW) == "task_3"
-    retry_task(db, pausing, LATER, ERROR)
-    for team_id, now, found in ((OURS, NOW, "task_3"), (OURS, LATER, "task_2"), ("team_none", LATER, None)):
-        assert find_waiting(db, team_id, INDEXING, now) == found, (team_id, now)
-
-
-def test_leases_run_out_at_their_time(db: Connection) -> None:
-    task = _claimed(db)
-    assert [list_expired(db, now_s) for now_s in (9.9, 10.0)] == [[], [_stored(db)]]
-    tasks.extend_lease(db, task, 20.0)
-    assert [list_expired(db, now_s) for now_s in (19.0, inf)] == [[], [_stored(db)]]
-    finish_task(db, task, "succeeded", LATER)
-    assert list_expired(db, inf) == []
-
-
 def test_the_earliest_pause_is_found(db: Connection) -> None:
     assert tasks.next_attempt_due(db, INDEXING) is None
     for name, due_at in (("1", LATER), ("2", NOW)):
@@ -161,16 +108,6 @@ def test_the_earliest_pause_is_found(db: Connection) -> None:
     assert tasks.next_attempt_due(db, INDEXING) == NOW
     tasks.cancel_tasks(db, "src_2", NOW)
     assert tasks.next_attempt_due(db, INDEXING) == LATER
-
-
-def test_open_tasks_are_counted_by_status(db: Connection) -> None:
-    assert tasks.count_open(db) == {"queued": 0, "running": 0}
-    for name in ("2", "3", "4"):
-        add_task(db, name, THEIRS)
-    task = _claimed(db)
-    assert tasks.count_open(db) == {"queued": 3, "running": 1}
-    finish_task(db, task, "failed", NOW, ERROR)
-    assert tasks.count_open(db) == {"queued": 3, "running": 0}
 
 
 def test_canceling_ends_the_open_tasks_of_that_source_only(db: Connection) -> None:

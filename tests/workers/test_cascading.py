@@ -36,6 +36,7 @@ def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> N
     working.wait_ready(shared)
     task = wait_emptied(working)
     assert (task["status"], task["progress"]) == ("succeeded", {"stage": "delete", "chunks_done": 2, "chunks_total": 2})
+    assert task["deletion"] == {"task_id": task["id"], "total": 2, "deleted": 1, "detached": 1, "failed": 0}
     details_of(working.ask("GET", "/v1/buckets/inbox"), "bucket_not_found")
     details_of(working.ask("DELETE", "/v1/buckets/inbox", params=FORCE), "bucket_not_found")
     assert (working.found("quay"), working.members("second")) == ([shared], [shared])

@@ -78,16 +78,6 @@ def test_a_failure_that_stays_is_not_tried_again(working: Daemon) -> None:
     assert state_of(working, source_id) == ("failed", "failed", 1)
 
 
-def test_bytes_that_are_lost_fail_the_source_and_nobody_else(daemon: Daemon) -> None:
-    lost, whole = daemon.add_source(), daemon.add_source()
-    (daemon.files.blobs / lost).unlink()
-    daemon.start()
-    daemon.wait_ready(whole)
-    error = daemon.wait_status(lost, "failed")["error"]
-    assert (error["code"], error["retryable"]) == ("stored_bytes_lost", False)
-    assert state_of(daemon, lost) == ("failed", "failed", 1)
-
-
 def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
     """Whether the sweeper runs in between or not."""
     for workers in (["indexing", "syncing"], ["sweeping"]):

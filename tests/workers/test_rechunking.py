@@ -224,21 +224,6 @@ def test_sizes_that_are_not_sent_stay(daemon: Daemon) -> None:
     assert rechunk(daemon, {})["chunking"] == {"target": 1000, "min": 800, "max": 1100, "overlap": 0}
 
 
-def test_sizes_that_do_not_fit_change_nothing(daemon: Daemon) -> None:
-    before = body_of(daemon.ask("GET", "/v1/buckets/inbox"))
-    misfits: list[Any] = [{"min": 1050}, {"target": 50}, {"overlap": 500}, {"max": "many"}, []]
-    misnamed: list[Any] = [{"size": 300}, {"target": 900, "size": 300}]
-    for chunking in misfits + misnamed:
-        answers = [
-            daemon.ask("PATCH", "/v1/buckets/inbox", json={"chunking": chunking}),
-            daemon.ask("PUT", "/v1/buckets/second", json={"chunking": chunking}),
-        ]
-        for field in map(refused_field, answers):
-            assert field == "chunking.size" if chunking in misnamed else field.startswith("chunking"), chunking
-    after = body_of(daemon.ask("GET", "/v1/buckets/inbox"))
-    assert (after["chunking"], after["revision"]) == (before["chunking"], before["revision"])
-
-
 def test_a_change_is_noticed_while_another_try_is_waited_for(working: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     source_id = working.add_ready(LONG)
     working.stop()

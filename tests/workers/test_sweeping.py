@@ -7,6 +7,7 @@ import pytest
 from svc_daemon.operations import sweeping
 from svc_daemon.operations.indexing import claim_indexing
 from svc_daemon.operations.syncing import claim_syncs
+from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.provider.samples import put
 from tests.workers.rebuilds import delete, wait_gone
@@ -59,11 +60,14 @@ def test_the_round_releases_leases_that_ran_out(daemon: Daemon) -> None:
     wait_round(daemon, lambda: daemon.task(source_id)["status"] == "queued", "the task is released")
 
 
-def test_a_round_forgets_old_keys(daemon: Daemon) -> None:
+def test_a_round_forgets_old_keys_and_keeps_young_ones(daemon: Daemon) -> None:
     daemon.add_source(repeat_key="old")
+    daemon.advance(6 * 86_400)
+    young = daemon.add_source(repeat_key="young")
     daemon.start("sweeping")
-    daemon.advance(8 * 86_400)
-    wait_round(daemon, lambda: daemon.count("idempotency") == 0, "the old key is forgotten")
+    daemon.advance(86_400)
+    wait_round(daemon, lambda: daemon.count("idempotency") < 2, "the old key is forgotten")
+    assert body_of(daemon.upload(repeat_key="young"))["id"] == young
 
 
 def test_the_round_releases_syncs_that_ran_out(daemon: Daemon) -> None:
