@@ -20,13 +20,12 @@ def test_colour_is_decided_by_stream_and_environment(make_console: MakeConsole) 
         made = make_console(terminal=terminal, **environ)
         shown = (has_colour(made.out, environ), "\x1b[" in made.console.paint("x", "red"))
         assert shown == (colour, colour), environ
-
-
-def test_each_stream_decides_for_itself(make_console: MakeConsole) -> None:
-    made = make_console()
-    made.console.err = Terminal()
-    assert made.console.paint("x", "red") == "x"
-    assert made.console.paint("x", "red", made.console.err) != "x"
+    console, closed = make_console().console, Terminal()
+    console.err = Terminal()
+    assert (console.paint("x", "red"), console.paint("x", "red", console.err) == "x") == ("x", False), "each by itself"
+    assert (console.width(), make_console(terminal=True, COLUMNS="70").console.width()) == (None, 70)
+    closed.close()
+    assert (has_colour(closed, {}), Console(closed, closed, {}).format) == (False, "text"), "it is no terminal"
 
 
 def test_an_error_is_one_line_and_in_json_one_value_unless_there_is_an_answer(make_console: MakeConsole) -> None:
@@ -62,18 +61,6 @@ def test_notes_are_for_people_and_the_next_command_for_a_terminal(make_console: 
 def test_text_from_elsewhere_can_not_drive_the_terminal() -> None:
     assert clean("plain ü 漢 tab\tline\n") == "plain ü 漢 tab\tline\n"
     assert clean("\x1b[2J a\rb \x9b31m \u202egpj") == "\\x1b[2J a\\x0db \\x9b31m \\x202egpj"
-
-
-def test_a_file_has_no_width_and_a_terminal_takes_it_from_columns(make_console: MakeConsole) -> None:
-    assert make_console().console.width() is None
-    assert make_console(terminal=True, COLUMNS="70").console.width() == 70
-
-
-def test_a_closed_stream_is_no_terminal() -> None:
-    closed = Terminal()
-    closed.close()
-    assert has_colour(closed, {}) is False
-    assert Console(closed, closed, {}).format == "text"
 
 
 def test_the_stream_decides_unless_the_user_does(make_console: MakeConsole) -> None:

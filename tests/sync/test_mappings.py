@@ -65,11 +65,6 @@ def test_a_mapping_is_found_by_all_that_is_given() -> None:
         assert (mapping.name if mapping else None) == found, (folder, name, bucket)
 
 
-def test_a_folder_of_two_mappings_does_not_choose_one_by_itself() -> None:
-    with pytest.raises(UsageError, match="d into handbook, p into public"):
-        find_mapping(read(DOCS, PUBLIC, NOTES), FILE.parent / "docs", None, None)
-
-
 def test_what_no_source_could_carry_is_refused_before_anything_is_sent() -> None:
     names: list[dict[str, Any]] = [{"name": name} for name in ("a\nb", " ", "12345678901")]
     for fields in [*names, *({"tags": tags} for tags in [("a", "b", "c"), ("",), ("four!",), ("a\t",)])]:
@@ -78,10 +73,6 @@ def test_what_no_source_could_carry_is_refused_before_anything_is_sent() -> None
             Mapping(**given).check(10, 2, 4)
         assert refused.value.hint
     Mapping(name="ten or few", folder=Path("/srv"), bucket="b", tags=("a", "four", "a")).check(10, 2, 4)
-
-
-def test_one_folder_may_go_into_two_buckets() -> None:
-    assert [each.bucket for each in read({"dir": "a"}, {"dir": "a", "bucket": "other"})] == ["handbook", "other"]
 
 
 def test_each_service_bucket_folder_and_name_has_an_index_of_its_own(tmp_path: Path) -> None:
