@@ -1,9 +1,9 @@
-"""Agents: create, list, show, change and delete them, and how far each reaches beside the key that asks.
+"""Agents: create, list, show, change and delete them, within the limits of the key that asks.
 
-Others use an agent too, and with their keys a wider policy would retrieve more; and a key that is kept to some agents
-retrieves what these do and nothing else. So a key that is kept to some buckets changes an agent only where everything
-that it retrieves lies in them, before the change and after it; and a key that is kept to some agents writes a policy
-only where one of these retrieves all of it already. Where a policy is shown, what the key can't reach is left out.
+Several keys use one agent, so a change must not let others retrieve more than the changing key could. A key limited to
+some buckets changes an agent only if everything that the agent retrieves lies in them, before and after the change. A
+key limited to some agents writes a policy only if one of these agents already retrieves all of it. When a policy is
+shown, what the key can't reach is left out.
 """
 
 from contextlib import suppress
@@ -41,7 +41,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -> None:
-    """Raises `forbidden_project_key` where the agent retrieves, or may, what the key's buckets don't hold."""
+    """Raises `forbidden_project_key` if the agent may retrieve anything outside of the key's buckets."""
     if key.buckets is None:
         return
     policy = agent.policy
@@ -55,7 +55,7 @@ def refuse_out_of_reach(connection: Connection, key: KeyRow, agent: TeamAgent) -
 
 
 def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -> None:
-    """Raises `forbidden_project_key` where none of the key's agents retrieves all that the policy does."""
+    """Raises `forbidden_project_key` if no agent of the key retrieves everything that the policy does."""
     if key.models is None:
         return
     known = [agent.policy for agent in list_agents(connection, key.team_id) if is_allowed(key.models, agent.id)]
@@ -66,7 +66,7 @@ def refuse_wider(connection: Connection, key: KeyRow, policy: RetrievalPolicy) -
 
 
 def _is_reachable(connection: Connection, key: KeyRow, source_id: str) -> bool:
-    """Whether the source is in a bucket of the key, or gone."""
+    """Whether the source is in a bucket of the key, or deleted."""
     source = find_source(connection, key.team_id, source_id)
     return source is None or not source.places.keys().isdisjoint(key.buckets or ())
 
@@ -76,7 +76,7 @@ def _forbidden(message: str) -> ServiceError:
 
 
 def plan_agent(connection: Connection, context: Context, key: KeyRow, fields: wire.AgentCreate) -> TeamAgent:
-    """The agent that would be made; raises what making it would."""
+    """The agent that a create would make; raises as the create does."""
     sent = fields.model_dump(exclude_unset=True)
     agent_id = fields.agent_id or context.ids.make(ids.AGENT)
     if is_model_spelling(agent_id):
@@ -133,7 +133,7 @@ async def list_visible_agents(context: Context, key: KeyRow) -> list[TeamAgent]:
 
 
 async def list_agents_as_seen(context: Context, key: KeyRow) -> list[wire.Agent]:
-    """The same as the key may see them."""
+    """As `list_visible_agents`, without the parts of policies that the key can't reach."""
     found = await list_visible_agents(context, key)
     return await context.read_aside(lambda connection: [_view_for(connection, key, agent) for agent in found])
 
@@ -198,7 +198,7 @@ def list_agents_of(connection: Connection, team_id: str, source_id: str) -> list
 
 
 def give_names(connection: Connection, team_id: str, source_id: str, successor_id: str) -> None:
-    """Have the agents that name a source name its successor: they would find neither else."""
+    """Replace a source by its successor in the policies of agents, which would find neither otherwise."""
     for agent in list_agents_of(connection, team_id, source_id):
         renamed = (successor_id if each == source_id else each for each in agent.policy.source_ids)
         policy = replace(agent.policy, source_ids=tuple(dict.fromkeys(renamed)))
@@ -249,7 +249,7 @@ def _changed(
 def _with_ids(
     connection: Connection, key: KeyRow, known: RetrievalPolicy, sent: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Fault]]:
-    """What was sent of a policy, with ids for names, and what is not there. Ids that it holds already may be gone."""
+    """The policy as sent, with ids for names, and the names that don't exist. Ids that it had before may be deleted."""
     found, faults = dict(sent), []
     for field, noun, find in (("bucket_ids", "bucket", _find_bucket), ("source_ids", "source", _find_source)):
         if field not in sent:

@@ -1,7 +1,7 @@
 """Answers: search finds the passages, and the default answerer or the operator's model answers from them.
 
 Only passages that score at least the policy's threshold count; without one, nothing was found, and no model is asked.
-Every mark of an answer leads to words that stand in one of them, with their place.
+Every citation mark of an answer leads to a quote from one of them, with its place.
 """
 
 import asyncio
@@ -31,21 +31,21 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: What of a model's words is looked at before others have their turn; some milliseconds, were it marks alone.
+#: Characters of a model's text that are processed before other requests get a turn: a few milliseconds at most.
 PART_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What is asked of whom."""
+    """A question to an agent."""
 
     #: As the caller spelled it.
     model: str
-    #: Up to the question, which is the last one, and the user's.
+    #: The conversation; its last turn is the user's question.
     turns: tuple[Turn, ...]
     #: The caller's instructions on how to answer.
     instructions: str = ""
-    #: Only here; None is wherever the agent looks.
+    #: Restrict the search to these; None means everything that the agent searches.
     buckets: tuple[str, ...] | None = None
 
     @property
@@ -55,7 +55,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """One mark of an answer, with what it leads to."""
+    """One citation mark of an answer, with the quote and the source behind it."""
 
     citation: Citation
     found: SearchResults
@@ -72,9 +72,9 @@ class AnswerOutcome:
     #: Each mark, in the order of the text.
     cited: tuple[Cited, ...] = ()
     grounded: bool = False
-    #: Why the model did not come to its end; None where it did.
+    #: Why the model stopped early; None if it did not.
     cut: Cut | None = None
-    #: The warnings of the search behind it, such as that no meaning was looked for.
+    #: The warnings of the search behind it, for example that it matched by words only.
     warnings: tuple[str, ...] = ()
 
     @property
@@ -86,14 +86,14 @@ class AnswerOutcome:
         return list(first.values())
 
 
-#: An answer on its way: its text piece by piece, each mark behind its piece, the whole of it last.
+#: An answer as it is written: pieces of text, each mark after its piece, and the complete answer last.
 AnswerStream = AsyncGenerator[str | Cited | AnswerOutcome, None]
-#: The same before its marks are led to their sources.
+#: The same with marks that are not yet resolved to their sources.
 Writing = AsyncGenerator[str | Citation | AnswerOutcome, None]
 
 
 async def answer(context: Context, key: KeyRow, ask: Ask) -> AnswerStream:
-    """Answer from what the key may reach and the agent retrieves.
+    """Answer from the sources that the key may read and the agent retrieves.
 
     Raises what a search raises, `answer_failed` and `answer_timeout`; before the first piece, or after any.
     """
@@ -134,7 +134,7 @@ def _still_counts(found: SearchResults, source: FoundSource | None) -> bool:
 
 
 async def _choose_worthy(ask: Ask, query: str, results: Results) -> tuple[list[SearchResults], list[Passage]]:
-    """What may be cited: what scores as much as the policy wants, or else what supports an answer."""
+    """The passages that may be cited: those that reach the policy's threshold or, without one, support an answer."""
     own = frozenset(parse_query(ask.question).words)
     idfs = {match.term: match.idf for found in results.found for match in found.hit.matches}
     asked = FollowUp(own=own, lent=frozenset(parse_query(query).words) - own, found=idfs)
@@ -208,7 +208,7 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
                 for at in range(0, len(piece), PART_CHARACTERS):
                     for piece_of_answer in written.feed(piece[at : at + PART_CHARACTERS]):
                         yield piece_of_answer
-                    # Whatever a server sends at once, others are served in between.
+                    # Give other requests a turn, however much the server sends at once.
                     await asyncio.sleep(0)
         except LlmFailed as error:
             code = ErrorCode.ANSWER_TIMEOUT if error.is_timeout else ErrorCode.ANSWER_FAILED
@@ -227,5 +227,5 @@ async def _write(llm: Llm, ask: Ask, passages: Sequence[Passage], guidance: Sequ
 
 
 def _count(ask: Ask, text: str) -> Usage:
-    """Words, where nobody counted tokens."""
+    """Count words if the model's server did not report tokens."""
     return Usage(sum(len(turn.text.split()) for turn in ask.turns), len(text.split()))

@@ -1,4 +1,4 @@
-"""Batches: create with a session per accepted file, finalize again and again, roll the status up from the files."""
+"""Batches: created with a session per accepted file, finalized in one or more calls; files determine the status."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ STEP = 25
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A batch as it is asked for, each of its files judged; which buckets it has is settled with the create."""
+    """A requested batch with each file checked; its buckets are settled when it is created."""
 
     batch: BatchRow
     #: A session for each good file, and where its source is to go.
@@ -50,14 +50,14 @@ class BatchItemStatus:
     member: BatchMember
     #: A state of `core.uploads.batches`.
     state: str
-    #: By the rows of its source; a maintenance of the index withholds it, and leaves the batch's status as it is.
+    #: From the rows of its source; while the index is rebuilt this is false, but the batch's status stays as it is.
     ready: bool
     error: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class FinalizeReport:
-    """What a finalize did: every file of the batch is in exactly one of the two."""
+    """The result of a finalize: every file of the batch is in exactly one of the two."""
 
     status: str
     outcomes: tuple[Finalized, ...]
@@ -88,7 +88,7 @@ async def create_batch(context: Context, request: Repeatable, opening: Opening) 
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await _reopen(context, request.key.team_id, earlier.body["batch_id"]), earlier
-        # Only now: a file of the first request may have replaced its predecessor since.
+        # Checked after the replay: a file of the first request may have replaced its predecessor since.
         refuse_empty(opening)
         admit(context, request.key.team_id, sum(upload.size_bytes for upload, _ in opening.wanted))
         return await context.write(work)
@@ -145,7 +145,7 @@ async def finalize_batch(context: Context, key: KeyRow, batch: BatchRow, *, aban
 
 
 async def judge_batch(context: Context, batch: BatchRow) -> list[Finalized]:
-    """What a finalize would make of each file now, in their order; nothing is stored."""
+    """The result that a finalize would have for each file now, in order; nothing is stored."""
     members = context.read(lambda connection: uploads.list_uploads(connection, batch.id))
     return [await judge_finalize(context, upload) for upload in members]
 
@@ -193,7 +193,7 @@ async def _reopen(context: Context, team_id: str, batch_id: str) -> list[UploadR
 
 
 async def _abandon(context: Context, missing: Sequence[UploadRow]) -> None:
-    """Cancel those that still lack bytes; a request that sends some just now is stopped."""
+    """Cancel the sessions that still lack bytes, and stop requests that are sending to them."""
     async with AsyncExitStack() as held:
         for upload in missing:
             if upload.status == uploads.OPEN:

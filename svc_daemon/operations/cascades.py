@@ -1,12 +1,12 @@
-"""Deleting a bucket: out of reach at once, then emptied by a task in steps, then gone.
+"""Deleting a bucket: hidden at once, then emptied by a task in steps, then removed.
 
     active, archived -> deleting      one transaction: the bucket is marked, its cascade queued
     deleting -> (no row)              every member was deleted, or stays in another bucket
     deleting -> active                some could not be deleted: `lastDeleteError` has the reason, a delete runs again
 
-From the first commit on the bucket is no place of any source (the view of sources leaves it out), so no search and no
-listing has what is in it alone, however far the task is. A step is one transaction and writes down how far it came: a
-kill costs nothing but the step that it hit. No member can join a bucket that is being deleted.
+From the first commit on, the view of sources ignores the bucket, so no search and no listing shows sources that are
+only in it, however far the task is. A step is one transaction that records its progress, so a kill loses only the
+current step. No source can join a bucket that is being deleted.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class CascadeClaim:
 
 
 async def delete_bucket(context: Context, key: KeyRow, bucket: str, *, force: bool) -> tuple[BucketRow, Cascade]:
-    """Put the bucket out of reach and queue the removal of what is in it alone.
+    """Hide the bucket, and queue the removal of the sources that are in no other.
 
     Raises `bucket_not_found`, `force_required`, and `delete_in_progress` while an earlier call's cascade runs.
     """
@@ -113,7 +113,7 @@ async def claim_cascade(context: Context) -> CascadeClaim | None:
 
 
 def next_members(context: Context, claim: CascadeClaim) -> list[str]:
-    """Ids of members whose turn it is; empty when all had theirs, or when the claim is stale."""
+    """Ids of the members to remove next; empty when all are done, or when the claim is stale."""
 
     def work(connection: Connection) -> list[str]:
         now = _held(connection, claim)
@@ -139,7 +139,7 @@ async def remove_members(context: Context, claim: CascadeClaim, source_ids: Sequ
 
 
 async def skip_member(context: Context, claim: CascadeClaim, source_id: str, reason: str) -> None:
-    """This one can't be deleted: it keeps its place, and the cascade goes on behind it."""
+    """Leave a member that can't be deleted in the bucket, and continue with the next one."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -151,7 +151,7 @@ async def skip_member(context: Context, claim: CascadeClaim, source_id: str, rea
 
 
 async def end_uploads(context: Context, claim: CascadeClaim) -> None:
-    """Sessions into this bucket alone end; those into others besides go on without it."""
+    """End upload sessions into this bucket only; remove it from sessions that have other buckets."""
     bucket_id, after_id = claim.cascade.bucket_id, ""
     while found := context.read(lambda c: uploads.list_open_uploads(c, bucket_id, after_id, STEP_LIMIT)):  # noqa: B023
         for upload in found:
@@ -160,7 +160,7 @@ async def end_uploads(context: Context, claim: CascadeClaim) -> None:
 
 
 async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
-    """Every member had its turn: the bucket is gone, or back where some of them are left."""
+    """End the cascade: the bucket is removed, or active again if some members are left."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -172,7 +172,7 @@ async def finish_cascade(context: Context, claim: CascadeClaim) -> None:
 
 
 async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, jitter: float) -> None:
-    """The attempt went wrong as a whole: once more after a pause, or, after the last, the bucket is back."""
+    """Retry a failed attempt after a pause; after the last attempt the bucket is active again."""
 
     def work(connection: Connection) -> None:
         now = _held(connection, claim)
@@ -190,7 +190,7 @@ async def give_back_cascade(context: Context, claim: CascadeClaim, reason: str, 
 
 
 async def park_cascade(context: Context, claim: CascadeClaim) -> None:
-    """The process stops: the next start goes on where this one is, without a lost attempt."""
+    """Queue the task again because the process stops; this does not count as an attempt."""
     await context.write(lambda connection: park_task(connection, claim.task))
 
 
@@ -253,4 +253,4 @@ async def _end_upload(context: Context, upload: UploadRow, bucket_id: str) -> No
     except ServiceError as error:
         if error.code is not ErrorCode.REQUEST_IN_PROGRESS:
             raise
-        # It is being finalized, and that ends it: its bucket is gone.
+        # A finalize that runs now ends the session itself, since its bucket is deleted.

@@ -83,7 +83,7 @@ def leave_bucket(connection: Connection, context: Context, source: SourceRow, bu
 def give_places(
     connection: Connection, context: Context, old: SourceRow, bucket_ids: Collection[str], successor_id: str
 ) -> None:
-    """The successor takes the places of `old` in these buckets; where it has no other, `old` is deleted."""
+    """Give the places of `old` in these buckets to its successor, and delete `old` if it has no other."""
     if set(old.places) <= set(bucket_ids):
         remove_source(connection, context, old, replaced_by=successor_id)
         return
@@ -92,7 +92,7 @@ def give_places(
 
 
 def remove_source(connection: Connection, context: Context, source: SourceRow, replaced_by: str | None = None) -> None:
-    """Everything of the source that is in the state; what is elsewhere hangs on the tombstone."""
+    """Delete the source's rows, and leave a tombstone for its bytes and index rows."""
     now = context.clock.timestamp()
     if replaced_by is not None:
         give_names(connection, source.team_id, source.id, replaced_by)

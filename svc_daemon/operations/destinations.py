@@ -1,6 +1,6 @@
 """Destinations: the buckets that something new goes into, found before the create and settled in its transaction.
 
-A missing bucket is made with what goes into it, or not at all.
+A missing bucket is created in the same transaction as its first source, or not at all.
 """
 
 import re
@@ -40,7 +40,7 @@ class Destination:
 
     @property
     def slugs(self) -> tuple[str, ...]:
-        """Those that exist first."""
+        """The slugs, existing buckets first."""
         return (*(bucket.slug for bucket in self.buckets), *self.missing)
 
     @property
@@ -50,9 +50,9 @@ class Destination:
 
     @property
     def identity(self) -> str:
-        """What a request's fingerprint holds of it: the same however the buckets are spelled.
+        """The buckets as part of a request's fingerprint, which is the same whether ids or slugs were sent.
 
-        Slugs for a body's: a bucket that the first request makes has no id before.
+        For buckets named in a body these are slugs, since a bucket that the request creates has no id before.
         """
         return ",".join(sorted(self.slugs) if self.naming.in_body else self.ids)
 
@@ -65,7 +65,7 @@ def find_destination(connection: Connection, context: Context, key: KeyRow, nami
 def find_destinations(
     connection: Connection, context: Context, key: KeyRow, namings: Sequence[Naming]
 ) -> list[Destination]:
-    """The same for several things of one request.
+    """As `find_destination`, for several items of one request.
 
     Raises `bucket_not_found` for a bucket in the path, `bucket_assignment_failed` that lists each one that fails in
     a body, and `forbidden_project_key` where buckets are to be made and the key may not.
@@ -100,7 +100,7 @@ def find_in_manifest(
 
 
 def settle_buckets(connection: Connection, context: Context, key: KeyRow, destination: Destination) -> tuple[str, ...]:
-    """In the transaction of the create: make what is missing; the ids of all. Raises as `find_destination`."""
+    """Create missing buckets, in the transaction of the create, and return all ids. Raises as `find_destination`."""
     found = find_destination(connection, context, key, destination.naming)
     if not found.missing:
         return found.ids
@@ -122,7 +122,7 @@ class _Failed:
 def _look_up(
     connection: Connection, key: KeyRow, namings: Sequence[Naming], most: int
 ) -> dict[str, BucketRow | NotFound]:
-    """What each text leads to, each looked up once: a hundred items may name a hundred buckets each.
+    """The bucket or error for each name, each looked up once: a hundred items may name a hundred buckets each.
 
     Raises `invalid_request` for more than `most`, before any is looked up.
     """
@@ -159,7 +159,7 @@ def _find(key: KeyRow, naming: Naming, known: dict[str, BucketRow | NotFound], f
 
 
 def _may_be_made(key: KeyRow, naming: Naming, name: BucketName, error: NotFound) -> bool:
-    """A key that is kept to some buckets can't reach a new one, so what is missing is missing to it."""
+    """Whether the bucket may be created; a key limited to some buckets could not reach a new one."""
     may_create = naming.creates_missing and name.kind != ID and key.buckets is None and "status" not in error.details
     return may_create and re.fullmatch(SLUG_PATTERN, name.text) is not None
 

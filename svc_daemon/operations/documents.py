@@ -1,4 +1,4 @@
-"""One document on its way: its stored bytes are read, and its text is given to the index."""
+"""Indexing of one document: its stored bytes are read, and its text is put into the index."""
 
 import asyncio
 import errno
@@ -21,7 +21,7 @@ from svc_daemon.wire.codes import ErrorCode, SourceErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """What the stored bytes are, and the text in them now."""
+    """The hash of the stored bytes, and the text that was extracted from them now."""
 
     #: In hex; None where the bytes are gone.
     sha256: str | None
@@ -35,7 +35,7 @@ async def extract(context: Context, extractor: Extractor, reading: SourceReading
     source = reading.source
     path = context.blobs.find(source.blob_name)
     if path is None:
-        # Trying again would not bring them back.
+        # The bytes are lost, so another attempt would not help.
         raise ExtractionFailed(SourceErrorCode.STORED_BYTES_LOST, "The stored bytes are gone; upload the file again.")
     return await extractor.extract(
         path,
@@ -92,13 +92,13 @@ def put(context: Context, source: SourceRow, extraction: Extraction) -> None:
 
 
 def undo(context: Context, source: SourceRow) -> None:
-    """The document was put too late: if the source was deleted meanwhile, it must not stay."""
+    """Remove a document from the index if its source was deleted while it was put there."""
     if _find(context, source) is None:
         context.provider.delete_document(source.team_id, source.id)
 
 
 def check_room(context: Context) -> None:
-    """Raises ProviderFailed where an index must not grow now: a disk that it fills takes no delete."""
+    """Raises ProviderFailed while the disk is nearly full: on a full disk, not even deletes would work."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         failure = ProviderFailed("The disk is nearly full.", retryable=True)
         raise failure from OSError(errno.ENOSPC, "below the reserve")

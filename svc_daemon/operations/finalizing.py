@@ -1,8 +1,8 @@
 """Finalizing: the bytes of finished sessions become sources, one session or a whole batch in one transaction.
 
-The bytes get a second name as a blob, then source and session are committed together, then the first name goes. Killed
-before the commit, the session still has its bytes and the sweeper removes the blob; killed after it, the retry finds
-the session finalized and answers with the same source.
+The file gets a hard link as a blob, then source and session are committed together, then its first name is removed.
+After a kill before the commit, the session still has its bytes and the sweeper removes the blob; after a kill later on,
+a retry finds the session finalized and returns the same source.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """What a finalize made of one session: a source, now or before, or an error.
+    """The result of finalizing one session: a source, new or from an earlier call, or an error.
 
     With `blob_not_uploaded` or `checksum_mismatch` the session goes on, and the bytes can be sent; after any other
     error another try won't help.
@@ -60,10 +60,10 @@ async def finalize_all(context: Context, uploads: Sequence[UploadRow]) -> list[F
         held.enter_context(context.gates.uploading())
         ready = {upload.id for upload in uploads if is_complete(context, upload)}
         for upload in uploads:
-            # A chunk must not come in between the hash and the second name; but its sender is not turned away.
+            # No chunk may be written between hash and hard link; a sender waits for that instead of being refused.
             if upload.id in ready:
                 await held.enter_async_context(context.writers.hold(upload.id, lets_go=False))
-        # The request that held one of them before may have ended it.
+        # A request that held the session before may have ended it.
         now = context.read(lambda connection: [get_session(connection, upload.id) for upload in uploads])
         made = await _prepare_all(context, now, ready)
         names = _blobs_of(made)
@@ -84,7 +84,7 @@ def is_complete(context: Context, upload: UploadRow) -> bool:
 
 
 async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Collection[str]) -> list[Finalized]:
-    """What each is to become; where one goes wrong, none of them leaves a blob."""
+    """The prepared source of each session; if one raises, the blobs of all are removed."""
     preparing = (_prepare(context, upload, is_held=upload.id in ready) for upload in uploads)
     prepared = await asyncio.gather(*preparing, return_exceptions=True)
     made = [one for one in prepared if isinstance(one, Finalized)]
@@ -96,7 +96,7 @@ async def _prepare_all(context: Context, uploads: Sequence[UploadRow], ready: Co
 
 
 async def judge_finalize(context: Context, upload: UploadRow) -> Finalized:
-    """What a finalize would make of the session now; nothing is stored, and nothing of a replay but its error."""
+    """The result that a finalize would have now; nothing is stored. For a replay, only its error."""
     if upload.status != store.OPEN:
         return replace(context.read(lambda connection: _replay(connection, upload)), source=None)
     progress = progress_of(context, upload)

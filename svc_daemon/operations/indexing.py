@@ -39,7 +39,7 @@ class SourceReading:
     """A source as it is to be read."""
 
     source: SourceRow
-    #: Those of its oldest bucket.
+    #: The chunk sizes of its oldest bucket.
     chunking: ChunkingOptions
 
 
@@ -98,13 +98,13 @@ async def complete_indexing(context: Context, claim: IndexingClaim, extraction: 
         if source is None:
             return False
         chunks = len(extraction.chunks)
-        cut_anew = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
-        update_state(connection, indexed(cut_anew, extraction, now))
+        recut = replace(source, rechunk=not is_cut_right(connection, source, claim.reading))
+        update_state(connection, indexed(recut, extraction, now))
         update_progress(connection, claim.task, "bucket_sync", chunks, chunks)
         finish_task(connection, claim.task, "succeeded", now)
         schedule_syncs(connection, source.id, now)
         if set(source.places) != set(claim.source.places):
-            # It left a bucket in the meantime, which was set in the index at the claim.
+            # It has left a bucket since the claim, and the index still has the bucket.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
         return True
@@ -130,7 +130,7 @@ async def fail_indexing(context: Context, claim: IndexingClaim, failure: Failure
 
 
 async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float | None = None) -> None:
-    """The process stops, or lacks something: back into the queue, without a lost attempt; others go first meanwhile."""
+    """Queue the task again, behind others, because the process stops or lacks something; this is not an attempt."""
     due_at = None if pause_s is None else context.clock.timestamp(pause_s)
 
     def work(connection: Connection) -> None:
@@ -143,7 +143,7 @@ async def park_indexing(context: Context, claim: IndexingClaim, pause_s: float |
 
 
 async def park_claimed(context: Context) -> None:
-    """Put back, without a lost attempt, whatever is still claimed once the worker has stopped."""
+    """Queue all tasks again that are still claimed when the worker has stopped; these are no attempts."""
 
     def work(connection: Connection) -> None:
         for task in list_expired(connection, inf):
@@ -153,7 +153,7 @@ async def park_claimed(context: Context) -> None:
 
 
 def put_back(connection: Connection, context: Context, task: TaskRow) -> None:
-    """Back into the queue, without a lost attempt; the worker that has it now holds a stale claim."""
+    """Queue the task again, without counting an attempt; the claim of its present worker becomes stale."""
     park_task(connection, task)
     source = find_source(connection, task.team_id, task.source_id or "")
     if source is not None:
@@ -167,14 +167,14 @@ async def release_expired(context: Context, now_s: float) -> int:
         tasks = list_expired(connection, now_s)
         for task in tasks:
             if task.type in (CASCADE, REBUILD):
-                # No document of its can be at fault: it goes on where it stopped, however often that happens.
+                # Such a task can't be stopped by a bad document, so it continues however often it is interrupted.
                 park_task(connection, task)
                 continue
             source = find_source(connection, task.team_id, task.source_id or "")
             if source is None:
                 finish_task(connection, task, "canceled", context.clock.timestamp())
                 continue
-            # The worker is gone with its reasons: what is known is that the attempt did not end.
+            # The worker is gone, so the only known reason is that the attempt did not end.
             crash = "The service stopped in the middle of this document."
             failure = Failure(SourceErrorCode.EXTRACTION_CRASHED, crash, retryable=True)
             _give_back(connection, context, task, source, failure, jitter=0.0)

@@ -82,7 +82,7 @@ def get_lasting_bucket(connection: Connection, key: KeyRow, bucket: str) -> Buck
 
 
 def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """Raises NotFound; a key that is kept to some buckets sees the sources of those."""
+    """The source, if the key may see it; a key limited to some buckets sees the sources in those. Raises NotFound."""
     source = get_source(connection, key.team_id, source_id)
     if key.buckets is not None and not set(key.buckets) & set(source.places):
         raise NotFound(ErrorCode.SOURCE_NOT_FOUND, f"There is no source {source_id!r}.")
@@ -90,7 +90,7 @@ def get_reachable_source(connection: Connection, key: KeyRow, source_id: str) ->
 
 
 def get_changeable_source(connection: Connection, key: KeyRow, source_id: str) -> SourceRow:
-    """One that a change may be made to, which all of its buckets see; raises also as `refuse_out_of_reach`."""
+    """The source, if the key reaches all buckets that a change would affect; raises also as `refuse_out_of_reach`."""
     source = get_reachable_source(connection, key, source_id)
     refuse_out_of_reach(key, source.places, "source", api_keys.FILE_CREATE)
     return source
@@ -183,13 +183,13 @@ async def create_new_key(context: Context, request: Repeatable, fields: wire.Key
 
 
 async def list_visible_keys(context: Context, key: KeyRow) -> list[KeyRow]:
-    """The keys of the team that this one could have made, and itself; oldest first."""
+    """The key itself, and the keys of the team that it could have created; oldest first."""
     found = await context.read_aside(lambda connection: list_keys(connection, key.team_id))
     return [each for each in found if _is_visible(key, each)]
 
 
 async def revoke(context: Context, key: KeyRow, key_id: str) -> KeyRow:
-    """End a key, from the next request on; raises NotFound. One that has ended stays as it is."""
+    """Revoke a key, from the next request on; a revoked one stays as it is. Raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> KeyRow:

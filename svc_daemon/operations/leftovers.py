@@ -1,9 +1,9 @@
-"""Stored bytes that no row names, sorted at boot: some go, some are moved aside, and some are taken back.
+"""Stored bytes without a row, sorted at the start: some are deleted, some moved aside, some taken back.
 
-A kill leaves bytes that were never acknowledged. A state that went backwards (a copy put back, a log that lost its
-end) leaves bytes that were, and they may be the only copy. Nothing in the folders distinguishes the two, so both are
-moved aside and kept for days. What was deleted on purpose has a tombstone, or is a part of a session that
-has ended, and goes. What lies aside goes back where the state names it again.
+A kill leaves bytes that were never acknowledged. An older state (a restored copy, a log that lost its end) leaves bytes
+that were acknowledged, and they may be the only copy. The folders don't show which is which, so both are moved aside
+and kept for days. Bytes that were deleted on purpose have a tombstone, or belong to a session that has ended, and are
+deleted. Bytes aside are moved back when the state names them again.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ class _Owners:
 
 
 async def sort_leftovers(context: Context) -> Counter[str]:
-    """Leave nothing that the state doesn't name. Returns how many files were `removed`, `taken back`, `set aside`.
+    """Remove or move everything without a row. Returns how many files were `removed`, `taken back`, `set aside`.
 
-    Only at boot: while uploads run, a blob comes before its row.
+    Only at the start: while uploads run, a blob is stored before its row.
     """
     done = await asyncio.to_thread(_sort, context)
     await count_asides(context)
@@ -53,7 +53,7 @@ async def sort_leftovers(context: Context) -> Counter[str]:
 
 
 async def count_asides(context: Context) -> None:
-    """Note how many files lie aside, and how many of them have a document with a bucket in a team's index."""
+    """Count the files that lie aside, and those of them that a team's index knows with their bucket."""
     found = await asyncio.to_thread(context.asides.find_all)
     source_ids = {source_id for name in found if (source_id := ids.source_of(name))}
     known = await asyncio.to_thread(_count_known, context, source_ids) if source_ids else 0
@@ -100,7 +100,7 @@ def _read_owners(connection: Connection, *, names: list[str]) -> _Owners:
 
 
 def _settle_aside(context: Context, owners: _Owners, name: str, path: Path) -> str:
-    """What lies aside goes back to its row, or goes for good where it was deleted on purpose since."""
+    """Move files back that have a row again, and delete those that were deleted on purpose since."""
     if name in owners.deleted or name in owners.ended_ids:
         return _remove(path)
     is_blob = owners.sizes.get(name) == path.stat().st_size

@@ -27,7 +27,7 @@ def refuse_in_maintenance(connection: Connection, context: Context, team_id: str
     )
 
 
-#: Holds the seconds after which clients may try again; there while search is off.
+#: The name of a fact that exists while search is off: the seconds after which clients may try again.
 FACT = "search_disabled"
 
 

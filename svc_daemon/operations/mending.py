@@ -1,8 +1,8 @@
-"""Mending what verifying has found, where that is no guess. What is lost is never dropped: it fails and shows why.
+"""Repairs problems that verifying has found, unless that would be a guess. Lost sources fail with a reason.
 
-Bytes that the state has lost are taken in again as the team's index names them. The index knows the source, its team,
-its title and its buckets; size, hash and type are read from the bytes. What else was known of the source (tags,
-metadata, its URL) is lost with the state.
+Bytes whose row was lost become sources again, with the help of the team's index. The index knows the source, its team,
+its title and its buckets; size, hash and type are read from the bytes. Everything else about the source (tags,
+metadata, its URL) is lost.
 
 The workers do the rest once the service runs: they read again what was queued, and make the calls that are due.
 """
@@ -39,9 +39,9 @@ from svc_daemon.wire.codes import SourceErrorCode
 
 
 async def take_in(context: Context, team_id: str, path: Path) -> None:
-    """Make a source of the file, under the id in its name, and queue it to be read again.
+    """Create a source from the file, with the id in its name, and queue it for indexing.
 
-    A team or a bucket that the state doesn't know any more is made under its id.
+    A team or a bucket that is missing from the state is created with its old id.
     """
     source_id = ids.source_of(path.name) or ""
     document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
@@ -57,7 +57,7 @@ async def take_in(context: Context, team_id: str, path: Path) -> None:
 
 
 def _describe(context: Context, path: Path, team_id: str, title: str) -> SourceRow:
-    """The row that the bytes allow. A title is the name of the file unless the sender had another."""
+    """The row of the source, as far as its bytes show it. The title serves as file name."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
@@ -81,7 +81,7 @@ def _add(connection: Connection, context: Context, source: SourceRow, bucket_ids
     for bucket_id in bucket_ids:
         bucket = find_bucket(connection, source.team_id, bucket_id)
         if bucket is None:
-            # The id is the bucket's own; its name was in the state alone.
+            # The bucket keeps its id; its name was stored only in the lost state.
             now, name = source.created_at, _name(bucket_id)
             bucket = BucketRow(
                 id=bucket_id,
@@ -111,7 +111,7 @@ LOST = stored_error(
 
 
 async def mend(context: Context, problems: Iterable[Problem]) -> list[Problem]:
-    """Mend what can be mended, in the order of `Mend`. Returns what that was."""
+    """Repair what can be repaired, in the order of `Mend`. Returns the repaired problems."""
     order = list(Mend)
     mendable = [problem for problem in problems if problem.mend is not None]
     for problem in sorted(mendable, key=lambda each: order.index(each.mend or Mend.TRIM_LOG)):
@@ -169,12 +169,12 @@ def _mend_state(connection: Connection, context: Context, problem: Problem) -> N
 
 async def _mend_source(context: Context, problem: Problem) -> None:
     if problem.mend is Mend.FAIL_SOURCE:
-        # Wrong bytes go where no retry can take them for the right ones.
+        # Wrong bytes are moved aside, so that no retry uses them.
         context.blobs.move_damaged(problem.about["blob"])
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> None:
-        # As earlier mends have left it.
+        # Read again, since earlier repairs may have changed it.
         source = find_source(connection, problem.about["team_id"], problem.about["source_id"])
         match problem.mend, source:
             case _, None:
@@ -190,7 +190,7 @@ async def _mend_source(context: Context, problem: Problem) -> None:
                 tasks.cancel_tasks(connection, source.id, now)
                 requeue(connection, context, source)
             case Mend.SYNC_SOURCE, SourceRow() if source.status == readiness.ACTIVE:
-                # One that is queued again is synced after it.
+                # A source that is queued again will be synced after indexing.
                 schedule_syncs(connection, source.id, now)
                 touch_buckets_of(connection, source.id)
             case Mend.UPDATE_INDEX, SourceRow():

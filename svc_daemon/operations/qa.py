@@ -1,4 +1,4 @@
-"""Questions and answers: taken in as a small text, a member of the bucket that its search does not find."""
+"""Questions with answers, stored as small texts; they belong to a bucket, but its searches don't find them."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -10,24 +10,24 @@ every source that the state calls active and the index doesn't hold is read agai
 their ids. What is missing is found by comparing the two, so a kill costs only the documents that were being read, and
 what others have indexed meanwhile is not read twice.
 
-Whatever is acknowledged meanwhile ends right. An upload goes into the new file as always, and is ready after the end.
-An indexing that was under way when the old file went is put back, since it may have written there. A delete leaves a
-tombstone, and the worker that put a document checks afterwards whether its source is still there. Buckets that were
-joined or left are synced at the end. A document that can't be read now goes the way of all indexing, as a new
-generation: its source ends active or failed, with the reason.
+Requests that are acknowledged meanwhile are not lost. An upload goes into the new file as always, and is ready after
+the end. An indexing that was under way when the old file went is put back, since it may have written there. A delete
+leaves a tombstone, and the worker that put a document checks afterwards whether its source is still there. Buckets that
+were joined or left are synced at the end. A document that can't be read now is indexed as a new generation: its source
+ends active or failed, with the reason.
 
-A failing disk ends nothing: the task is retried, at longer and longer intervals, until it succeeds. `failed` would
-leave a team without its search, or with one that misses documents in silence.
+A failing disk does not end the task: it is retried, at growing intervals, until it succeeds. If it could fail, a team
+would be left without search, or with a search that silently misses documents.
 
-Theory of operation, rechunking, while the old chunks answer:
+Theory of operation, rechunking, while searches use the old chunks:
 
     mark (with the change)  ->  read (child)  ->  begin  ->  put (index)  ->  finish
 
 The bytes are the same, so the old chunks and the new ones are both right: `begin` gives the source its next generation
 and keeps the earlier ones valid, the index swaps one for the other in one step, and `finish` removes the mark. So a
 search finds the source at any moment, it stays ready, and a kill anywhere leaves the mark, with which the next start
-begins again. Anything else that makes a new generation meanwhile (new bytes, a retry) wins: it comes later, and its
-own reading uses the new chunking. Nothing begins while a bucket sync of the source is under way.
+begins again. Anything else that makes a new generation meanwhile (new bytes, a retry) wins, and uses the new chunking
+too. Nothing begins while a bucket sync of the source is under way.
 """
 
 import asyncio
@@ -57,9 +57,9 @@ from svc_daemon.wire.tasks import INDEXING, REBUILD
 
 log = logging.getLogger(__name__)
 
-#: Stages of the task: the old file goes; the documents come.
+#: Stages of the task: remove the old file; index the documents.
 CLEAR, INDEX = "clear", "index"
-#: Attempts that are shown; the last one is repeated for as long as it takes.
+#: Attempts that are shown; the last number is shown for all further ones.
 ATTEMPTS = 3
 #: An index that is damaged again so soon after it was made is the disk's doing: it is logged, and each further try
 #: waits first. Its sources are not ready meanwhile, since nobody can find them.
@@ -67,11 +67,11 @@ SOON_S = 3600
 
 
 def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str | None = None) -> TaskRow:
-    """Begin the maintenance of a team, by id or name. Returns the task, or the one that is open; raises NotFound.
+    """Queue the rebuild of a team, by id or name, or return the open task; raises NotFound.
 
     The maintenance begins at once, the work when it is due.
 
-    Needs no running service: the next start does the work.
+    This works without a running service: the next start does the rebuild.
     """
     found = find_team(connection, team)
     if found is None:
@@ -95,7 +95,7 @@ def queue_rebuild(connection: Connection, make_ids: Ids, team: str, due_at: str 
 
 
 async def rebuild_store(context: Context, team: str) -> TaskRow:
-    """Have a team's index rebuilt; asking again while that goes on changes nothing. Raises NotFound."""
+    """Queue the rebuild of a team's index, unless one is open already. Raises NotFound."""
     task = await context.write(lambda connection: queue_rebuild(connection, context.ids, team))
     context.wakes.rebuilding.set()
     return task
@@ -112,11 +112,11 @@ async def rebuild_damaged(context: Context) -> None:
 async def _rebuild_damaged(context: Context, team_id: str) -> None:
     soon = to_text(context.clock.now() - timedelta(seconds=SOON_S))
     if context.read(partial(find_team, team=team_id)) is None:
-        # Of a team that the state does not know, nothing could be read again.
+        # For a team without a row there are no sources to index.
         return
     last = context.read(partial(find_last_rebuild, team_id=team_id))
     if last is not None and last.finished_at is None:
-        # The worker that reads the documents meets the damage too, and begins again.
+        # The rebuild that is running will meet the damage too, and begin again.
         return
     due_at = None
     if last is not None and (last.finished_at or "") > soon:
@@ -134,7 +134,7 @@ async def _rebuild_damaged(context: Context, team_id: str) -> None:
 
 
 async def claim_rebuild(context: Context) -> TaskRow | None:
-    """Claim a rebuild whose turn has come, at the stage that it had reached."""
+    """Claim a due rebuild, at the stage that it had reached."""
 
     def take(connection: Connection, task_id: str) -> TaskRow | None:
         return tasks.claim_again(connection, task_id, context.clock.timestamp(), lease_end_s(context), CLEAR)
@@ -143,7 +143,7 @@ async def claim_rebuild(context: Context) -> TaskRow | None:
 
 
 async def note_cleared(context: Context, task: TaskRow) -> None:
-    """The old file is gone. What was being indexed may have gone with it, and is done again."""
+    """Record that the old file is removed, and queue what was being indexed, which may have been lost with it."""
 
     def work(connection: Connection) -> None:
         if not tasks.is_held(connection, task):
@@ -157,7 +157,7 @@ async def note_cleared(context: Context, task: TaskRow) -> None:
 
 
 async def find_missing(context: Context, task: TaskRow) -> list[str]:
-    """Ids of active sources that the new index doesn't hold in their generation; notes how far that is."""
+    """Ids of active sources that the new index lacks in their generation; records the progress."""
     held = await asyncio.to_thread(list_generations, context, task.team_id)
     active = await context.read_aside(partial(list_active_generations, team_id=task.team_id))
     missing = [source_id for source_id, generations in active.items() if held.get(source_id) not in generations]
@@ -173,7 +173,7 @@ def find_active(context: Context, task: TaskRow, source_id: str) -> SourceReadin
 
 
 async def note_read(context: Context, task: TaskRow, reading: SourceReading, extraction: Extraction) -> None:
-    """The index holds the document: its source's row gets what was read now."""
+    """Update the source's row once the index has the document."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -186,7 +186,7 @@ async def note_read(context: Context, task: TaskRow, reading: SourceReading, ext
 
 
 async def give_up_document(context: Context, reading: SourceReading) -> None:
-    """It can't be read here: the indexing worker takes it on, with all its attempts."""
+    """Leave a document that can't be read to the indexing worker, with all its attempts."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -198,7 +198,7 @@ async def give_up_document(context: Context, reading: SourceReading) -> None:
 
 
 async def finish_rebuild(context: Context, task: TaskRow) -> None:
-    """Nothing is missing: the team can be searched again, and what waited is synced."""
+    """End the rebuild: the team can be searched again, and waiting memberships are synced."""
 
     def work(connection: Connection) -> None:
         tasks.finish_task(connection, task, "succeeded", context.clock.timestamp())
@@ -211,7 +211,7 @@ async def finish_rebuild(context: Context, task: TaskRow) -> None:
 
 
 async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter: float, *, is_damaged: bool) -> None:
-    """The attempt went wrong: once more after a pause; from the beginning, where the new file is damaged too."""
+    """Retry a failed attempt after a pause; from the beginning if the new file is damaged too."""
     due_at = context.clock.timestamp(retries.pause_s(task.attempt, jitter))
     error = ServiceError(ErrorCode.SEARCH_FAILED, reason).as_error()
 
@@ -224,12 +224,12 @@ async def give_back_rebuild(context: Context, task: TaskRow, reason: str, jitter
 
 
 async def park_rebuild(context: Context, task: TaskRow) -> None:
-    """The process stops: the next start goes on where this one is."""
+    """Queue the rebuild again because the process stops; the next start continues it."""
     await context.write(lambda connection: tasks.park_task(connection, task))
 
 
 def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | None:
-    """The source as it is now, if it is still the one that was read."""
+    """The source as it is now, if it has not changed since it was read; else None."""
     source = find_source(connection, reading.source.team_id, reading.source.id)
     if source is None or source.status != readiness.ACTIVE or source.generation != reading.source.generation:
         return None
@@ -237,7 +237,7 @@ def _unchanged(connection: Connection, reading: SourceReading) -> SourceRow | No
 
 
 def list_generations(context: Context, team_id: str) -> dict[str, int]:
-    """What the team's index holds: source id to generation; raises ProviderError."""
+    """The generation of each source in the team's index, by id; raises ProviderError."""
     return {document.source_id: document.generation for document in context.provider.list_documents(team_id)}
 
 
@@ -252,14 +252,14 @@ def next_reading(context: Context, after_id: str) -> SourceReading | None:
 
 
 async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReading | None:
-    """Give the source its next generation; None where something else is going on with it."""
+    """Give the source its next generation; None if it is being changed otherwise."""
 
     def work(connection: Connection) -> SourceReading | None:
         source = _unchanged(connection, reading)
         if source is None or source.in_maintenance:
             return None
         if readiness.SYNCING in source.places.values():
-            # The sync under way names the generation as it was.
+            # A running sync uses the present generation.
             return None
         moved = replace(source, generation=source.generation + 1, valid_from=source.generations.start)
         update_state(connection, moved)
@@ -269,7 +269,7 @@ async def begin_rechunk(context: Context, reading: SourceReading) -> SourceReadi
 
 
 async def finish_rechunk(context: Context, reading: SourceReading, extraction: Extraction) -> None:
-    """The index holds the new pieces. The mark stays where the chunking has changed once more."""
+    """End the rechunking once the index has the new chunks. The mark stays if the chunking has changed again."""
 
     def work(connection: Connection) -> None:
         source = _unchanged(connection, reading)
@@ -278,18 +278,18 @@ async def finish_rechunk(context: Context, reading: SourceReading, extraction: E
         cut = replace(source, rechunk=not is_cut_right(connection, source, reading))
         update_state(connection, indexed(cut, extraction, source.updated_at))
         if set(source.places) != set(reading.source.places):
-            # It left a bucket in the meantime, which the index recorded for the old document.
+            # It has left a bucket since, and the index still has the bucket.
             create_detachment(connection, source.team_id, source.id)
         touch_buckets_of(connection, source.id)
 
     await context.write(work)
     context.wakes.syncing.set()
-    # The new pieces have no vectors.
+    # The new chunks have no vectors yet.
     context.wakes.note_unembedded(reading.source.team_id)
 
 
 async def give_up_rechunk(context: Context, reading: SourceReading, reason: str) -> None:
-    """It can't be read now: the old chunks stay, and the source gets a warning."""
+    """Keep the old chunks of a document that can't be read now, and add a warning to the source."""
     warning = f"The new chunking of its bucket could not be applied: {reason}"
 
     def work(connection: Connection) -> None:

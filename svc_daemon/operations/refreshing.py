@@ -1,8 +1,8 @@
-"""Refreshing: a source that came from a URL is fetched again, and read again only if it is another.
+"""Refreshing: fetches the URL of a source again, and indexes it again only if its content has changed.
 
-The request names the version that is known. An answer that nothing has changed costs neither quota nor indexing, nor do
-the same bytes. New bytes are stored beside the old ones, under a name of their own; one transaction puts them in their
-place and queues a new generation, with a tombstone for the old ones; then these go.
+The request carries the validators of the known version. Unchanged content costs neither quota nor indexing. New bytes
+are stored beside the old ones, under a name of their own; one transaction puts them in their place and queues a new
+generation, with a tombstone for the old ones; then these go.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force: bool) -> tuple[SourceRow, bool]:
-    """Fetch the source's URL again. Returns the source, and whether its content was another.
+    """Fetch the source's URL again. Returns the source, and whether its content has changed.
 
     Raises what `fetching.fetch` raises, `invalid_request` for a source without a URL, `request_in_progress` while it is
     being indexed, `forbidden_project_key` where buckets that the key doesn't reach have it too, `quota_exceeded`, and,
@@ -38,7 +38,7 @@ async def refresh_source(context: Context, key: KeyRow, source_id: str, *, force
         raise refusal("", f"{source.id} did not come from a URL; only imports and pages can be refreshed.")
     _refuse_unsettled(source)
     staged = context.blobs.stage()
-    # One that has lost its bytes knows no version: it takes what there is.
+    # A source whose bytes are lost has no known version, so everything is fetched.
     has_bytes = context.blobs.find(source.blob_name) is not None
     try:
         known = source.fetched if has_bytes else None
@@ -65,7 +65,7 @@ def _refuse_unsettled(source: SourceRow) -> None:
 
 
 async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fetched | NotModified) -> SourceRow:
-    """Nothing has changed but the host's last word."""
+    """Record a fetch that found the same content."""
 
     def work(connection: Connection) -> SourceRow:
         found = get_changeable_source(connection, key, source.id)
@@ -78,7 +78,7 @@ async def _note_fetch(context: Context, key: KeyRow, source: SourceRow, got: Fet
 
 
 async def _take_over(context: Context, key: KeyRow, source: SourceRow, taken: tuple[StagedFile, Fetched]) -> SourceRow:
-    """The new bytes take the place of the old ones, unless somebody else changed the source meanwhile."""
+    """Replace the old bytes by the new ones, unless somebody else changed the source meanwhile."""
     staged, got = taken
     check_room(context)
     context.rate_limits.charge_bytes(key.team_id, staged.size_bytes)

@@ -26,7 +26,7 @@ class Repeatable:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer of a create: its body without `request_id`, and whether it was given before."""
+    """The answer of a create: its body without `request_id`, and whether it is a replay."""
 
     body: dict[str, Any]
     replayed: bool = False
@@ -84,5 +84,5 @@ def find_outcome(context: Context, request: Repeatable) -> Outcome | None:
 
 
 def _oldest(context: Context) -> str:
-    """Answers from before this moment are forgotten."""
+    """The time before which stored answers are no longer replayed."""
     return context.clock.timestamp(-86400 * context.limits.idempotency_days)

@@ -1,8 +1,8 @@
-"""Where a search looks, and by whose policy.
+"""What a search covers, and which agent's policy applies.
 
-That is the intersection of what the key may reach, what the request names and what the agent's policy covers. A bucket
-that is named and that the key may not reach is missing, as everywhere; one that the agent does not cover is left out,
-and the answer carries a warning. The policy's filters, number of passages and threshold go into the request.
+The scope is the intersection of what the key may reach, what the request names and what the agent's policy covers. A
+named bucket that the key may not reach counts as missing; one that the agent does not cover is left out, and the answer
+carries a warning. The policy's filters, number of passages and threshold go into the request.
 """
 
 from dataclasses import dataclass, replace
@@ -28,16 +28,16 @@ from svc_daemon.wire.searches import SearchRequest
 class SearchScope:
     """Where to look: buckets, and within them all sources or only some."""
 
-    #: Sources are found through their buckets; else also those that no search of a bucket finds.
+    #: Find sources through their buckets only; otherwise also those that searches of buckets leave out.
     goes_by_bucket: bool
     #: Sources that are in no bucket count too.
     takes_unplaced: bool
     #: Buckets that the request named and the agent does not search.
     left_out: tuple[str, ...]
-    #: Each bucket's revision when the scope was read: it moves with every change of membership.
+    #: Each bucket's revision when the scope was read; every change of its members increases it.
     revisions: dict[str, int]
     source_ids: tuple[str, ...] | None
-    #: The rebuild that made the index: another one at the end means that the index was another one too.
+    #: The rebuild that made the index; if it is different after the search, the index was replaced.
     rebuild_id: str | None
 
     @property
@@ -55,7 +55,7 @@ class SearchScope:
 
 
 def warn_of_agent(agent: TeamAgent | None, scope: SearchScope) -> list[str]:
-    """What keeps an agent from finding anything at all, as a sentence that names it, and nothing of its policy."""
+    """A warning about why an agent can't find anything, which reveals nothing of its policy."""
     if agent is None:
         return []
     if agent.policy_fault is not None:
@@ -75,10 +75,10 @@ def _mend(agent: TeamAgent) -> str:
 
 
 def choose_agent(context: Context, key: KeyRow, request: SearchRequest) -> TeamAgent | None:
-    """The agent that is named, the default one where nothing is; None where buckets stand for themselves."""
+    """The named agent, or the default one if the request names neither agent nor buckets; otherwise None."""
     if request.agent is None and request.buckets is not None:
         if key.models is not None:
-            # No search may go around the policies of the agents that the key is kept to.
+            # A key limited to some agents can't search buckets without their policies.
             raise ServiceError(ErrorCode.MODEL_NOT_ALLOWED, "This key is kept to certain agents; name one of them.")
         return None
     agent_id = DEFAULT_AGENT if request.agent is None else agent_of(request.agent)

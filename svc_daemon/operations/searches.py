@@ -1,15 +1,15 @@
 """Search: the provider finds, the state decides.
 
 The provider is asked first and the state after it, in one snapshot: a hit counts only if its source is indexed in that
-very generation and an active member of a bucket in scope. So what was deleted is missed from the moment the delete
-answered, whatever the index still holds. While a team's index is rebuilt its searches are refused, and one that the
-rebuild overtook is refused too, or repeated: an index that is being filled would answer with less than there is.
+very generation and an active member of a bucket in scope. So a deleted source is not found any more once the delete has
+answered, whatever the index still contains. While a team's index is rebuilt its searches are refused, because it is
+incomplete; a search during which a rebuild began is refused or repeated.
 
-Where hits drop out, the search may be repeated. When a bucket changed since its scope was read, a source may have been
-replaced in between, and the index was asked before it held the new one: repeated, the search finds the old one or the
-new one, never neither. When deleted sources fill the page, more hits are asked for.
+If hits drop out, the search may be repeated. When a bucket has changed since its scope was read, a source may have been
+replaced after the index was asked: the repeated search finds the old or the new one, never neither. When deleted
+sources fill the page, more hits are requested.
 
-A model that is missing or fails never keeps a hybrid search from finding words; a semantic search fails with it.
+If the model is missing or fails, a hybrid search still matches by words; a semantic search fails.
 """
 
 from collections.abc import Collection
@@ -36,7 +36,7 @@ from svc_daemon.store.memberships import list_unplaced
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.searches import SearchRequest
 
-#: The share of a search's time that a model may take; the rest is for looking.
+#: The share of a search's time that the model may use; the rest is for the search itself.
 EMBED_SHARE = 0.5
 _NO_MODEL = "The search went by keyword: no embedding model is set up, and meaning is not looked for without one."
 
@@ -47,12 +47,12 @@ class Matching:
 
     mode: SearchMode
     vector: QueryVector | None = None
-    #: What the user should know of it.
+    #: Warnings for the user.
     warnings: tuple[str, ...] = ()
 
 
 async def choose_matching(context: Context, request: SearchRequest, deadline_s: float) -> Matching:
-    """By meaning where a model makes a vector of the query, else by keyword.
+    """Choose matching by meaning if a model makes a vector from the query, otherwise by keyword.
 
     Raises `search_timeout` at the deadline, and `search_failed` where a semantic search gets no vector.
     """
@@ -61,7 +61,7 @@ async def choose_matching(context: Context, request: SearchRequest, deadline_s: 
     try:
         return Matching(mode, await _embed_query(context.embedding, request.query, embed_by_s))
     except EmbedFailed as error:
-        # A server may have shown that it runs another model by now: the worker looks, and opens that one.
+        # The server may run another model by now, which the worker then opens.
         context.wakes.embedding.set()
         if context.clock.monotonic() >= deadline_s:
             raise ServiceError(ErrorCode.SEARCH_TIMEOUT, budget_seconds=context.limits.search_seconds) from error
@@ -79,15 +79,15 @@ async def _embed_query(embedding: EmbedderInUse, text: str, embed_by_s: float) -
     return QueryVector(model=embedder.model, values=values)
 
 
-#: How often a search asks at most.
+#: The most requests to the index per search.
 MAX_ROUNDS = 5
-#: How much more it asks for when too much of the page was gone.
+#: Factor for the number of hits to request when too many were deleted.
 GROWTH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """One hit with its source, as they stood in the same snapshot."""
+    """One hit with its source, read in the same snapshot."""
 
     hit: Hit
     source: FoundSource
@@ -100,9 +100,9 @@ class Results:
     found: tuple[SearchResults, ...]
     has_more: bool
     warnings: tuple[str, ...]
-    #: Whose policy it went by; None where the request named buckets and no agent.
+    #: The agent whose policy applied; None if the request named buckets and no agent.
     agent: TeamAgent | None = None
-    #: What every hit scores at least, by the request and by the policy; None where neither sets it.
+    #: The lowest score of a hit, from request and policy; None if neither sets one.
     score_threshold: float | None = None
     #: How many chunks the team's index has, of any bucket.
     chunks: int = 0
@@ -113,7 +113,7 @@ class Judged:
     """A page as the state sees it."""
 
     results: Results
-    #: Hits dropped out, and there are more behind them than were asked for.
+    #: Hits dropped out, and the index has more than were requested.
     is_short: bool
     #: Hits dropped out because the buckets changed since the scope was read, or the index was rebuilt.
     is_overtaken: bool
@@ -171,7 +171,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
         warnings = (_NO_MODEL,) if mode is SearchMode.SEMANTIC else ()
         matching = Matching(SearchMode.KEYWORD, warnings=warnings)
         return await context.search_aside(lambda: asking.settle(asking.look(), matching))
-    # First of all, so that what is refused costs no model its time.
+    # Checked first, so that a refused search does not use the model.
     scope = await context.search_aside(asking.look)
     matching = await choose_matching(context, request, deadline_s)
     return await context.search_aside(asking.settle, scope, matching)
@@ -179,7 +179,7 @@ async def _ask_until_settled(context: Context, key: KeyRow, request: SearchReque
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """One search, on a thread: all of it in one, since each handing over costs as much as a read."""
+    """One search, run in one thread as a whole, since each change of thread costs as much as a read."""
 
     context: Context
     key: KeyRow
@@ -195,7 +195,7 @@ class _Asking:
         )
 
     def settle(self, scope: SearchScope, matching: Matching) -> Results:
-        """What is found, with its warnings; raises as `search` does."""
+        """The results with their warnings; raises as `search` does."""
         # Some hits may turn out to be gone: ask for a few more than are wanted.
         limit = self.request.max_num_results * 2 + 5
         for _ in range(MAX_ROUNDS):
@@ -244,7 +244,7 @@ def _judge_page(
     scope: SearchScope,
     page: HitPage,
 ) -> Judged:
-    """What of the page counts now, and whether to ask again. Raises `team_store_maintenance`."""
+    """The hits that are still valid, and whether to search again. Raises `team_store_maintenance`."""
     is_remade = refuse_in_maintenance(connection, context, key.team_id) != scope.rebuild_id
     sources = list_active_sources(connection, key.team_id, list({hit.source_id for hit in page.hits}))
     unplaced = list_unplaced(connection, key.team_id, list(sources)) if scope.takes_unplaced else set()
@@ -268,7 +268,7 @@ def _keep(hit: Hit, source: FoundSource | None, scope: SearchScope, unplaced: Co
 
 
 def _refuse_if_pending(connection: Connection, request: SearchRequest, scope: SearchScope) -> None:
-    """No indexed content: raise when something is on its way, or when one bucket was asked for by name."""
+    """If nothing is indexed, raise when something is pending, or when a single bucket was named."""
     censuses = [take_census(connection, bucket_id, members=False) for bucket_id in scope.bucket_ids]
     if any(census.retrievable for census in censuses):
         return

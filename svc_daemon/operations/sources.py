@@ -48,9 +48,9 @@ def show_source(context: Context, key: KeyRow, source_id: str) -> SourceRow:
 
 
 async def verify_source(context: Context, source: SourceRow) -> ProviderState:
-    """What the index itself holds of the source now; raises `search_failed` where the index fails.
+    """What the index has of the source now; raises `search_failed` if the index fails.
 
-    While the index is rebuilt, that is nothing until the source's turn has come.
+    While the index is rebuilt, this is nothing until the source is indexed again.
     """
     document = await _ask(context, source, lambda: context.provider.get_document(source.team_id, source.id))
     if document is not None and document.generation in source.generations:
@@ -74,7 +74,7 @@ async def list_members(
 async def describe_source(context: Context, key: KeyRow, source_id: str, change: dict[str, Any]) -> SourceRow:
     """Write the fields that were sent (already checked). A new title is in the index before it is in the state.
 
-    The sync worker updates the index once more afterwards: a kill, or another new title, may come in between.
+    The sync worker updates the index once more afterwards, in case of a kill or another new title in between.
     Raises `forbidden_project_key` where the source is also in buckets that the key doesn't reach.
     """
     source = context.read(lambda connection: get_changeable_source(connection, key, source_id))
@@ -114,7 +114,7 @@ async def _describe(context: Context, key: KeyRow, source_id: str, change: dict[
 
 
 def check_attach(connection: Connection, key: KeyRow, bucket: str, source_id: str) -> tuple[BucketRow, SourceRow]:
-    """The bucket and the source of an attach; raises what it would."""
+    """The bucket and the source of an attach; raises as the attach does."""
     return get_usable_bucket(connection, key, bucket), get_reachable_source(connection, key, source_id)
 
 
@@ -149,7 +149,7 @@ async def retry_source(context: Context, key: KeyRow, source_id: str) -> SourceR
 
 
 def requeue(connection: Connection, context: Context, source: SourceRow) -> SourceRow:
-    """A new generation of the source in a new task."""
+    """Queue the source for indexing as a new generation, in a new task."""
     queued = replace(
         source,
         status=readiness.QUEUED,
@@ -186,7 +186,7 @@ async def read_text(context: Context, source: SourceRow) -> StoredText:
 
 
 async def _retitle(context: Context, source: SourceRow, title: str) -> None:
-    """A source that isn't indexed yet takes its title along when it is."""
+    """Write the title to the index; a source that isn't indexed yet gets it with its document."""
     with suppress(DocumentMissing):
         await _ask(context, source, lambda: context.provider.set_title(source.team_id, source.id, title))
 

@@ -1,4 +1,4 @@
-"""The steps that leave nothing behind: bytes and index rows of what was deleted, and what has ended.
+"""Clean-up steps: bytes and index rows of deleted sources, expired sessions, and old rows.
 
 Every step can be repeated, so a kill in the middle of one costs nothing but doing it again.
 """
@@ -25,9 +25,9 @@ STEP_LIMIT = 100
 
 
 async def clean_tombstones(context: Context) -> int:
-    """Unlink the blobs and clear the index of all deleted sources. Returns of how many."""
+    """Unlink the blobs and clear the index of all deleted sources. Returns how many sources were done."""
     count, after = 0, ""
-    # Past those that are refused: one team's damaged index must not be in the way of all the others.
+    # Continue after those that fail, so that one team's damaged index does not hold up the others.
     while listed := context.read(partial(tombstones.list_to_clean, after=after, limit=STEP_LIMIT)):
         after = listed[-1].source_id
         count += await _clean(context, listed)
@@ -59,7 +59,7 @@ async def forget_old_keys(context: Context) -> int:
 
 
 async def forget_ended(context: Context) -> int:
-    """Delete the rows of what ended long ago. Returns of how many sessions, batches, tasks and calls."""
+    """Delete rows that ended long ago. Returns how many sessions, batches, tasks and webhook calls."""
     # A repeated create is answered with the rows of the first one, as long as its key is kept.
     days = max(context.limits.history_days, context.limits.idempotency_days + 1)
     oldest = context.clock.timestamp(-86400 * days)
@@ -80,7 +80,7 @@ async def expire_uploads(context: Context) -> int:
     now = context.clock.timestamp()
     expired = context.read(lambda connection: uploads.list_expired_uploads(connection, now, STEP_LIMIT))
     for upload in expired:
-        # A chunk that is just being taken may move the expiry; the next round sees.
+        # A chunk that is being received may extend the session; the next round checks again.
         if context.writers.is_held(upload.id):
             continue
         async with context.writers.hold(upload.id, lets_go=False):
@@ -91,7 +91,7 @@ async def expire_uploads(context: Context) -> int:
 
 
 async def recall_far_pauses(context: Context) -> int:
-    """End the pauses that no pause explains: the wall clock was moved back since. Returns how many."""
+    """End pauses that are longer than any pause can be, since the clock was set back. Returns how many."""
     now, latest = context.clock.timestamp(), context.clock.timestamp(retries.FURTHEST_DUE_S)
     latest_call = context.clock.timestamp(max(retries.FURTHEST_DUE_S, 2 * context.limits.webhook_retry_seconds))
 
@@ -142,10 +142,10 @@ def _is_lost(context: Context, team_id: str) -> bool:
 
 
 async def reconcile_index(context: Context) -> int:
-    """Hold each team's index against the state, at start. Returns how many documents were out of place.
+    """Compare each team's index with the state, at the start. Returns how many documents did not match.
 
-    A document without a source is cleared: a delete overtook its indexing, then a kill. It stays where its bytes
-    do. A source whose document is missing is read again from its stored bytes.
+    A document without a source, left by a delete and a kill, is removed unless its bytes are still stored. A source
+    whose document is missing is read again from its stored bytes.
     """
     found = 0
     for team_id in context.read(teams.list_team_ids):
@@ -159,7 +159,7 @@ async def reconcile_index(context: Context) -> int:
 
 
 async def _reconcile_team(context: Context, team_id: str) -> int:
-    # In this order: what is active by now is in the index already.
+    # Read in this order: every source that is active here is in the index already.
     active = await context.read_aside(partial(sources.list_active_generations, team_id=team_id))
     listed = await asyncio.to_thread(list_generations, context, team_id)
     # Where there are bytes without a source, their document alone knows what they were.
@@ -171,7 +171,7 @@ async def _reconcile_team(context: Context, team_id: str) -> int:
     missing = [source_id for source_id, generations in active.items() if listed.get(source_id) not in generations]
     count = 0
     for source_id in missing:
-        # It may have come into the index since that was listed.
+        # It may have been indexed since the index was listed.
         document = await asyncio.to_thread(context.provider.get_document, team_id, source_id)
         generation = document.generation if document else None
         count += await context.write(partial(_requeue_lost, context=context, key=(team_id, source_id, generation)))
@@ -193,7 +193,7 @@ def _requeue_lost(connection: Connection, *, context: Context, key: tuple[str, s
 
 
 def _clear(context: Context, stone: Tombstone) -> Exception | None:
-    """What the disk or the index refused, None where both are clear: no hindrance to the others."""
+    """Clear the blob and the index rows of one source. Returns the error, or None, so that others are not held up."""
     try:
         context.blobs.delete(stone.blob_name)
         context.provider.delete_document(stone.team_id, stone.source_id)

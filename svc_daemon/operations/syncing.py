@@ -3,7 +3,7 @@
 Activation is one transaction: the membership becomes active, and a source that it replaces leaves the bucket in the
 same commit, so that no search finds both or neither.
 
-One worker alone sets the buckets in the index, joined and left: two would overwrite each other with what they read.
+Only one worker writes buckets to the index: two would overwrite each other with outdated values.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 #: What the index holds of a source besides its content: its title and its buckets.
 _Words = tuple[str, list[str]]
 
-#: Memberships of one claim: they share two commits.
+#: Memberships per claim, which share two commits.
 CLAIM_LIMIT = 64
 #: How long a membership waits for a document that is being rechunked, seconds.
 RECHUNK_PAUSE_S = 1.0
@@ -63,7 +63,7 @@ async def claim_syncs(context: Context) -> list[Sync]:
 
 
 async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
-    """The index names the buckets: the memberships are active."""
+    """Make the memberships active once the index has the buckets."""
 
     def work(connection: Connection) -> None:
         for sync in syncs:
@@ -83,7 +83,7 @@ async def complete_syncs(context: Context, syncs: list[Sync]) -> None:
 
 
 async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
-    """The provider refused: tried again after a pause that grows, without end."""
+    """Retry after the provider refused, without end, after a growing pause."""
     due_at = context.clock.timestamp(retries.pause_s(sync.claim.attempt, jitter))
 
     def work(connection: Connection) -> None:
@@ -94,7 +94,7 @@ async def fail_sync(context: Context, sync: Sync, jitter: float) -> None:
 
 
 async def postpone_syncs(context: Context, syncs: list[Sync]) -> None:
-    """Something is short: what is not done yet is tried again, which is no failure."""
+    """Retry later because of a shortage, which does not count as a failure."""
     due_at = context.clock.timestamp(retries.FIRST_PAUSE_S)
 
     def work(connection: Connection) -> None:
@@ -113,7 +113,7 @@ async def reindex_missing(context: Context, sync: Sync) -> None:
             # A rebuild has begun since the claim: it reads every document, and the sync follows.
             return
         if source.rechunk:
-            # Its new pieces are on their way into the index.
+            # Its new chunks are being written to the index.
             memberships.postpone_sync(connection, sync.claim, context.clock.timestamp(RECHUNK_PAUSE_S))
         elif source.generation == sync.source.generation:
             requeue(connection, context, source)
@@ -142,7 +142,7 @@ async def clean_detachments(context: Context) -> int:
     after = ""
     while noted := context.read(partial(list_detachments, after=after, limit=CLAIM_LIMIT)):
         after = noted[-1].source_id
-        # A title that is being changed is in the index before it is in the state: the state's would undo it.
+        # A new title is written to the index before the state, so the state's title would undo it.
         free = [each for each in noted if each.source_id not in context.retitling]
         updated = [(each, words) for each in free if (words := await _update_index(context, each)) is not None]
         if updated:
@@ -164,7 +164,7 @@ async def _forget_synced(context: Context, updated: list[tuple[Detachment, _Word
 
 
 def _swap(connection: Connection, context: Context, sync: Sync) -> None:
-    """What this source replaces leaves the bucket, in each bucket that they share as it becomes active there."""
+    """Remove the source that this one replaces from the bucket in which it becomes active."""
     source = find_source(connection, sync.claim.team_id, sync.claim.source_id)
     if source is None or source.replaces is None or source.status != readiness.ACTIVE:
         return
@@ -176,7 +176,7 @@ def _swap(connection: Connection, context: Context, sync: Sync) -> None:
 
 
 def _predecessors(connection: Connection, source: SourceRow, bucket_id: str) -> list[SourceRow]:
-    """Whose place in the bucket the source takes: one, or a line where that one was still waiting for its own place."""
+    """The sources that this one replaces in the bucket: several if one was replaced before it was active itself."""
     line: list[SourceRow] = []
     older: SourceRow | None = source
     while older is not None and older.replaces is not None:
@@ -198,7 +198,7 @@ async def _update_index(context: Context, detachment: Detachment) -> _Words | No
         await asyncio.to_thread(provider.set_title, team_id, source_id, source.title)
         await asyncio.to_thread(provider.set_buckets, team_id, source_id, source.generation, source.searched_places)
     except DocumentMissing:
-        # Not indexed yet, or being indexed again: that will write the title and the buckets of its time.
+        # It is not indexed yet or being indexed again, which writes title and buckets anyway.
         return words
     except ProviderError as error:
         log.warning("the index took no change of %s: %s", source_id, error)

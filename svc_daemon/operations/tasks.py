@@ -33,7 +33,7 @@ async def claim_next(
         task_id = find(connection)
         return take(connection, task_id) if task_id else None
 
-    # A look costs no commit, a claim does.
+    # A read needs no commit, a claim does.
     return await context.write(claim) if context.read(find) else None
 
 
@@ -43,6 +43,6 @@ def lease_end_s(context: Context) -> float:
 
 
 async def extend_claim(context: Context, task: TaskRow) -> None:
-    """The worker is alive: the lease runs from now."""
+    """Extend the lease of a worker that is alive."""
     until_s = lease_end_s(context)
     await context.write(lambda connection: tasks.extend_lease(connection, task, until_s))

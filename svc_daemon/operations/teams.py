@@ -1,4 +1,4 @@
-"""The operator's verbs: teams, and keys of any team. They need no key; who may ask them is judged before."""
+"""The operator's verbs: teams, and keys of any team. They need no key; the caller has checked who may use them."""
 
 from collections.abc import Callable
 from sqlite3 import Connection

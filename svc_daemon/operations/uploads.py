@@ -1,4 +1,4 @@
-"""Upload sessions: create, take bytes, cancel. What may happen when is decided by `core.uploads.sessions`.
+"""Upload sessions: create, take bytes, cancel. `core.uploads.sessions` decides what is allowed in which state.
 
 One request at a time works on a session (`writers`), and reads it again once it holds it: who held it before may
 have ended it. What was acknowledged is on the disk.
@@ -30,12 +30,12 @@ EXTEND_STEP = 1 / 60
 
 @dataclass(frozen=True, slots=True)
 class UploadProgress:
-    """A session and how far it is."""
+    """A session and its progress."""
 
     upload: UploadRow
     state: str
     received_bytes: int
-    #: Of all bytes, hex, once they are there.
+    #: The SHA-256 of all bytes in hex, once they are complete.
     sha256: str | None = None
 
 
@@ -53,7 +53,7 @@ class ChunkBody:
 async def create_upload(
     context: Context, request: Repeatable, destination: Destination, wanted: UploadRow
 ) -> tuple[UploadRow, Outcome]:
-    """Open a session into the buckets, or find the one that this request opened before; an expired one gets a new life.
+    """Open a session into the buckets, or find the one that this request opened before; an expired one is extended.
 
     Raises the replay errors, what `check_replaces` raises, the rate limits' errors and `storage_full`.
     """
@@ -68,7 +68,7 @@ async def create_upload(
     with replaying(context, request) as earlier:
         if earlier is not None:
             return await reopen_upload(context, earlier.body["session_id"]), earlier
-        # Only now: the source of the first request may have replaced its predecessor since.
+        # Checked after the replay: the source of the first request may have replaced its predecessor since.
         context.read(lambda connection: check_replaces(connection, request.key, destination.ids, wanted.replaces))
         admit(context, wanted.team_id, wanted.size_bytes)
         return await context.write(work)
@@ -95,12 +95,12 @@ def lifetime(context: Context) -> tuple[str, str]:
 
 
 def upload_token(context: Context, upload: UploadRow) -> str:
-    """The capability that its URL carries."""
+    """The secret token in the session's URL, which is all that is needed to send bytes."""
     return rules.token(context.secret, upload.id, upload.generation)
 
 
 def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, to_finalize: bool = False) -> UploadRow:
-    """The session of this bucket; raises NotFound. Archived buckets do unless it is `to_finalize`."""
+    """The session in this bucket, which may be archived unless `to_finalize`; raises NotFound."""
     get = get_usable_bucket if to_finalize else get_reachable_bucket
 
     def work(connection: Connection) -> UploadRow:
@@ -114,7 +114,7 @@ def find_upload(context: Context, key: KeyRow, bucket: str, upload_id: str, *, t
 
 
 def get_session(connection: Connection, upload_id: str) -> UploadRow:
-    """By id alone, for those who were let in; raises NotFound."""
+    """The session by id, for callers that are already authorized; raises NotFound."""
     upload = store.find_upload(connection, upload_id)
     if upload is None:
         raise NotFound(ErrorCode.SESSION_NOT_FOUND, f"There is no upload session {upload_id!r}.")
@@ -153,7 +153,7 @@ async def put_bytes(context: Context, upload_id: str, sending: ChunkBody) -> Upl
             return before
         if verdict.step is Step.DONE:
             return await _finished(context, upload)
-        # Before it is taken, so that a chunk that is cut off counts too.
+        # Extended before the chunk is received, so that an interrupted chunk counts too.
         expires_at, _ = lifetime(context)
         soonest = context.clock.timestamp(context.limits.session_idle_seconds * (1 - EXTEND_STEP))
         if upload.expires_at < min(soonest, upload.ends_at):
@@ -171,7 +171,7 @@ async def cancel_upload(context: Context, upload: UploadRow) -> UploadProgress:
 
 
 async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecision, sending: ChunkBody) -> None:
-    """Store the body behind what is there."""
+    """Append the body to the stored bytes."""
     if sending.body_bytes is not None:
         rules.check_length(sending.asked, upload.size_bytes, sending.body_bytes)
     writer = await context.parts.open(upload.id)
@@ -180,7 +180,7 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
         if sent_bytes > verdict.skip_bytes + verdict.take_bytes:
             await writer.drop()
     finally:
-        # Also when the client is gone: what came is kept, so that it need not be sent again.
+        # Keep what has arrived even if the client is gone, so that it need not be sent again.
         try:
             with context.gates.uploading():
                 await writer.sync()
@@ -190,11 +190,11 @@ async def _append(context: Context, upload: UploadRow, verdict: rules.PutDecisio
 
 
 async def _fill(context: Context, writer: PartWriter, verdict: rules.PutDecision, chunks: AsyncIterator[bytes]) -> int:
-    """Append the part of the body that is new, and stop behind its range; the bytes that came."""
+    """Append the new part of the body, up to the end of its range; returns the number of bytes received."""
     end_bytes = verdict.skip_bytes + verdict.take_bytes
     sent_bytes = 0
     async for chunk in chunks:
-        # Sessions promise more than there is; what has come so far is kept.
+        # Sessions may promise more than the disk holds; what has arrived so far is kept.
         check_room(context)
         await writer.append(chunk[max(verdict.skip_bytes - sent_bytes, 0) : end_bytes - sent_bytes])
         sent_bytes += len(chunk)

@@ -18,7 +18,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @contextmanager
 def counting_answer(context: Context, team_id: str) -> Iterator[None]:
-    """Count one answer or search, which is the block; one that is refused or fails is not counted.
+    """Count one answer or search, which runs in the `with` block; one that is refused or fails is not counted.
 
     Raises `rag_quota_exceeded`.
     """
@@ -28,7 +28,7 @@ def counting_answer(context: Context, team_id: str) -> Iterator[None]:
         raise ServiceError(
             ErrorCode.RAG_QUOTA_EXCEEDED, limit=limit, used=used, resets_at=end_of_month(context.clock.now())
         )
-    # Counted before, so that as many as come at once don't all find the last one free.
+    # Counted in advance, so that simultaneous requests don't all use the last free one.
     context.tallies.add(period, 1)
     try:
         yield

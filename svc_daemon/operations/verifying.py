@@ -1,8 +1,8 @@
-"""Verifying: holds a data directory whose daemon is not running to what must hold, and changes nothing.
+"""Verifying: checks the invariants of a data directory whose daemon is not running, and changes nothing.
 
-What a start or the workers would put right by themselves is no problem as long as somebody owns it: an open task, a
-due sync, a deleted source that waits to be cleared, bytes that lie aside and that a row names again, a title that the
-index does not have yet. Files that nobody owns are reported.
+Work that a start or the workers will do by themselves is no problem: an open task, a due sync, a deleted source that
+waits to be cleared, bytes aside that have a row again, a title that the index does not have yet. Files that belong to
+nothing are reported.
 """
 
 import hashlib
@@ -45,14 +45,14 @@ class DirectoryFindings:
     """What was found in a directory."""
 
     problems: list[Problem]
-    #: How many there are of each thing that was looked at.
+    #: How many of each kind were checked.
     counts: Counter[str] = field(default_factory=lambda: Counter(sources=0, blobs=0, parts=0, documents=0))
     #: Files that lie aside, and whose bucket no index knows.
     aside: list[Path] = field(default_factory=list)
 
 
 def verify(directory: Directory, *, read_data: bool) -> DirectoryFindings:
-    """Look at everything; with `read_data` at every stored byte and every word of the index too.
+    """Check everything; with `read_data` also every stored byte and every word of the index.
 
     Raises StorageError for a database that another release made.
     """
@@ -109,7 +109,7 @@ def _check_blobs(directory: Directory, findings: DirectoryFindings, *, read_data
 
 
 def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[Problem]:
-    """Of a source whose bytes may lie aside: the next start takes them back."""
+    """Check the bytes of a source, which may lie aside: the next start takes them back."""
     broken = partial(Problem, mend=Mend.FAIL_SOURCE, about=_about(source))
     if path.is_symlink() or not path.is_file():
         known = source.error or {}
@@ -131,7 +131,7 @@ def _check_bytes(path: Path, source: SourceRow, *, read_data: bool) -> Iterator[
 
 
 def _check_leftovers(directory: Directory, counts: Counter[str]) -> Iterator[Problem]:
-    """Files on their way in that nobody goes on with."""
+    """Find temporary files of uploads that nothing will continue."""
     for name in sorted(_names(directory.blobs.list_staged)):
         yield Problem("I4", f"staging file {name} belongs to nobody", Mend.REMOVE_FILE, {"staged": name})
     parts, open_ids = _names(directory.parts.list_ids), uploads.list_open_ids(directory.state)
@@ -154,7 +154,7 @@ def _check_team(
     directory: Directory, findings: DirectoryFindings, team_id: str, unowned: dict[str, list[Path]], *, read_data: bool
 ) -> None:
     if team_id in checks.list_rebuilding(directory.state):
-        # A task rebuilds the index: what it lacks means nothing yet.
+        # A task is rebuilding the index, so missing documents are expected.
         return
     has_index = team_id in directory.inspector.list_teams()
     found_wrong = directory.inspector.check_index(team_id, read_data=read_data) if has_index else []
@@ -164,7 +164,7 @@ def _check_team(
         return
     documents = directory.inspector.list_documents(team_id)
     if broken:
-        # All of it is made again. Until then it alone knows what bytes without a source are.
+        # It will be rebuilt; until then it alone knows which sources unowned bytes belonged to.
         documents = {source_id: document for source_id, document in documents.items() if source_id in unowned}
     findings.counts["documents"] += len(documents)
     known = set(checks.list_uncleaned(directory.state))
@@ -191,7 +191,7 @@ def _stray(
         message = f"the index of {team_id} has a document of {found.source_id}, which is no source"
         yield Problem("I8", message, Mend.REMOVE_DOCUMENT, about)
     elif len(paths) == 1 and buckets:
-        # Of several contents, or without a bucket, it would be a guess.
+        # With several contents, or without a bucket, a repair would be a guess.
         (path,) = unowned.pop(found.source_id)
         message = f"blob {path.name} has no source, and the index of {team_id} has it as {found.title!r} in"
         yield Problem("I4", f"{message} {', '.join(sorted(buckets))}", Mend.TAKE_IN, about | {"file": str(path)})

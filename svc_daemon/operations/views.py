@@ -1,4 +1,4 @@
-"""Stored records as the contract shows them. Here, not in `api`, since stored answers hold them too."""
+"""Stored records in the form of the API. Not in `api`, since stored answers contain them too."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def view_member(source: SourceRow, key: KeyRow, bucket_id: str) -> sources.Sourc
 
 def view_bucket(bucket: BucketRow, census: Census) -> buckets.Bucket:
     if bucket.status == readiness.DELETING:
-        # What it still holds is neither listed nor found any more.
+        # Its remaining members are neither listed nor found any more.
         census = replace(census, active_ids=(), retrievable=0, indexed=0)
     return buckets.Bucket(
         id=bucket.id,
@@ -130,7 +130,7 @@ def view_task(task: TaskRow, cascade: Cascade | None = None) -> tasks.Task:
 
 
 def withheld_by(source: SourceRow) -> str | None:
-    """What keeps the source from being ready besides its own rows; a failed one waits for nothing."""
+    """The code of what keeps the source from being ready apart from its own rows; None for a failed one."""
     is_waiting = source.in_maintenance and source.status != readiness.FAILED
     return str(ErrorCode.TEAM_STORE_MAINTENANCE) if is_waiting else None
 

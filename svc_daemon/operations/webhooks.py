@@ -1,7 +1,7 @@
 """Webhooks: events are written where they happen, calls are made by `workers.delivering`, and both can be looked at.
 
-An event's row is written in the very transaction in which its source becomes ready or failed, so that no kill parts the
-two. A call is written down after it was made: killed in between, it is made again with the same id.
+An event's row is written in the very transaction in which its source becomes ready or failed, so that a kill can't
+separate the two. A call is recorded after it was made: after a kill in between, it is made again with the same id.
 """
 
 import json
@@ -62,7 +62,7 @@ class Logged:
 
 
 def record_event(connection: Connection, context: Context, source: SourceRow) -> None:
-    """Have the source's webhook called, if it has one and is ready or failed; for each of the two once."""
+    """Record the event of a source that is ready or failed and has a webhook; each of the two only once."""
     if source.webhook is None or not (source.ready or source.status == readiness.FAILED):
         return
     event = webhooks.READY if source.ready else webhooks.FAILED
@@ -91,7 +91,7 @@ def record_event(connection: Connection, context: Context, source: SourceRow) ->
 
 
 async def deliver(context: Context, delivery: DeliveryRow) -> None:
-    """Make one call and write down what came of it."""
+    """Make one call and record its result."""
     secrets = context.look(lambda connection: _secrets(context, connection, delivery.team_id))
     started_s, started_at = context.clock.monotonic(), context.clock.now()
     body = delivery.body.encode()
@@ -114,7 +114,7 @@ async def deliver(context: Context, delivery: DeliveryRow) -> None:
 
 
 async def resend(context: Context, key: KeyRow, delivery_id: str) -> Logged:
-    """Make one more call due now, whatever became of the others; raises NotFound."""
+    """Queue one more call now, whatever the state of the earlier ones; raises NotFound."""
     now = context.clock.timestamp()
 
     def work(connection: Connection) -> Logged:
