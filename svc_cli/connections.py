@@ -1,4 +1,4 @@
-"""From settings to a client: the address, the service that answers there, and the key it gets."""
+"""Connects to the service in use: its address, the check that it is the right one, and the key to send."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class Connection:
 def reach(
     settings: CliSettings, console: Console, *, base_url: str | None = None, autostart: bool = True
 ) -> tuple[ServiceAddress, DaemonHealth, bool]:
-    """Find out which service answers at the address in use; start the local daemon if the address is its own.
+    """Find the service at the address in use; start the local daemon if it is the one to use and is not running.
 
     The last value is True if it was started now. Raises DaemonUnreachable, Incompatible.
     """
@@ -107,7 +107,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
     if isinstance(seen, DaemonHealth):
         return seen
     if isinstance(seen, Foreign):
-        # OpenAI's clients want it there.
+        # OpenAI's clients expect it there.
         has_version = urlsplit(base_url).path.rstrip("/").endswith("/v1")
         raise DaemonUnreachable(
             f"What listens at {origin} is not svc: {seen.reason}.",
@@ -125,7 +125,7 @@ def _remote(base_url: str, secret: bytes | None) -> DaemonHealth:
 
 
 def _is_ours(installation: Installation, base_url: str, health: DaemonHealth) -> bool:
-    """Whether it is the local installation's daemon; raises DaemonUnreachable if it claims so without proof."""
+    """Whether it is the local installation's daemon; raises DaemonUnreachable if it claims to be but can't prove it."""
     record = installation.record()
     if (
         record is None

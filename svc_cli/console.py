@@ -1,4 +1,4 @@
-"""The two streams: stdout carries data, stderr carries messages; each decides for itself about colour.
+"""The two output streams: data on stdout, messages on stderr; colour is decided for each of them.
 
 With `--json` stdout gets exactly one JSON value, whatever happens; with `--ndjson` one per line as things happen and
 that value last. Everything else goes to stderr.
@@ -21,7 +21,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]
 
 
 class OutputLost(OSError):
-    """Standard output takes no more."""
+    """Standard output can't be written."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Console:
     debug: bool = False
     #: Results and errors only.
     is_quiet: bool = False
-    #: Every item of what is grouped otherwise.
+    #: List every item instead of grouping.
     is_verbose: bool = False
     #: Set once the one JSON value has been written.
     answered: bool = False
@@ -83,7 +83,7 @@ class Console:
         self.out.flush()
 
     def write_bytes(self, block: bytes) -> None:
-        """Write bytes of data as they are, behind what was written before."""
+        """Write bytes of data unchanged, after everything written before."""
         self.out.flush()
         binary = getattr(self.out, "buffer", None)
         if binary is not None:  # a stream that was closed before we started has none
@@ -124,7 +124,7 @@ class Console:
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
 
     def width(self) -> int | None:
-        """Columns of the terminal behind stdout; None where lines may be as long as they are."""
+        """Columns of the terminal on stdout; None if it is no terminal."""
         if not is_terminal(self.out):
             return None
         columns = self.environ.get("COLUMNS", "")
@@ -143,12 +143,12 @@ class Console:
         except BrokenPipeError:
             raise
         except OSError as error:
-            if stream is self.out:  # a message that can't be written is no reason to fail; data is
+            if stream is self.out:  # a lost message is ignored, lost data is an error
                 raise OutputLost(error.errno, error.strerror) from error
 
 
 def clean(text: str) -> str:
-    """Text from elsewhere, with everything that could drive a terminal made visible."""
+    """Text from elsewhere, with control characters made visible."""
     return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 

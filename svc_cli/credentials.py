@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from svc_cli.errors import NotAuthenticated, UsageError
 from svc_daemon import paths
 
-#: The way back where the local installation's own key is gone.
+#: The hint if the local installation's own key is lost.
 ADMIN_HINT = "`svc-daemon key create --team default --preset admin --save` makes another key for this installation."
 LOGIN_HINT = "`svc auth login` stores a key; SVC_API_KEY or SVC_API_KEY_FILE give one for this run."
 
@@ -36,12 +36,12 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where a request goes, as far as the choice of a key depends on it."""
+    """The facts about an address that decide which key is sent there."""
 
     base_url: str
     #: The address was named by a project's file, which somebody else may have written.
     from_project: bool = False
-    #: The admin key's file, where this is the local installation and it has proved so.
+    #: The file of the admin key, if the service has proved to be the local installation.
     admin_key: Path | None = None
 
     @property
@@ -50,7 +50,7 @@ class ServiceAddress:
 
 
 def origin_of(base_url: str) -> str:
-    """Scheme, host and port, in one spelling. Raises UsageError for what is not an http address."""
+    """Scheme, host and port in canonical form. Raises UsageError if it is no http or https address."""
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -118,7 +118,7 @@ class CredentialFile:
         self._write({**self._read(), origin: {"key": key, "installation_id": installation_id}})
 
     def forget(self, origin: str) -> bool:
-        """Remove a key; False where there was none."""
+        """Remove a key; False if there was none."""
         keys = self._read()
         if keys.pop(origin, None) is None:
             return False

@@ -1,7 +1,7 @@
-"""Asks who answers at an address: `/healthz`, without a key and with the standard library, which starts fast.
+"""Checks which service answers at an address, through `/healthz`, without a key and with the standard library only.
 
-On a shared machine anybody may listen where a daemon was, and its installation id is public. So the local daemon is
-asked for a proof that only the holder of the data directory's secret can give, before it gets a key.
+On a shared machine another user may listen on the daemon's port, and its installation id is public. So before the local
+daemon gets a key, it must prove that it has the data directory's secret.
 """
 
 import json
@@ -17,7 +17,7 @@ from svc_cli.errors import Incompatible
 from svc_daemon.wire.proofs import prove
 from svc_daemon.wire.versions import API_NEWEST, API_OLDEST, API_RANGE, VERSION
 
-#: A daemon under load may take its time; nobody at the address is known at once.
+#: Long enough for a daemon under load; if nothing listens, that is known at once.
 PROBE_TIMEOUT_S = 5.0
 
 
@@ -30,23 +30,23 @@ class DaemonHealth:
     api: str
     #: The whole answer: uptime, queue and writer counters.
     answer: dict[str, Any]
-    #: It has proved to hold the secret that it was asked about.
+    #: Whether it has proved to have the secret.
     is_proven: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Something answered that is not this service, or nothing that could be understood in time."""
+    """Something else answered, or nothing valid in time."""
 
     reason: str
-    #: It took the connection and said nothing: a daemon that hangs looks like this too.
+    #: It accepted the connection but did not answer, like a daemon that hangs.
     is_silent: bool = False
 
 
 def probe(
     base_url: str, timeout_s: float = PROBE_TIMEOUT_S, secret: bytes | None = None
 ) -> DaemonHealth | Foreign | None:
-    """Ask `/healthz`, for a proof of the `secret` too where one is given; None means that nobody listens there."""
+    """Request `/healthz`, with a proof of the `secret` if one is given; None means that nothing listens there."""
     nonce = secrets.token_hex(16)
     parts = urlsplit(base_url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection

@@ -31,10 +31,10 @@ DEFAULT_ADDRESS = "127.0.0.1:7820"
 START_TIMEOUT_S = 10.0
 #: The daemon stops within 10 s; the rest is for a loaded machine.
 STOP_TIMEOUT_S = 15.0
-#: A start that takes longer than this is worth a word.
+#: A start that takes longer than this is reported.
 SILENT_START_S = 0.3
 LOG_TAIL_LINES = 8
-#: The disk must have room for so much output of a daemon that can't start.
+#: Bytes of free disk needed for the output of a daemon that can't start.
 OUTPUT_BYTES = 4096
 #: Elsewhere than on Linux the system's folder for temporary files must do.
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108 - the file in it has no name
@@ -61,12 +61,12 @@ class Installation:
 
     @property
     def fixed_url(self) -> str | None:
-        """The address this installation always uses; None where it takes any free port."""
+        """The fixed address of this installation; None if it uses any free port."""
         listen = self.environ.get("SVC_LISTEN") or (DEFAULT_ADDRESS if paths.is_default_data_dir(self.environ) else "")
         return f"http://{listen}" if listen and not listen.endswith(":0") else None
 
     def record(self) -> dict[str, Any] | None:
-        """What the last daemon wrote about itself; it may be gone since."""
+        """The record that the last daemon wrote about itself; that one may have ended."""
         try:
             found = json.loads(self.files.daemon.read_text("utf-8"))
         except (OSError, ValueError):
@@ -74,7 +74,7 @@ class Installation:
         return found if isinstance(found, dict) and "base_url" in found else None
 
     def secret(self) -> bytes | None:
-        """What the daemon of this directory must prove to hold; None where it can't be read."""
+        """The secret that this directory's daemon must prove to have; None if it can't be read."""
         try:
             return parse_secret(self.files.secret.read_text("utf-8"))
         except (OSError, UnicodeDecodeError):
@@ -178,7 +178,7 @@ class Installation:
         )
 
     def _open_output(self) -> BinaryIO:
-        """Where a daemon's output goes before its log is open: a file, or memory if the disk takes none."""
+        """A file for the daemon's output before its log is open, in memory if the disk is full."""
         path = self.files.log.with_name("start.log")
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ class Installation:
         output.truncate(0)
         return subprocess.Popen(
             self.command(listen),
-            # The folder our packages lie in: `-m` looks there first, never in the user's current folder.
+            # Run in the folder of our packages, so that `-m` never finds modules in the user's current folder.
             cwd=Path(paths.__file__).parent.parent,
             env=self.child_environ(),
             stdin=subprocess.DEVNULL,
@@ -232,7 +232,7 @@ class Installation:
 
 def _is_alive(pid: int) -> bool:
     try:
-        # A daemon that we started ourselves stays a zombie until somebody asks for its end.
+        # A daemon that this process started stays a zombie until its exit status is read.
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
             return False
     except ChildProcessError:

@@ -7,7 +7,7 @@ SvcError             every error, with a code, a sentence and a hint
  ├─ Declined         the user answered no to a question
  ├─ FileRefused      one file can't be sent; the others can
  ├─ PathMissing      a local path that was named does not exist
- ├─ DaemonUnreachable nobody answers at the address, or somebody else does
+ ├─ DaemonUnreachable nothing answers at the address, or another service does
  ├─ NetworkFailed    the connection broke and retries are used up
  ├─ Incompatible     daemon and command line speak no common API version
  ├─ NotAuthenticated no key is known for this address
@@ -30,7 +30,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class SvcError(Exception):
-    """An end other than success: a code for programs, a sentence and a hint for people."""
+    """The base of all errors: a code for programs, a sentence and a hint for people."""
 
     #: Codes made by the client start with `svc_`; the API's own never do.
     code: str = "svc_error"
@@ -79,7 +79,7 @@ class ApiError(SvcError):
 
     def __init__(self, status: int, error: dict[str, Any], request_id: str | None = None) -> None:
         super().__init__(
-            # The parameter of the API is a flag of the command.
+            # Name the flag instead of the API's parameter.
             str(error.get("message") or f"The service answered {status}.").replace("force=true", "--force"),
             code=str(error.get("code") or "svc_bad_answer"),
             details=dict(error.get("details") or {}),
@@ -135,7 +135,7 @@ class NetworkFailed(SvcError):
     code = "svc_network_failed"
     exit = Exit.TEMPORARY
     retryable = True
-    #: No connection came about at all, so the next request will fare no better.
+    #: The connection could not even be opened, so the next request would fail too.
     is_dead: bool = False
 
 

@@ -18,7 +18,7 @@ class Exit(IntEnum):
     DENIED = 4
     #: Bucket, source or local path not found.
     MISSING = 5
-    #: Something is in the way: a taken name, a used key, dependents.
+    #: Conflict: a taken name, a used idempotency key, dependents.
     CONFLICT = 6
     #: Retries are used up on 429, 5xx or the network.
     TEMPORARY = 7

@@ -1,9 +1,9 @@
 """Ctrl-C: once raises KeyboardInterrupt in the main thread, a second time ends the process at once.
 
-An interrupt may arrive between any two steps. Inside the locks that Python's thread pools, futures and events are made
-of, that can leave a lock taken for ever; such steps are shielded: the interrupt is raised when they are over. Nothing
-that may last is shielded. Python drops an exception that is raised inside a destructor, such as that of a generator
-left before its end; an interrupt that was lost there is sent again a moment later.
+An interrupt may arrive between any two instructions. Inside the locks of thread pools, futures and events it can leave
+a lock locked for ever, so such steps are shielded: the interrupt is raised after them. Only short steps are shielded.
+Python drops an exception that is raised inside a destructor, such as that of a generator left before its end; an
+interrupt that was lost there is sent again a moment later.
 """
 
 import _thread
@@ -18,7 +18,7 @@ from types import FrameType
 
 from svc_cli.exits import Exit
 
-#: How long after its loss an interrupt is sent again; the destructor that dropped it has ended by then.
+#: Delay before a lost interrupt is sent again; the destructor that dropped it has ended by then.
 _RESEND_S = 0.01
 
 
@@ -32,7 +32,7 @@ class InterruptHandler:
         self._shields = 0
 
     def __call__(self, _number: int, frame: FrameType | None) -> None:
-        """Interrupt the main thread, or leave."""
+        """Raise KeyboardInterrupt, or end the process at the second interrupt."""
         if self._was_pressed and not self._is_resent:
             leave(_number, frame)
         self._was_pressed, self._is_resent = True, False
@@ -53,15 +53,15 @@ class InterruptHandler:
                 raise KeyboardInterrupt
 
     def resend(self) -> None:
-        """Interrupt again in a moment, since the first one was dropped."""
+        """Send the interrupt again in a moment, because the first one was dropped."""
         self._is_resent = True
-        # Not threading's: it takes locks, and whatever was interrupted by the destructor may hold them.
+        # Not a `threading.Thread`: it uses locks, which the interrupted code may hold.
         _thread.start_new_thread(_interrupt_soon, (threading.get_ident(),))
 
 
 def _interrupt_soon(thread: int) -> None:
     time.sleep(_RESEND_S)
-    # To the very thread: it may wait for a lock that the destructor left taken, and no other thread's signal ends that.
+    # Sent to the main thread itself, which may wait for a lock that only a signal to this thread interrupts.
     signal.pthread_kill(thread, signal.SIGINT)
 
 

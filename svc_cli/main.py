@@ -15,7 +15,7 @@ def main() -> NoReturn:
     """Entry point of the `svc` command; never returns."""
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
-        with suppress(OSError):  # `run` reports what is wrong with standard output
+        with suppress(OSError):  # `run` reports the error if standard output can't be written
             os.write(1, f"svc {VERSION}\n".encode())
             sys.exit(0)
     import atexit
@@ -26,7 +26,7 @@ def main() -> NoReturn:
     from svc_cli.exits import Exit
     from svc_cli.interrupts import leave
 
-    # Until the command itself runs, nothing has begun that would have to be stopped.
+    # Before the command itself runs, nothing has to be stopped.
     signal.signal(signal.SIGINT, leave)
     # At its very end Python would let the signal end the process, though the run is over and its exit code is decided.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
@@ -34,7 +34,7 @@ def main() -> NoReturn:
 
     try:
         code = run(arguments)
-    except KeyboardInterrupt:  # while the last line was written
+    except KeyboardInterrupt:  # interrupted while the last line was written
         code = Exit.INTERRUPTED
     signal.signal(signal.SIGINT, leave)
     if code == Exit.INTERRUPTED:

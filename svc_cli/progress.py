@@ -1,4 +1,4 @@
-"""The progress of a long command: a bar on a terminal, a plain line now and then elsewhere, or nothing."""
+"""The progress of a long command: a bar on a terminal, occasional plain lines otherwise, or nothing."""
 
 import threading
 import time
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 Style = Literal["auto", "bar", "plain", "none"]
 
-#: No terminal on stderr: at most one line in this time, so that logs of builds stay short.
+#: Without a terminal, at most one line in this time, so that logs of builds stay short.
 PLAIN_INTERVAL_S = 10.0
-#: The longer it lasts, the rarer the lines: each comes when so much of the time until now has passed once more.
+#: Lines become rarer: the next one is shown when the elapsed time has grown by this part.
 PLAIN_SHARE = 0.25
-#: Some build services take longer silence for a hang.
+#: The longest silence: some build services treat more as a hang.
 LONGEST_SILENCE_S = 300.0
-#: A rate over less than this jumps.
+#: No rate is shown before this time, since it would jump.
 SHORTEST_RATE_S = 1.0
 
 
 class Flow:
-    """Bytes that went out, as a note beside what is done. Threads may count."""
+    """Counts sent bytes for a note beside the progress. Threads may count."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class Flow:
             self._sent_bytes += size_bytes
 
     def note(self, waiting: int = 0) -> str:
-        """How much went out, how fast since the first of it, and how many requests wait for the rate limit."""
+        """The number of bytes, their rate, and how many requests wait for the rate limit."""
         words = [_size(self._sent_bytes)]
         seconds = 0.0 if self._began_s is None else self._clock() - self._began_s
         if seconds >= SHORTEST_RATE_S:

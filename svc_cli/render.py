@@ -1,4 +1,4 @@
-"""Tables and lines for people. Everything from elsewhere is cleaned before it reaches a terminal."""
+"""Tables and lines for people. Text from elsewhere is cleaned before it reaches a terminal."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from svc_cli.interrupts import shielded
 from svc_daemon.wire.file_names import JOINERS
 
 GAP = "  "
-#: Ids keep at least so many columns.
+#: The least width of a column of ids.
 LEAST_ID_COLUMNS = 16
 #: The widths to which the other columns, and then the last one, are cut; the second pair where the first is too wide.
 LEAST_WIDTHS = ((16, 12), (8, 8))

@@ -1,6 +1,6 @@
 """Daemon and watcher as services of this user: units of systemd, agents of launchd.
 
-What is written is text made of this environment; nothing is done here but write, load and remove it.
+The unit files are made from this environment; this module only writes, loads and removes them.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from pathlib import Path
 from svc_cli.errors import UsageError
 from svc_daemon import paths
 
-#: Of our variables these stay out of files: keys, and what only counts for one command.
+#: Variables that are not written to unit files: keys, and those that only matter for one command.
 LEFT_OUT = frozenset({"SVC_API_KEY", "SVC_NO_AUTOSTART", "SVC_NO_INPUT", "SVC_PROGRESS", "SVC_BUCKET"})
 #: A service that ended with a failure is started again after this time.
 RESTART_S = 2
-#: Longer than the daemon gives itself to stop.
+#: Time to stop, longer than the daemon's own limit.
 STOP_S = 15
 
 
@@ -107,7 +107,7 @@ class Systemd:
         _call("systemctl", "--user", "disable", "--now", *(unit.name for unit in units))
 
     def reload(self) -> None:
-        """Forget what is not there any more."""
+        """Make systemd forget the removed units."""
         _call("systemctl", "--user", "daemon-reload")
 
 
@@ -142,7 +142,7 @@ class Launchd:
             _call("launchctl", "bootout", f"gui/{os.getuid()}/{unit.name}")
 
     def reload(self) -> None:
-        """Nothing is left to forget."""
+        """Does nothing: launchd needs no reload."""
 
 
 def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Systemd | Launchd:
@@ -151,7 +151,7 @@ def manager_for(environ: Mapping[str, str], platform: str = sys.platform) -> Sys
 
 
 def _quoted(word: str) -> str:
-    """A word for a unit's file, where `%` and quotes mean something."""
+    """A word escaped for a unit file, in which `%` and quotes are special."""
     if any(ord(character) < 32 for character in word):
         raise UsageError(f"{word!r} can't be written in a unit of systemd.", hint="unset or change that variable.")
     text = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")

@@ -62,7 +62,7 @@ class SettingValue:
     value: Any
     #: `flag`, `environment SVC_…`, a file's path, or `default`.
     source: str
-    #: Came from a file of the project, which somebody else may have written.
+    #: Whether it came from a file of the project, which somebody else may have written.
     from_project: bool = False
 
 
@@ -76,7 +76,7 @@ class SettingsLayer:
 
 
 class CliSettings:
-    """Looks a setting up in one layer after the other."""
+    """The settings of one run, looked up in one layer after the other."""
 
     def __init__(self, environ: Mapping[str, str], layers: list[SettingsLayer], project: Path | None = None) -> None:
         self.environ = environ

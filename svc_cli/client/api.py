@@ -26,7 +26,7 @@ _MEMBERS: Mapping[bool, dict[str, str]] = {True: {}, False: {"members": "false"}
 
 
 class Client(SessionCalls, BatchCalls, ImportCalls, WebhookCalls, AgentCalls, AnswerCalls):
-    """One service, one key. Methods raise `svc_cli.errors.ApiError` on refusals and NetworkFailed on a dead line."""
+    """One service, one key. Methods raise ApiError on refusals and NetworkFailed on a broken connection."""
 
     def __init__(self, base_url: str, api_key: str, *, policy: RetryPolicy | None = None, service: str = "") -> None:
         self.base_url = base_url.rstrip("/")

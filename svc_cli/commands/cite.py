@@ -1,4 +1,4 @@
-"""`svc cite verify`: proves each quote of an answer on the stored bytes, which the daemon opens and reads again."""
+"""`svc cite verify`: checks each quote of an answer against the stored file, which the daemon reads again."""
 
 import json
 import sys
@@ -128,7 +128,7 @@ def read_quotes(document: Any, name: str) -> list[Quote]:
 
 
 def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
-    """Each quote against its source, which is read once."""
+    """Check each quote against its source, which is read only once."""
     readings: dict[str, Json | None] = {}
     for quote in quotes:
         if quote.source_id not in readings:
@@ -151,7 +151,7 @@ def _prove_all(client: "Client", quotes: list[Quote]) -> Iterator[Proof]:
 
 
 def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
-    """The result for one quote, and a sentence about it; `reading` is None for a source that is gone."""
+    """The result for one quote, and a sentence about it; `reading` is None for a deleted source."""
     if reading is None:
         return "source_gone", "the source was deleted or replaced"
     content = reading["content"]
@@ -165,7 +165,7 @@ def prove(quote: Quote, reading: Json | None) -> tuple[str, str]:
 
 
 def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
-    """Whether the words are at their place, and on the page and the lines of the passages there."""
+    """Whether the quote is at its place in the text, and on its page and lines."""
     place = quote.location
     if not quote.quote or quote.quote not in text:
         return "not_found", "the source does not contain these words"
@@ -183,7 +183,7 @@ def _find_quote(quote: Quote, text: str, chunks: list[Json]) -> tuple[str, str]:
 
 
 def _has_lines(around: list[Json], first: Any, last: Any) -> bool:
-    """Whether a quote of these passages may have these lines; None is for formats without lines.
+    """Whether these lines are possible for a quote from these passages; None is for formats without lines.
 
     The bucket may have been cut into other passages since, so the quote's passage may lie within these, or enclose
     them.

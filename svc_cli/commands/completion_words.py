@@ -1,10 +1,10 @@
-"""What can be typed after each command, read from the commands themselves so that completion is never out of date."""
+"""The commands, flags and values that can be completed, read from the commands themselves so that they stay current."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-#: What follows a flag, or is an argument: nothing, one of some words, a bucket, or any text.
+#: What can follow a flag or be an argument: nothing, one of several words, a bucket, or any text.
 Kind = Literal["none", "choice", "bucket", "free"]
 
 
@@ -26,7 +26,7 @@ class CommandPlace:
     #: Names and help of the commands inside.
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
-    #: What its first argument is.
+    #: The kind of its first argument.
     argument: Kind
     choices: tuple[str, ...] = ()
 

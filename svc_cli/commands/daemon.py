@@ -31,7 +31,7 @@ def run(call: Invocation, listen: ListenOption = None) -> None:
     _warn_of_exposure(call, listen)
     call.console.out.flush()
     program, *arguments = installation.command(listen)
-    # The daemon takes this process over: signals and exit code are its own.
+    # The daemon replaces this process, so that signals reach it and its exit code is returned.
     os.execve(program, [program, *arguments], installation.child_environ())  # noqa: S606 - our own interpreter
 
 
@@ -145,7 +145,7 @@ def _remove(units: list[Unit]) -> None:
 
 
 def _show_units(call: Invocation, units: list[Unit], *, installed: bool, done: str) -> None:
-    """Names and files of the units; their text where nothing was done to them."""
+    """Show the files of the services, with their text if nothing was done to them."""
     value = {
         "installed": installed,
         "units": [{"name": unit.name, "path": str(unit.path), "text": unit.text} for unit in units],

@@ -39,7 +39,7 @@ class Finding:
 
 
 Check = Callable[[Invocation], Iterator[Finding]]
-#: By the name under which a check that fails as a whole is reported, in the order of the report.
+#: The checks in the order of the report, by name.
 CHECKS: dict[str, Check] = {}
 
 
@@ -105,7 +105,7 @@ def check_folders(call: Invocation) -> Iterator[Finding]:
 
 
 def least_free_bytes(total_bytes: int) -> int:
-    """What the daemon keeps free of a disk of this size, unless its own limit is set."""
+    """The free space that the daemon reserves on a disk of this size, unless its own limit is set."""
     return max(LEAST_FREE_BYTES, min(total_bytes // 50, MOST_RESERVED_BYTES))
 
 
@@ -156,7 +156,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
     if writing["state"] == "off":
         yield Finding("answers", "ok", "quoted from the sources; no model writes them (SVC_LLM_BASE_URL)")
     elif writing["state"] == "failing":
-        # Each answer of such a model fails: nothing is quoted in its place.
+        # While its server fails, questions get errors; no quotes are returned instead.
         hint = "`svc daemon restart` takes over settings that were changed."
         yield Finding("answers", "failed", f"{writing['model']} can't write them. {writing['message']}", hint)
     else:
@@ -164,7 +164,7 @@ def check_service(call: Invocation) -> Iterator[Finding]:
 
 
 def _agents(client: "Client") -> list[Finding]:
-    """A finding for each agent whose stored policy is broken, or one that all are well."""
+    """A finding for each agent whose stored policy is broken, or one finding if there are none."""
     try:
         agents = client.agents()["agents"]
     except ApiError as error:

@@ -53,7 +53,7 @@ class EvalFlags:
     ] = None
 
     def scope(self, call: Invocation) -> "EvalScope":
-        """Where the queries are asked."""
+        """The buckets, agent and mode of the searches."""
         from svc_cli.evals.scopes import EvalScope
 
         # An agent has buckets of its own; the bucket of the settings is for searches without an agent.
@@ -125,7 +125,7 @@ def _writable(path: str | None) -> Path | None:
 
 
 def _render(console: Console, evaluation: "Evaluation", thresholds: "Thresholds") -> str:
-    """A table of queries, then each miss with its reason, then the means and the thresholds they don't reach."""
+    """The report: a table of queries, each miss with its reason, the means, and the thresholds that were missed."""
     from svc_cli.evals.summaries import describe
 
     rows, misses = [], []

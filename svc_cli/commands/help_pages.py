@@ -9,12 +9,12 @@ from typer.core import TyperCommand, TyperGroup
 from svc_cli.commands.flags import Flags
 from svc_cli.commands.parameters import convert_late
 
-#: What every command inherits.
+#: The settings that every command inherits.
 HELP_FLAGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 #: Options that every command has.
 COMMON = frozenset(Flags.__dataclass_fields__) | {"help"}
-#: A range as Typer spells it, such as `[1<=x<=50]`.
+#: A range as Typer writes it, such as `[1<=x<=50]`.
 _RANGE = re.compile(r"  \[[^\[\]]*[<>]=?[^\[\]]*\]$")
 
 

@@ -31,7 +31,7 @@ from svc_cli.uploads.runs import UploadRun, elapsed_ms, look, resumable
 
 app = new_app()
 
-#: URLs at a time: each waits for a host somewhere, and the service takes five creates a second.
+#: URLs imported at the same time: each waits for another host, and the service accepts five creates per second.
 JOBS = 4
 
 
@@ -157,7 +157,7 @@ def import_urls(call: Invocation, flags: ImportFlags) -> Exit:
 def _import_all(call: Invocation, client: Client, run: UploadRun, plan: ImportPlan) -> None:
     known = look(client, plan.bucket)
     known = provision(call, client, known, plan.bucket, no_create=plan.no_create, is_dry=plan.is_dry)
-    if known.bucket_id is None:  # a dry run into a bucket that does not exist: nobody there to judge the URLs
+    if known.bucket_id is None:  # in a dry run without a bucket, the URLs can't be checked
         run.items.update((url, ReportItem(path=url, action="created")) for url in plan.urls)
         return
     options = ImportOptions(

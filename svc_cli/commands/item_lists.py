@@ -9,13 +9,13 @@ from svc_cli.render import table
 from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.skips import code_of
 
-#: Skipped files with one reason are named up to this number, and counted beyond it. `--json` and `-v` name all.
+#: Up to this number, skipped files with the same reason are listed; more are counted. `--json` and `-v` list all.
 MOST_NAMES = 3
 _COLOURS = {"failed": "red", "conflict": "yellow"}
 
 
 def render_troubles(console: Console, items: Iterable[ReportItem]) -> str:
-    """Each cause once, with the files under it and what to do below all."""
+    """Each cause once, with the files below it, and the hint at the end."""
     causes: dict[tuple[str, str], list[str]] = {}
     hints: dict[str, None] = {}
     for item in items:

@@ -16,10 +16,10 @@ from svc_daemon.wire import Json
 
 app = new_app("Create, list and revoke API keys.")
 
-#: Shown for a key that is not limited to a list.
+#: Shown if a key is not limited to certain buckets or models.
 ALL = "all"
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-#: A number alone could be days or seconds.
+#: A number without a unit could mean days or seconds.
 _SPAN = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[smhd])")
 
 
@@ -102,7 +102,7 @@ def create(call: Invocation, options: KeyOptions) -> None:
             answer = client.create_key(fields, dry_run=True)
             call.console.show(answer, lambda: f"would create {_described(answer['would_create'])}")
             return
-        # A request that was cut off is sent again; without a key of its own it would make two.
+        # An interrupted request is sent again; without an idempotency key it would create two keys.
         answer = client.create_key(fields, secrets.token_hex(16))
     if answer["key"] is None:
         raise KeyNotShown(

@@ -49,12 +49,12 @@ def mcp(
         call.console.note(
             "programs that speak MCP start this command; docs/how-to/agents.md shows how. Ctrl-D ends it."
         )
-    # A thread that reads standard input can't be interrupted, and ending at once loses nothing.
+    # The thread that reads standard input can't be interrupted, so Ctrl-C ends the process at once; nothing is lost.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     listed = servers.list_tools(takes_paths=bool(folders))
     try:
         asyncio.run(servers.serve_stdio(servers.build_server(listed, partial(run_tool, call.client, folders))))
     except ExceptionGroup as failed:
         if failed.subgroup(BrokenPipeError):
-            raise BrokenPipeError from failed  # the program has gone
+            raise BrokenPipeError from failed  # the program has ended
         raise

@@ -1,4 +1,4 @@
-"""Finds the source that a name means: an id, the start of one, a title or a file name."""
+"""Finds a source by its id, the start of its id, its title or its file name."""
 
 import re
 import unicodedata
@@ -18,7 +18,7 @@ PREFIX = "src_"
 _WHOLE_ID = re.compile(rf"{PREFIX}\w{{26,}}", re.ASCII)
 #: Candidates that an error names.
 MOST_CANDIDATES = 5
-#: Titles among which a misspelled one is looked for.
+#: How many titles are compared with a misspelled one.
 MOST_TITLES = 1000
 
 
@@ -61,7 +61,7 @@ def find_source(client: "Client", name: str, buckets: Sequence[str] | None = Non
 
 
 def whole_id(start: str, ids: Iterable[str]) -> str:
-    """The one id that starts so; the text itself where none does, for the service to refuse. Raises UsageError."""
+    """The only id with this start; the text itself if there is none, for the service to refuse. Raises UsageError."""
     matches = sorted({each for each in ids if each.startswith(start)})
     if len(matches) > 1:
         raise UsageError(f"{len(matches)} ids start with {start!r}.", hint=f"use one of {', '.join(matches[:5])}.")

@@ -77,7 +77,7 @@ _COMMON = {
 
 
 class Invocation:
-    """One run of one command: its console, settings and connection."""
+    """One run of a command: its console, settings and connection."""
 
     def __init__(self, console: Console, flags: Flags, root: Any = None) -> None:
         self.console = console
@@ -232,7 +232,7 @@ def suggest_bucket(client: "Client", error: ApiError) -> None:
 
 
 def parse_duration(text: str | None, flag: str = "--timeout") -> float | None:
-    """Seconds of `90`, `90s`, `5m`, `1h`, `30d`; None stays None. Raises UsageError naming the flag."""
+    """The seconds in `90`, `90s`, `5m`, `1h` or `30d`; None for None. Raises UsageError naming the flag."""
     if text is None:
         return None
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}

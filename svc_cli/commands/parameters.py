@@ -1,7 +1,7 @@
-"""Options and arguments that load pydantic only for what it has to convert.
+"""Options and arguments that load pydantic only for values that need conversion.
 
-Typer has pydantic check texts and absent values too, and loading it takes longer than most commands do. These are taken
-as they are; numbers, paths and whatever is wrong go on to Typer.
+Typer uses pydantic even for texts and absent values, and loading it takes longer than most commands. These are used
+unchanged; numbers, paths and invalid values are passed on to Typer.
 """
 
 from typing import Any
@@ -22,14 +22,14 @@ class LateArgument(TyperArgument):
 
 
 def convert_late(parameters: list[Any]) -> list[Any]:
-    """The parameters of a command; Typer makes them itself, always of its own classes."""
+    """Replace the classes of a command's parameters, which Typer always creates from its own."""
     for each in parameters:
         each.__class__ = LateArgument if isinstance(each, TyperArgument) else LateOption
     return parameters
 
 
 def _is_converted(parameter: TyperOption | TyperArgument, value: Any) -> bool:
-    """Whether Typer would take this value, and leave it as it is."""
+    """Whether Typer would accept this value unchanged."""
     if parameter.required and not value:
         return False
     kind = parameter.type_descriptor

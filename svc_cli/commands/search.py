@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-#: Lines of a passage that are shown, and columns where there is no terminal to measure.
+#: Lines of a passage that are shown, and columns if the output is no terminal.
 PASSAGE_LINES = 3
 PLAIN_COLUMNS = 100
 MOST_RESULTS = 50
@@ -110,10 +110,10 @@ def warn_of_emptiness(client: "Client") -> list[str]:
 
 
 def render_page(console: Console, page: dict[str, Any]) -> str:
-    """Results as blocks: a line with title and place, and the passage under it."""
+    """The results as blocks: a line with title and place, and the passage below."""
     if not page["data"]:
         return "nothing found."
-    # Words without their endings, so that `replaced` is seen in `replaces`.
+    # Stems, so that `replaced` is highlighted for `replaces`.
     words = re.findall(r"\w{3,}", page["query"].casefold())
     stems = {word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in words}
     blocks = []
@@ -132,7 +132,7 @@ def render_page(console: Console, page: dict[str, Any]) -> str:
 
 
 def head_of(console: Console, number: str, title: str, place: str, facts: str) -> str:
-    """The line above a passage; where the terminal has no room for all of it, the facts are on the next one."""
+    """The line above a passage; on a narrow terminal its second part is on a line of its own."""
     behind = f", {place}" if place else ""
     room = console.width()
     is_long = room is not None and width(f"{number} {title}{behind}  {facts}") > room
@@ -156,14 +156,14 @@ def _passage(console: Console, text: str, stems: set[str]) -> list[str]:
 
 
 def best_window(lines: Sequence[str], stems: set[str], size: int) -> int:
-    """Where the first window of so many lines begins that holds as many of the stems as any."""
+    """The first line of the window that has the most of these stems."""
     found = [{stem for stem in stems if stem in line.casefold()} for line in lines]
     counts = [len(set().union(*found[start : start + size])) for start in range(len(lines) - size + 1)]
     return counts.index(max(counts))
 
 
 def explanation(console: Console, explain: dict[str, Any]) -> str:
-    """A table of what found the passage: its words one by one, its meaning, and both together."""
+    """A table of the scores of a passage: of each word, of its meaning, and of both together."""
     keyword, semantic, fused = explain["keyword"], explain["semantic"], explain["fused"]
     covers = f"covers {explain['coverage']:.0%} of the query"
     bm25 = f"bm25 {keyword['bm25']:.2f}" if keyword else ""

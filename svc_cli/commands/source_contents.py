@@ -30,9 +30,9 @@ def send_content(console: Console, source: Json, blocks: Iterable[bytes]) -> Non
 
 
 def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
-    """Write the bytes beside the file and put them in its place when all have come.
+    """Write the bytes to a temporary file, and replace the file when all have arrived.
 
-    A link stays a link, and a device or a pipe is written to: neither is replaced by a file.
+    A link is followed, and a device or a pipe is written to; neither is replaced by a file.
     """
     path = Path(output)
     if path.exists() and not path.is_file() and not path.is_dir():
@@ -60,7 +60,7 @@ def save_content(output: str, source: Json, blocks: Iterable[bytes]) -> None:
 
 
 def _checked(source: Json, blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The blocks. Raises BadAnswer after the last one where they are not the bytes that were uploaded."""
+    """Pass on the blocks. Raises BadAnswer after the last one if their hash is not that of the uploaded file."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)

@@ -1,4 +1,4 @@
-"""How sources read: as rows of a table, and one in full."""
+"""Sources as text: a table of several, and one with all its fields."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -58,7 +58,7 @@ class SourceListFlags:
     ] = None
 
     def filters(self) -> dict[str, str | int]:
-        """The query of the request; without a status the API lists ready sources."""
+        """The parameters of the request; without a status the API lists ready sources."""
         status = None if self.status == "ready" else self.status
         wanted = {"status": status, "type": self.type, "tag": self.tag, "q": self.match, "title": self.title}
         paging = {"limit": self.limit, "after": self.after}

@@ -25,7 +25,7 @@ app = new_app()
 
 #: How often `--watch` looks, in seconds.
 WATCH_INTERVAL_S = 1.0
-#: Unfinished and failed sources are named up to this number; the rest is counted.
+#: Up to this number, unfinished and failed sources are listed; more are counted.
 MOST_ROWS = 30
 
 
@@ -69,7 +69,7 @@ def status(
 
 
 class _View(ABC):
-    """One thing whose state can be shown once or again and again."""
+    """The base of the views, which can be shown once or updated."""
 
     def __init__(self, call: Invocation, client: "Client", name: str = "") -> None:
         self.call = call

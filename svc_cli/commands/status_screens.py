@@ -1,4 +1,4 @@
-"""The screen of `status --watch`: redrawn in place on a terminal, a line now and then elsewhere."""
+"""The screen of `status --watch`: redrawn in place on a terminal, occasional lines otherwise."""
 
 import time
 from types import TracebackType
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """Shows one text after the other in the same place, on stderr, and leaves nothing behind."""
+    """Shows one text after the other in the same place on stderr, and clears it at the end."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -77,7 +77,7 @@ PruneOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFlags:
-    """Which folder goes where, on the command line of everything that syncs; None leaves it to the settings."""
+    """The options that name a folder and its bucket, shared by `sync`, `diff` and `watch`; None means the setting."""
 
     folder: FolderArgument = None
     bucket: BucketOption = None
@@ -157,7 +157,7 @@ def run(call: Invocation, flags: SyncFlags) -> Exit:
 def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
     known = project_mappings(call)
     if not flags.all:
-        # A name by itself means a mapping of that name, wherever its folder is; there may be none yet.
+        # `--name` without a folder means a known mapping of that name, wherever its folder is.
         named = find_mapping(known, None, flags.name, flags.bucket) if flags.name and not flags.folder else None
         folder = named.folder if named else Path(flags.folder or ".")
         return [choose_mapping(call, known, folder, flags)]
@@ -169,7 +169,7 @@ def _find_mappings(call: Invocation, flags: SyncFlags) -> list[Mapping]:
 
 
 def choose_mapping(call: Invocation, known: Sequence[Mapping], folder: Path, flags: FolderFlags) -> Mapping:
-    """The known mapping of this folder that the flags mean, or one of its own. Raises UsageError where they collide."""
+    """The known mapping that the flags refer to, or a new one for the folder. Raises UsageError if they conflict."""
     found = find_mapping(known, folder, flags.name, flags.bucket)
     if found is not None:
         return replace(found, is_named=found.is_named or flags.name is not None)
@@ -193,7 +193,7 @@ def project_mappings(call: Invocation) -> list[Mapping]:
 
 
 def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: MaxDelete) -> SyncOptions:
-    """How to sync, as far as it is the same for all mappings; the client is paced as the service allows."""
+    """The options that are the same for all mappings; also sets the client's rate to the service's limit."""
     limits = client.limits()
     client.pace_creates(limits["limits"]["creates_per_second"]["value"])
     get, known = call.settings.get, limits["limits"]
@@ -220,7 +220,7 @@ def options_of(call: Invocation, client: Client, flags: SyncFlags, max_delete: M
 
 
 def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, max_delete: MaxDelete) -> list[Report]:
-    """Sync one after the other; what is wrong with one does not keep the next from its turn, Ctrl-C does."""
+    """Sync the mappings one after the other; an error in one does not stop the others, Ctrl-C does."""
     reports: list[Report] = []
     for mapping in mappings:
         try:
@@ -235,7 +235,7 @@ def _sync_all(call: Invocation, mappings: Sequence[Mapping], flags: SyncFlags, m
 
 
 def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxDelete) -> Report:
-    """Sync one mapping by a client of its own: a stopped client sends nothing more."""
+    """Sync one mapping with its own client, because a stopped client can't be used again."""
     with call.client() as client:
         options = options_for(call, mapping, options_of(call, client, flags, max_delete), flags)
         index_path = mapping.index_path(paths.state_dir(call.settings.environ), client.service)
@@ -247,7 +247,7 @@ def _sync(call: Invocation, mapping: Mapping, flags: SyncFlags, max_delete: MaxD
 
 
 def options_for(call: Invocation, mapping: Mapping, options: SyncOptions, flags: SyncFlags) -> SyncOptions:
-    """The same, with what is the mapping's own."""
+    """The options of one mapping."""
     get = call.settings.get
     filters = replace(
         options.filters,

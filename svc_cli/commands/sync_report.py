@@ -1,4 +1,4 @@
-"""How the end of a sync reads: counts first, then what needs attention, then the next command."""
+"""The report of a sync: counts first, then what needs attention, then the next command."""
 
 from svc_cli.commands.item_lists import render_skips, render_troubles
 from svc_cli.console import Console, clean
@@ -6,9 +6,9 @@ from svc_cli.exits import Exit
 from svc_cli.render import counted, size, table
 from svc_cli.sync.reports import ACTIONS, CHANGES, Report
 
-#: Planned changes are named up to this number and counted beyond it. `--json` and `-v` name all.
+#: Up to this number, planned changes are listed; more are counted. `--json` and `-v` list all.
 MOST_NAMES = 12
-#: What these are called when nothing was done.
+#: The names of actions in a dry run.
 DRY_WORDS = {
     "created": "to create",
     "updated": "to update",
@@ -50,7 +50,7 @@ def suggest_next(console: Console, report: Report) -> None:
 
 
 def _render_plan(console: Console, report: Report) -> str:
-    """A plan names its files; what was done is only counted."""
+    """The list of planned changes; only a dry run has one."""
     if not report.is_dry:
         return ""
     planned = [item for item in report.items.values() if item.action in CHANGES or item.action == "gone"]

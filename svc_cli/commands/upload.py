@@ -34,7 +34,7 @@ from svc_cli.uploads.skips import readable_extensions
 
 app = new_app()
 
-#: Files at a time.
+#: The most files that are sent at the same time.
 MOST_JOBS = 64
 
 
@@ -123,7 +123,7 @@ def upload(call: Invocation, flags: UploadFlags) -> Exit:
 
 
 def upload_options(call: Invocation, flags: UploadFlags) -> UploadOptions:
-    """Flags over settings. Raises UsageError for what contradicts itself or is out of range."""
+    """Combine flags and settings. Raises UsageError for values that conflict or are out of range."""
     settings = call.settings
     if flags.replace and flags.as_new:
         raise UsageError("--replace and --as-new exclude each other.")
@@ -161,10 +161,10 @@ def check_jobs(jobs: int) -> int:
 def provision(
     call: Invocation, client: Client, known: KnownSources, bucket: str, *, no_create: bool, is_dry: bool
 ) -> KnownSources:
-    """Make the bucket where it is missing and may be made."""
+    """Create the bucket if it is missing and may be created."""
     if known.bucket_id is not None:
         return known
-    if no_create or "_" in bucket:  # an id is not made, only a slug
+    if no_create or "_" in bucket:  # only a slug can be created, not an id
         missing = {
             "code": "bucket_not_found",
             "message": f"There is no bucket {bucket!r}.",
@@ -181,5 +181,5 @@ def provision(
 
 
 def stream_item(call: Invocation, kind: str, item: ReportItem) -> None:
-    """Print an item as an event of this kind, where `--json` lines are wanted."""
+    """Print an item as an event of this kind, if the format is `--ndjson`."""
     call.console.event({"type": kind, **item.as_json()})

@@ -27,16 +27,16 @@ class Summary:
     duration_ms: int
     is_dry: bool = False
     is_strict: bool = False
-    #: Ended before everything was done: Ctrl-C, a time-out, a key that was refused.
+    #: The error that ended the run early, such as Ctrl-C, a time-out or a refused key.
     stopped_by: SvcError | None = None
-    #: Files that were not looked at because of that.
+    #: How many files were not handled because of that.
     remaining: int = 0
-    #: Batches that some of the files went in.
+    #: Ids of the batches that were used.
     batch_ids: list[str] = field(default_factory=list)
 
     @property
     def noun(self) -> str:
-        """What was sent, in the words of the report."""
+        """The word for an item in the report."""
         return "URL" if self.kind == "import" else "file"
 
     @property
@@ -75,7 +75,7 @@ class Summary:
         return value
 
     def show(self, console: Console, note: str = "") -> Exit:
-        """Print all of it, a note where there is one and nothing ended it early, and the next command."""
+        """Print the report, the note unless the run ended early, and the next command."""
         console.show(self.as_json(), lambda: render_summary(console, self))
         if self.stopped_by is not None:
             console.fail(self.stopped_by)
@@ -93,7 +93,7 @@ class Summary:
 
 
 def render_summary(console: Console, summary: Summary) -> str:
-    """The whole report as text; of a single file its state alone."""
+    """The report as text; for a single file only its state."""
     items = summary.items
     if len(items) == 1 and not summary.stopped_by:
         return _render_one(console, items[0], is_dry=summary.is_dry)

@@ -1,4 +1,4 @@
-"""`svc watch …`: keep buckets equal to their folders while these change."""
+"""`svc watch …`: keep buckets in step with their folders while files change."""
 
 import signal
 import time
@@ -116,7 +116,7 @@ def _watch(call: Invocation, flags: RunFlags, engine: Any, display: Display) -> 
     added = Added.of(paths.config_dir(call.settings.environ))
     stamp = added.stamp()
     mappings = _mappings(call, flags)
-    engine.session()  # what keeps us from beginning ends the command
+    engine.session()  # an error at the beginning ends the command
     bell: SimpleQueue[None] = SimpleQueue()
     watchers: list[Watcher] = []
     callbacks = WatchCallbacks(
@@ -241,7 +241,7 @@ def log(
 
 
 def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
-    """What `watch run` is to watch. Raises UsageError where two would take each other's files, or there is none."""
+    """The mappings that `watch run` watches. Raises UsageError if two overlap, or if there are none."""
     known = [mapping for mapping, _ in _known(call)]
     if flags.folder is not None:
         return [choose_mapping(call, known, _folder(flags.folder), flags)]
@@ -256,7 +256,7 @@ def _mappings(call: Invocation, flags: RunFlags) -> list[Mapping]:
 
 
 def _known(call: Invocation, name: str | None = None) -> list[tuple[Mapping, str]]:
-    """The mappings of the project and those that were added, with the file of each. Raises PathMissing."""
+    """The mappings of the project and the added ones, each with the file it comes from. Raises PathMissing."""
     added = Added.of(paths.config_dir(call.settings.environ))
     found = [(each, str(call.settings.project_file)) for each in project_mappings(call)]
     found += [(each, str(added.path)) for each in added.read()]
@@ -279,7 +279,7 @@ def _record(call: Invocation, mapping: Mapping) -> Record:
 
 
 def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
-    """The mappings that are known here, and those that are watched besides. Raises PathMissing."""
+    """The mappings that are known here, and others that are being watched. Raises PathMissing."""
     found = {_record(call, mapping): _as_json(mapping) for mapping, _ in _known(call)}
     for record in Record.all(paths.state_dir(call.settings.environ)):
         if record not in found and (record.is_held or name is not None):
@@ -292,7 +292,7 @@ def _watched(call: Invocation, name: str | None) -> list[tuple[Record, Json]]:
 
 
 def _state(record: Record, value: Json) -> Json:
-    """What the watcher last reported; whether it runs is known by its lock alone."""
+    """The last state that the watcher wrote; its lock shows whether it is running."""
     state, running = {**value, **record.read_state()}, record.is_held
     return {**state, "running": running, "state": state.get("state", "stopped") if running else "stopped"}
 

@@ -1,4 +1,4 @@
-"""How watching reads: a live table on a terminal, a line for each thing that happens elsewhere."""
+"""The output of watching: a live table on a terminal, otherwise a line per event."""
 
 import time
 from collections import deque
@@ -14,9 +14,9 @@ from svc_cli.sync.safety import Withheld
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: What happened last, below the live table.
+#: Lines of the last events below the live table.
 LAST_LINES = 10
-#: Of many files in a row, each is not drawn by itself.
+#: The least time between two drawings, in seconds.
 DRAW_S = 0.1
 NOTHING_WITHHELD = "nothing that is gone is left in the bucket any more."
 
@@ -56,12 +56,12 @@ class Display:
         self._print(f"{mapping.name}: {_item_line(item.as_json())}")
 
     def show_note(self, mapping: Mapping, text: str, is_warning: bool) -> None:
-        """Something worth a line."""
+        """Show a remark or a warning."""
         self._console.event({"type": "watch.note", "mapping": mapping.name, "message": text, "warning": is_warning})
         self._show_line(mapping, text, is_warning=is_warning)
 
     def show_withheld(self, mapping: Mapping, withheld: Sequence[Withheld]) -> None:
-        """What is gone and stays in the bucket from now on, and why."""
+        """Show which deleted files stay in the bucket, and why."""
         causes = [each.as_json() for each in withheld]
         self._console.event({"type": "watch.withheld", "mapping": mapping.name, "withheld": causes})
         for each in withheld:
@@ -77,7 +77,7 @@ class Display:
             self._print(f"{mapping.name}: {text}")
 
     def show(self, watchers: Sequence[Any]) -> None:
-        """The states, wherever one has changed."""
+        """Show the states that have changed."""
         self.states = [watcher.facts() for watcher in watchers]
         for state in self.states:
             if self._shown.get(state["mapping"]) == state["state"]:

@@ -24,7 +24,7 @@ SECRET_VARIABLE = "SVC_WEBHOOK_SECRET"  # noqa: S105 - the name, not a secret
 
 
 class SignatureRefused(SvcError):
-    """A call that did not come from the holder of the secret, or not now."""
+    """A call that was not signed with the secret, or is too old."""
 
     code = "svc_webhook_invalid"
     exit = Exit.FAILED
@@ -128,7 +128,7 @@ class VerifyFlags:
 
     def secret(self) -> str:
         """The secret of the file or the environment. Raises UsageError."""
-        # Never the value of a flag: other users can read those in the list of processes.
+        # Never from a flag: other users can see its value in the list of processes.
         path = self.secret_file
         if path is not None:
             try:

@@ -13,7 +13,7 @@
         tags: [public]               as a search takes them
         filters: {type: eq, key: lang, value: en}
 
-A list of queries without the word `queries` above it will do, and so will the same as JSON.
+A plain list of queries is accepted too, and so is JSON.
 """
 
 import json
@@ -45,7 +45,7 @@ class GoldenQuery:
     """One query, and everything that it must find."""
 
     query: str
-    #: For reports; the query itself unless the file gives one.
+    #: The name in reports; the query itself unless the file gives one.
     name: str
     expected: tuple[Expectation, ...]
     tags: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ def read_golden(path: Path) -> list[GoldenQuery]:
     for number, entry in enumerate(loaded, start=1):
         reader = _FieldReader(entry, _FilePosition(str(path), number, getattr(entry, "line", None)), QUERY_FIELDS)
         golden = reader.query()
-        if golden.name in queries:  # reports identify queries by their names
+        if golden.name in queries:  # reports identify queries by name
             place.refuse(f"two queries are called {golden.name!r}; give one of them another `name`.")
         queries[golden.name] = golden
     return list(queries.values())

@@ -28,9 +28,9 @@ from svc_daemon.wire import Json
 from svc_daemon.wire.codes import ErrorCode
 
 SOURCE_PREFIX = "src_"
-#: The API searches no more by their names at a time.
+#: The most sources that one search of the API can name.
 MOST_BUCKETS = 200
-#: More of a text than this adds nothing to a search for it.
+#: Characters of a text that are used as a query; more would not help.
 PROBE_CHARACTERS = 300
 
 
@@ -89,7 +89,7 @@ class Inquiry:
         return lacking or self._probe(golden, expectation, source["id"], place)
 
     def _find_lack(self, expectation: Expectation, source_id: str) -> Miss | None:
-        """What the source itself lacks of the expectation."""
+        """The part of the expectation that the source itself lacks."""
         if expectation.text is None and expectation.heading is None:
             return None
         stored = self._client.source_text(source_id)
@@ -128,7 +128,7 @@ class Inquiry:
         return ask(self._client, self._scope, golden, DEPTH, **changes).hits
 
     def _ask_freely(self, golden: GoldenQuery, buckets: Sequence[str], **changes: Any) -> Sequence[Hit] | None:
-        """The same in these buckets without an agent's policy; None if the key may only use agents."""
+        """As `_ask`, without an agent's policy; None if the key may only use agents."""
         try:
             return self._ask(golden, agent=None, buckets=list(buckets), **changes)
         except ApiError as error:

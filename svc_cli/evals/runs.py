@@ -19,9 +19,9 @@ class ExpectationResult:
     """Whether one expectation was found, and where."""
 
     expectation: Expectation
-    #: From 1; None where it is not among the first k.
+    #: The rank, from 1; None if it is not among the first k.
     rank: int | None
-    #: Where it was missed.
+    #: The reason, if it was missed.
     miss: Miss | None = None
 
 
@@ -55,7 +55,7 @@ class Evaluation:
 
     @property
     def scores(self) -> Scores:
-        """The means."""
+        """The means over all queries."""
         each = [result.scores for result in self.results]
         return Scores(
             recall=mean([scores.recall for scores in each]),

@@ -1,7 +1,7 @@
-"""Which addresses the daemon may connect to: a table of refused networks, and what the operator allows all the same.
+"""Which addresses the daemon may connect to: a table of refused networks, and exceptions of the operator.
 
-The table is our own because `ipaddress.is_global` is not made for this: depending on the release it passes tunnels that
-carry an IPv4 address inside, multicast, and networks that clouds use for their own services.
+`ipaddress.is_global` is not enough: depending on the release it accepts tunnels that carry an IPv4 address inside,
+multicast, and networks that clouds use for their own services.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from svc_daemon.settings import SettingError
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-#: Ports of the web; any other takes an allowed network.
+#: Ports of the web; any other port needs an allowed network.
 WEB_PORTS = frozenset({80, 443})
 
 #: The addresses of names of the local machine (RFC 6761, 6.3).
@@ -74,15 +74,16 @@ class AddressPolicy:
     """Where the daemon may connect to. By default to public addresses, on the ports of the web."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
-    #: Where this daemon listens: refused whatever is allowed, so that no URL makes it talk to itself.
+    #: Where this daemon listens: always refused, so that no URL makes it talk to itself.
     own: tuple[IpAddress, int] | None = None
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        # An address with another one inside is never allowed: it would pass by a rule that is not about it.
+        # An address that contains another one is never allowed, because rules for the inner one would not apply.
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
-            # The unspecified address connects to the machine itself, and listening on it is listening everywhere.
+            # Connecting to the unspecified address reaches the machine itself, and listening on it means on all
+            # addresses.
             own = self.own[0]
             is_here = address == own or address.is_loopback or address.is_unspecified
             if is_here or (own.is_unspecified and not is_public(address)):
@@ -92,7 +93,7 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Whether any address could be permitted on this port, so that a name need not be resolved in vain."""
+        """Whether any address could be permitted on this port; if not, a name need not be resolved."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 
@@ -122,7 +123,7 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
-    """The network and the port, if any; only behind a prefix length, or in IPv4, is a colon not part of the address."""
+    """The network and the port, if any; a colon begins a port only after a prefix length or in IPv4."""
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:
         return entry, None

@@ -10,7 +10,7 @@ No key grants more than its maker has:
     models          not sent: those of the maker; else each must be one that the maker may use
     expires_at      not sent: that of the maker; else not after it
 
-A key sees and revokes the keys that it could have made, and itself: one that is kept to a bucket can't end the team's
+A key sees and revokes the keys that it could have created, and itself: one limited to a bucket can't revoke the team's
 admin key. Expiry is left out of that rule, so that a key that expires can still revoke one that doesn't.
 """
 
@@ -79,7 +79,7 @@ class KeyParts:
 
 
 def mint(key_id: str, secret: bytes) -> str:
-    """The text of a key with 32 random bytes; the one time it exists in clear."""
+    """The text of a new key with 32 random bytes; it is not stored."""
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
@@ -97,12 +97,12 @@ def parse(text: str) -> KeyParts | None:
 
 
 def hint(key_id: str) -> str:
-    """How the key of this id begins, up to its secret: enough to find it by, nothing to use it with."""
+    """The beginning of the key with this id, up to its secret: enough to recognize it, useless as a key."""
     return f"{PREFIX}{key_id.removeprefix('key_')}…"
 
 
 def hash_secret(secret: str) -> str:
-    """SHA-256 is enough for 256 random bits: there is nothing to guess."""
+    """The SHA-256 of a key, which is enough for 256 random bits: they can't be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -128,13 +128,13 @@ class Grant:
 
 
 def check_name(name: str) -> None:
-    """Raises `invalid_request` for a name that nobody could read."""
+    """Raises `invalid_request` for a name that is blank or not readable."""
     if not name.strip() or not name.isprintable():
         raise refusal("name", "must not be blank, and has no control characters.")
 
 
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
-    """Those of the preset, or those that are named, each once; raises `invalid_request`."""
+    """The capabilities of the preset, or the named ones, each once; raises `invalid_request`."""
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
     if preset is not None:
@@ -148,7 +148,7 @@ def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tupl
 
 
 def choose_expiry(text: str | None, now: datetime) -> str | None:
-    """The moment as it is stored; raises `invalid_request` for what is no moment with a time zone, or is past."""
+    """The time of expiry as it is stored; raises `invalid_request` if it lacks a time zone or has passed."""
     if text is None:
         return None
     try:
@@ -163,7 +163,7 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """What the new key gets; raises where it would be more than its maker has. The buckets have been judged before."""
+    """The grant of the new key; raises if it would exceed its maker's. The buckets have been checked before."""
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
             raise ServiceError(
@@ -187,7 +187,7 @@ def narrow(maker: Grant, asked: Grant) -> Grant:
 
 
 def covers(maker: Grant, other: Grant) -> bool:
-    """Whether `maker` could have made a key with the grant of `other`, whenever that one expires."""
+    """Whether `maker` could have created a key with the grant of `other`, apart from its expiry."""
     return (
         set(other.capabilities) <= set(maker.capabilities)
         and _is_within(other.buckets, maker.buckets)

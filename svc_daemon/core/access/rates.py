@@ -1,4 +1,4 @@
-"""How often and how much: a token bucket for creates, a sliding minute for bytes.
+"""Rate limits: a token bucket for creates, a sliding minute for bytes.
 
 Both are plain values of one team: `take` and `charge` change nothing when they refuse.
 """
@@ -10,7 +10,7 @@ from itertools import accumulate
 
 @dataclass(slots=True)
 class TokenBucket:
-    """`per_second` tokens flow in each second, and as many can be saved up."""
+    """Gains `per_second` tokens each second, and can save up as many."""
 
     per_second: float
     tokens: float
@@ -22,12 +22,12 @@ class TokenBucket:
         return cls(per_second=per_second, tokens=per_second, updated_s=now_s)
 
     def wait_s(self, now_s: float) -> float:
-        """Seconds until one token is there; 0 when it is there now."""
+        """Seconds until one token is available; 0 if it is now."""
         saved = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second)
         return max(0.0, (1 - saved) / self.per_second)
 
     def take(self, now_s: float) -> float:
-        """Take one token and return 0, or return the seconds until there is one."""
+        """Take one token and return 0, or return the seconds until one is available."""
         if (wait_s := self.wait_s(now_s)) > 0:
             return wait_s
         self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1

@@ -1,8 +1,8 @@
-"""URLs that may be fetched: one strict reading, their canonical form, and the file name that one promises.
+"""URLs that may be fetched: strict parsing, the canonical form, and the file name in a URL.
 
-Programs differ over what an unusual URL means, and a URL that the check reads in one way and the connection in another
-gets past the check. So there is one reading, every spelling that another program might read differently is refused, and
-the host is handed on exactly as it was judged.
+Programs interpret unusual URLs differently, and a URL that the connection interprets in another way than the check gets
+past the check. So there is one parser, every ambiguous spelling is refused, and the connection gets the host exactly as
+it was checked.
 """
 
 import re
@@ -24,9 +24,9 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^#]*)(?:#.*)?")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([1-9][0-9]{0,4}))?")
-#: One label of a name. The underscore is no host name's, but storage services use it.
+#: One label of a name. Host names have no underscore, but storage services use it.
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_\-]{0,61}[a-z0-9_])?")
-#: A last label that some programs take for a number, so that they take the whole for an IPv4 address.
+#: A last label that some programs read as a number, so that they treat the name as an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 #: What has to be escaped in a path or query, and a percent sign that escapes nothing.
 _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]")
@@ -85,7 +85,7 @@ def blocked(message: str, reason: str) -> ServiceError:
 
 
 def parse_url(text: str) -> Url:
-    """The URL that `text` spells; raises `url_fetch_blocked` for anything that is not plainly one of http or https."""
+    """Parse a URL; raises `url_fetch_blocked` for anything that is not a plain http or https URL."""
     text = text.strip(" ")
     if len(text) > MAX_CHARACTERS:
         raise blocked(f"A URL must not be longer than {MAX_CHARACTERS} characters.", "url")
@@ -111,7 +111,7 @@ def parse_url(text: str) -> Url:
 
 
 def join_url(url: Url, location: str) -> Url:
-    """The URL that a redirect's `Location` names; raises `url_fetch_blocked`, without a word of the location."""
+    """The URL in a redirect's `Location`; raises `url_fetch_blocked`, whose message does not contain the location."""
     # Joining drops tabs and line breaks, which must be refused.
     if not location.isprintable():
         raise _bad_redirect("url")
@@ -124,9 +124,9 @@ def join_url(url: Url, location: str) -> Url:
 
 
 def file_name(url: Url, disposition: str = "") -> str:
-    """A name for the bytes: that of `Content-Disposition`, else the path's last part, else the host.
+    """A file name: from `Content-Disposition`, otherwise the path's last part, otherwise the host.
 
-    A name that no file may have is skipped, so that a strange response does not cost the file.
+    A name that is not valid for a file is skipped, so that it does not make the import fail.
     """
     values = {
         name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
@@ -143,14 +143,14 @@ def file_name(url: Url, disposition: str = "") -> str:
 
 
 def _canonical_host(host: str) -> str:
-    # Fullwidth, circled and other compatible forms, and dots of other scripts, turn into ASCII in some programs.
+    # Some programs turn fullwidth, circled and similar characters, and dots of other scripts, into ASCII.
     is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
     try:
         if host.startswith("["):
             return str(IPv6Address(host[1:-1]))
         name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
         if not is_odd and _ends_in_number(name):
-            # It takes four decimal numbers without leading zeros: not one number, not hex, not octal, not three.
+            # It accepts only four decimal numbers without leading zeros: no single number, hex, octal or three numbers.
             return str(IPv4Address(name))
     except (AddressValueError, idna.IDNAError) as error:
         raise _odd_host(host.strip("[]")) from error

@@ -1,1 +1,1 @@
-"""Answers: what a question is searched by, what is quoted or cited, and whether that supports the answer."""
+"""Answers: the search for a question, the quotes and citations, and whether they support the answer."""

@@ -1,9 +1,8 @@
-"""Answers that a model writes: its words pass through, and its marks are held to the passages that it was given.
+"""Answers that a model writes: its text is passed on, and its citation marks are checked against the passages.
 
-A mark `[2]` counts where there is a second passage, and where one of the quotations in its sentence, if there are any,
-is in it word for word; any other mark is removed, and so is one that repeats itself, or is at the sentence for no
-results. What stays is renumbered, one number for each quote.
-Whatever the model makes up, a mark can only lead to words of a passage.
+A mark `[2]` counts if there is a second passage and, if its sentence contains quotations, one of them is in the passage
+word for word. Other marks are removed, and so are repeated ones and those in the sentence for no results. The rest is
+renumbered, one number for each quote. Whatever the model invents, a mark can only refer to the text of a passage.
 
 The answer is grounded when each of its sentences has a mark, and the marked passages support it (see `claims`).
 """
@@ -22,14 +21,14 @@ from svc_daemon.core.text.words import stems_of, words_of
 FEWEST_QUOTED_WORDS = 3
 #: A longer run of digits and commas in brackets is no mark.
 LONGEST_MARK = 40
-#: Marks of one answer. A model that loops writes thousands, and each is sent with its quote, in a stream many times.
+#: The most marks in one answer. A model in a loop writes thousands, and each is sent with its quote.
 MOST_MARKS = 500
-#: How much of the text before a mark is its sentence at most.
+#: The most characters before a mark that count as its sentence.
 LONGEST_SENTENCE = 1000
 
 _MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-#: None reaches over the beginning of another, so that each character is looked at once.
+#: No match can contain the beginning of another, so that each character is checked once.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
@@ -37,17 +36,17 @@ _CLOSING = tuple(".,;:!?)")
 
 @dataclass(frozen=True, slots=True)
 class _OpenSentence:
-    """The sentence that is being written, as far as it goes."""
+    """The sentence that is being written, as far as it has arrived."""
 
     quotations: tuple[str, ...]
-    #: Of its end: what a mark after a very long sentence is about.
+    #: Its last characters, which a mark after a very long sentence refers to.
     stems: frozenset[str]
     #: Whether it is the sentence for no results, which cites no source.
     is_nothing_found: bool
 
 
 class WrittenAnswer:
-    """The answer as it grows; what was returned is not looked at again, whatever its length."""
+    """The answer while it is written; text that was returned is not processed again."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self._question = question
@@ -57,16 +56,16 @@ class WrittenAnswer:
         #: In the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: What may still become a mark.
+        #: The beginning of a possible mark.
         self._held = ""
-        #: Spaces at the end, which go with a mark that is taken out.
+        #: Spaces at the end, which are removed with a mark after them.
         self._space = ""
         self._has_dropped = False
-        #: Passages that were marked since the last word.
+        #: Passages that were cited since the last word.
         self._beside: set[int] = set()
         #: The end of the text without its marks; the sentence that is being written is in it.
         self._end = ""
-        #: None where words came since it was looked at.
+        #: None if text has arrived since it was computed.
         self._sentence: _OpenSentence | None = None
 
     @property
@@ -74,7 +73,7 @@ class WrittenAnswer:
         return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Take what the model wrote next and return the text that is final by now, each mark before its citation."""
+        """Take the next text of the model, and return the text that is final by now, each mark before its citation."""
         held = self._held + written
         pieces: list[str | Citation] = []
         start = 0
@@ -90,7 +89,7 @@ class WrittenAnswer:
         return pieces
 
     def finish(self) -> list[str | Citation]:
-        """Return what was held back until now; nothing is fed after it."""
+        """Return the text that was held back; the answer is complete."""
         pieces = self._write(self._held)
         self._held = self._space = ""
         return pieces
@@ -138,7 +137,7 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Add those marks that hold; those of one bracket follow each other."""
+        """Add the marks of one bracket that are valid, in order."""
         for passage in (number - 1 for number in numbers):
             # Small models repeat marks without a word in between.
             is_new = 0 <= passage < len(self._references) and passage not in self._beside
@@ -158,7 +157,7 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """The span that the sentence cites; None where its quotations aren't there, or where it is for no results."""
+        """The span that the sentence cites; None if its quotations aren't there, or for the sentence for no results."""
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)
             self._end = self._end[spans[-1].start :] if spans else ""
@@ -173,7 +172,7 @@ class WrittenAnswer:
 
 
 def _quotations(sentence: str) -> list[str]:
-    """The parts that the sentence gives as another's words; one with gaps is several."""
+    """The quotations in the sentence; one with gaps counts as several."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]

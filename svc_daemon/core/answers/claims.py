@@ -1,12 +1,12 @@
 """Claims: whether the passages that a sentence of an answer cites can support it.
 
-No model judges, and no rule knows a language. A sentence is supported unless one of these speaks against it:
+This uses no model and no rules of a language. A sentence is supported unless:
 
 * It shares too few words with the passages.
 * It has a number in digits, a code or a name that neither they nor the question have.
 
-Quotations are checked where marks are, in `citations`. Negations, number words and units are not understood: a
-sentence that misstates its passage with the passage's own words and numbers passes. The quotes let the reader see.
+`citations` checks quotations. Negations, number words and units are not understood: a
+sentence that misstates its passage in the passage's own words and numbers passes. Readers can check the quote.
 """
 
 import re
@@ -22,15 +22,15 @@ from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.text.sentences import Span, sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stems_of, words_of
 
-#: A word that may be a name; not a number.
+#: A word that may be a name, but no number.
 _LETTERS = re.compile(r"[^\W\d_]\w*")
 _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
-#: What precedes a name and ends no sentence.
+#: Abbreviations before a name whose full stop ends no sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: A text with a larger share is German, or a title: there a capital letter shows no name.
+#: A text with a larger share of capitals is German or a title, in which a capital letter does not mark a name.
 MOST_CAPITALS = 0.25
-#: Two forms of a name share so many letters: `Norway`, `Norwegian`.
+#: Two forms of a name share at least this many letters: `Norway`, `Norwegian`.
 _COMMON = 4
 _SHORTEST = 3
 #: The part of a sentence's words that the cited passages must have.
@@ -71,22 +71,22 @@ class Reference:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Its words, and those of its title and headings."""
+        """The words of the passage, its title and its headings."""
         return frozenset(words_of(self._whole))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The same, without stop words."""
+        """The stems of `words`, without stop words."""
         return stems_of(self._whole)
 
     @cached_property
     def numbers(self) -> list[Number]:
-        """Its numbers, and those of its title and headings."""
+        """The numbers in the passage, its title and its headings."""
         return numbers_of(self._whole)
 
     @cached_property
     def share_of_capitals(self) -> float:
-        """The part of its own words that begin with a capital letter."""
+        """The share of the passage's words that begin with a capital letter."""
         words: list[str] = _LETTERS.findall(self.passage.text)
         return sum(word[0].isupper() for word in words) / max(1, len(words))
 
@@ -99,11 +99,11 @@ class Reference:
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """The sentence that shares most stems; the first of those that share as many."""
+        """The sentence that shares most stems; if several do, the first."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """Where these words follow each other, whatever marks and spaces are between them."""
+        """The place where these words follow each other, ignoring punctuation and spaces."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -125,7 +125,7 @@ class Reference:
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Whether nothing in the passages that the sentence cites, one at least, speaks against it."""
+    """Whether the passages that the sentence cites, at least one, can support it."""
     stems, words = stems_of(sentence), words_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
     if len(shared) < max(1, SUPPORT * len(stems)):
@@ -145,7 +145,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     if any(reference.share_of_capitals > MOST_CAPITALS for reference in references):
         return True
     for name in _names_of(sentence) - known:
-        # Another form of it will do: `Norway`, `Norwegian`.
+        # Another form of the name is enough: `Norway`, `Norwegian`.
         pairs = [sorted((name, word), key=len) for word in known]
         begun = any(len(short) >= _SHORTEST and long.startswith(short) for short, long in pairs)
         if not begun and not any(len(short) > _COMMON and short[:_COMMON] == long[:_COMMON] for short, long in pairs):
@@ -154,7 +154,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
 
 
 def _names_of(text: str) -> set[str]:
-    """The names in small letters; a sentence's first word counts before another name, or all in capitals."""
+    """The names in small letters; a sentence's first word counts if a name follows, or if it is all capitals."""
     matches = list(_LETTERS.finditer(text))
     names = set()
     for match, following in zip_longest(matches, matches[1:]):

@@ -1,8 +1,8 @@
-"""Conversations: what a question means after the ones before it, and the prompt for a model that answers it.
+"""Conversations: the search for a follow-up question, and the prompt for a model that answers it.
 
-A follow-up leaves out what was said before ("and for part-time staff?"), so a search for it alone finds anything. It is
-searched together with the significant words of the questions before it. A complete question is searched as it is: words
-of an older topic would only blur it.
+A follow-up leaves out the topic ("and for part-time staff?"), so a search for it alone would find anything. The
+significant words of earlier questions are added to it. A complete question is searched as it is, since words of an
+older topic would only distract.
 """
 
 import re
@@ -17,23 +17,23 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of
 
 USER, ASSISTANT = "user", "assistant"
 
-#: Questions further back are another topic more often than not.
+#: How many earlier questions are used; older ones are mostly about another topic.
 MOST_EARLIER = 4
-#: Characters of each that are read: a pasted document shows at its beginning what it is, and takes seconds to read.
+#: Characters of each question that are used: the beginning of a pasted document is enough, and all of it is slow.
 EARLIER_CHARACTERS = 10_000
-#: Words that one follow-up is given.
+#: The most words that are added to a follow-up.
 MOST_ADDED = 12
 
-#: With one of these a question goes on from the last one.
+#: Beginnings that mark a follow-up.
 _OPENING = re.compile(
     r"(?:and|but|or|so|then|also|plus|what about|how about|what if|same for|the same|in that case|if so|if not)\b"
 )
-#: With one of these it does in a short question: `for part-time staff?`
+#: Beginnings that mark a follow-up if the question is short: `for part-time staff?`
 _LINKING = re.compile(
     r"(?:for|in|on|at|with|without|during|after|before|from|by|per|until|unless|if|only)\b"
     r"(?! (?:what|which|whom|whose|how)\b)"
 )
-#: These refer to something before, unless they are only grammar: `is it allowed to …`
+#: Words that refer to something before, unless they are only grammar: `is it allowed to …`
 _PRONOUNS = "it its they them their theirs this that these those he she him her his hers one ones such former latter"
 _REFERRING = frozenset(_PRONOUNS.split())
 _GRAMMAR = re.compile(r"\b(?:(?:is|was|does|will|would|can|could|should|if|that) )?it(?:'s)? (?:\w+ )?(?:to|that|if)\b")
@@ -82,23 +82,23 @@ def sharpen(turns: Sequence[Turn], longest: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """What a follow-up is searched with: its own words, and those that the questions before it lent it."""
+    """A follow-up question: its own words, and those that were added from earlier questions."""
 
     own: frozenset[str]
     lent: frozenset[str]
-    #: What each of them weighs that some passage has.
+    #: The weight of each word that is in some passage.
     found: Mapping[str, float]
 
     @property
     def counted(self) -> frozenset[str]:
-        """The words that count: one that was lent counts only if some passage has it."""
+        """The words that count: an added word counts only if some passage has it."""
         return self.own | (self.lent & self.found.keys())
 
     def coverage(self, matched: Collection[str], covered: float) -> float:
-        """How much of it a passage covers with the words that it has matched, 0 to 1; `covered` is what the search has.
+        """The share of the question that the matched words cover, 0 to 1; `covered` is the share that the search has.
 
-        A lent word that no passage has doesn't count if the passage has a word of the follow-up itself: it is to
-        sharpen the question, and would otherwise keep it from every answer.
+        An added word that no passage has doesn't count if the passage has a word of the follow-up itself: otherwise it
+        would prevent every answer.
         """
         if not covered or self.own.isdisjoint(matched):
             return covered
@@ -155,11 +155,11 @@ class Message(NamedTuple):
 
 
 def prompt(turns: Sequence[Turn], passages: Sequence[Passage], guidance: Sequence[str]) -> list[Message]:
-    """The messages for the last of the turns, which is the user's; `guidance` is who answers, and how."""
+    """The messages for the last turn, which is the user's; `guidance` describes who answers, and how."""
     *earlier, question = turns
     rules = "\n\n".join([RULES, *(text for text in guidance if text.strip())])
     before = [Message(turn.role, turn.text[:TURN_CHARACTERS]) for turn in earlier[-MOST_TURNS:]]
-    # A line that no passage has in it, so that none can end before its end.
+    # A separator that is in no passage, so that no text can end its passage early.
     texts = [f"{passage.context} {passage.text}" for passage in passages]
     fence = next(fence for size in count(5) if not any((fence := "=" * size) in text for text in texts))
     shown = []

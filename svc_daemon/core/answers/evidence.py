@@ -1,9 +1,9 @@
-"""How much of a question a single sentence covers: what grounds an answer while a team has few passages.
+"""How much of a question a single sentence covers, which grounds answers while a team has few passages.
 
-A few passages can't show what a word weighs. A word that occurs in none would weigh the most, however common it is
-("What colour …"), and a word of the only passage next to nothing. So the weights come from how common a word is in
-English, as `familiar` has it, and from the sentences that were found: a word that many of them have means little. The
-weights are squared, as they are in the cosine of two tf-idf vectors.
+A few passages don't show how important a word is. A word in none of them would get the highest weight, however common
+it is ("What colour …"), and a word of the only passage nearly none. So weights come from how common a word is in
+English (see `familiar`) and in the sentences that were found. The weights are squared, as they are in the cosine of two
+tf-idf vectors.
 
 The words must be in one sentence, or in the title and the headings above it: words scattered over a passage are often
 there by chance.
@@ -22,12 +22,12 @@ from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
 #: Sentences of average English that are counted with those that were found.
 SENTENCES = 50
-#: Factor for a sentence that can't hold the number that the question asks for.
+#: Factor for a sentence without a number if the question asks for one.
 WITHOUT_NUMBER = 0.1
-#: So many passages are judged by their own counts alone.
+#: With this many passages, only their own counts are used.
 MANY = 100
 
-#: What only a number can answer, in a question in small letters.
+#: Phrases of a question, in small letters, that only a number can answer.
 ASKS_FOR_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|often|far|big|large|tall|high|deep|wide|heavy|fast|late|early)"
     r"|what time|what year|which year)\b"
@@ -47,9 +47,9 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """How far an answer is judged by single sentences and not by the coverage of whole passages, 0 to 1.
+    """How far single sentences, instead of whole passages, decide about an answer, 0 to 1.
 
-    The less the more chunks there are; not at all when fewer than half of the question's words are known English ones.
+    It falls with the number of chunks, and is 0 if fewer than half of the question's words are known English ones.
     """
     words = words_of(question)
     known = sum(word in STOP_WORDS or is_familiar(word) for word in words)
@@ -62,7 +62,7 @@ class Evidence:
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
-    #: The weights of the words that some passage has.
+    #: The weight of each word that is in some passage.
     weights: Mapping[str, float]
 
 
@@ -76,7 +76,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
         ]
         for passage in passages
     ]
-    # A sentence that is there twice, in two copies of a document, is counted once.
+    # A sentence that occurs twice, in copies of a document, is counted once.
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
@@ -102,7 +102,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """The stems of which a sentence must have one beside its number; None where no number is asked for."""
+    """The stems of which a sentence must have one beside its number; None if the question asks for no number."""
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})
     if _ASKS_FOR_SPAN.search(question):

@@ -1,34 +1,32 @@
 """Grounding: whether a passage supports an answer, where no policy sets a score.
 
-A passage that has only a few words of a question has them by chance more often than one that has many. So by words
-alone it must cover the more of the question the fewer of its words it has: nearly all of one of two words, a third of
-one of twenty. Where there are vectors, the score must be high, or else the meaning near by itself; what the words alone
-would do for is enough as long as the meaning does not speak against it.
+A passage that has only a few words of a question has them by chance more often than one that has many. So a passage
+must cover a larger share of a short question: nearly all of two words, a third of twenty. With vectors, either the
+score must be high or the meaning alone very near; coverage by words is enough unless the meaning is clearly different.
 
-A few passages can't show what words weigh. While a team has few, what counts is how much of the question a single
-sentence covers, as `evidence` measures it; the coverage of passages takes its place as they become many. There the bar
-keeps out what is off the subject. It can't distinguish a sentence that answers from one that is only about the same
-thing.
+While a team has few passages, the share of the question that a single sentence covers decides (see `evidence`); with
+more passages their coverage takes over. There the threshold excludes what is off the subject. It can't distinguish a
+sentence that answers from one that is only about the same thing.
 
-The numbers were chosen with two collections of abstracts in view, and tried on questions that nobody had looked at:
-`docs/explanation/grounding.md` has the figures, and `tests/bench/bench_grounding.py` measures them. They hold on a
-collection with few subjects. Where it touches everything, chance finds the words of a short question too often, and no
-numbers in a rule of this form help: what keeps those out loses as many that are in place. Those for meaning hold for
-MiniLM-L6: another model's cosines may lie elsewhere, and want a threshold in the policy.
+The numbers were chosen on two collections of abstracts, and tested on unseen questions: `docs/explanation/grounding.md`
+has the figures, and `tests/bench/bench_grounding.py` measures them. They suit collections with few subjects. In a
+collection about everything, the words of a short question are found by chance too often, and no numbers in such a rule
+help: stricter ones lose as many right answers. The numbers for meaning are for MiniLM-L6: another model may need a
+threshold in the policy.
 """
 
-#: The coverage that is enough, with what each word that was found adds to it.
+#: The sufficient coverage, and how much each matched word lowers it.
 ENOUGH = 0.74
 WORD_WORTH = 0.04
-#: More words than this add nothing.
+#: Further words change nothing.
 MOST_WORDS = 10
-#: How much of a question a sentence must cover.
+#: The share of a question that a sentence must cover.
 ENOUGH_SAID = 0.15
-#: A cosine that is enough, and one that is with half of the coverage.
+#: A cosine that is enough by itself, and one that is enough with half of the coverage.
 NEAR = 0.62
 NEAR_WITH_WORDS = 0.54
-#: A cosine that does not speak against the words, of a passage and of one judged by its best sentence. A passage is
-#: about more than one of its sentences is, so its vector is farther from the question.
+#: The least cosine if the words support an answer, of a passage and of one that is judged by its best sentence. A
+#: passage is about more than one of its sentences, so its vector is farther from the question.
 NOT_FAR = 0.25
 NOT_FAR_SAID = 0.1
 
