@@ -1,4 +1,4 @@
-"""What a sync does about each change: bytes are sent, a move or a retry needs none. Then it waits for the sources."""
+"""Carries out each change: sends bytes, renames or retries sources. Then it waits for the sources."""
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -12,7 +12,7 @@ from svc_cli.sync.runs import SyncRun
 from svc_cli.sync.sending import SyncQueue
 from svc_cli.uploads.items import ReportItem
 
-#: Rows that are written to the index at a time.
+#: Rows that are written to the index together.
 SAVED_AT_ONCE = 1000
 _ACTIONS = {
     Verb.CREATE: "created",
@@ -27,13 +27,13 @@ _ACTIONS = {
 
 
 def open_queue(run: SyncRun, bucket_id: str, on_item: Callable[[ReportItem], None]) -> SyncQueue:
-    """The way into the bucket."""
+    """The queue for uploads into the bucket."""
     jobs = run.options.jobs
     return SyncQueue(run.client, run.index, bucket_id, jobs, on_item, on_sent=run.flow.count, on_wait=run.show)
 
 
 def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
-    """Do what the changes ask for, while the walk goes on. Raises SvcError for what would stop every file."""
+    """Carry out the changes while the walk continues. Raises SvcError for errors that every file would meet."""
     run.progress.begin("syncing", None)
     queue = open_queue(run, bucket_id, run.add)
     run.report.batch_ids = queue.batch_ids
@@ -54,7 +54,7 @@ def apply(run: SyncRun, bucket_id: str, comparison: Comparison) -> None:
 
 
 def record(run: SyncRun, change: Change) -> None:
-    """Report a change that needs nothing, or that is only planned."""
+    """Report a change that needs no action, or is only planned."""
     if change.verb is Verb.KEEP:
         run.report.keep(change.path)
     else:
@@ -76,7 +76,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
             on_change=lambda seen: run.progress.update(seen.settled_count),
         )
     finally:
-        # What is known of each source by now goes into the report and into the index.
+        # The last known state of each source goes into the report and the index.
         rows = run.index.load_within(item.path for item in pending.values())
         changed = []
         for source_id, source in ((each, source) for each, source in watch.seen.items() if source):
@@ -90,7 +90,7 @@ def wait(run: SyncRun, bucket_id: str) -> None:
 
 
 def _update_source(run: SyncRun, change: Change) -> None:
-    """Give the source of a file that moved its new title, or queue one that failed again, from its stored bytes."""
+    """Give the source of a moved file its new title, or queue a failed source again from its stored bytes."""
     item, row, now = _item_of(change), change.row, change.now
     if row is None or row.source_id is None or now is None:
         raise AssertionError("a move and a retry have a source")

@@ -1,6 +1,6 @@
 """The folder compared with the index: walks it, reads what may have changed, and yields each file's change.
 
-New files whose bytes the index knows come last: they may have moved. What is gone is known when the walk is over.
+New files whose bytes the index knows come last, because they may have moved. Missing files are known after the walk.
 """
 
 import stat
@@ -19,34 +19,34 @@ from svc_cli.uploads.skips import UNREADABLE_TYPE, can_extract
 
 
 class Change(NamedTuple):
-    """What is to be done about one file."""
+    """What to do about one file."""
 
     verb: Verb
     path: str
-    #: What is known of the file: of the one that moved here, for MOVE.
+    #: The known row of the file; for MOVE, that of the file that moved here.
     row: Row | None
-    #: What the file's row is to be, with no source yet; None where it could not be read.
+    #: The new row of the file, without a source yet; None if it could not be read.
     now: Row | None = None
-    #: Its bytes, where they are to be sent.
+    #: Its bytes, if they are to be sent.
     content: FileContent | None = None
-    #: Why it could not be read, and how large it was when it was met.
+    #: Why it could not be read, and its size at that time.
     error: SvcError | None = None
     size_bytes: int | None = None
 
 
 @dataclass(slots=True)
 class Comparison:
-    """One comparison, to be iterated once; the rest is known at its end."""
+    """One comparison, to be iterated once; its other fields are complete after that."""
 
     snapshot: Snapshot
     rows: Mapping[str, Row]
     #: Read every file, even if its fingerprint is the same.
     is_thorough: bool = False
-    #: Rows whose file is not there any more.
+    #: Rows of files that no longer exist.
     gone: list[Row] = field(default_factory=list)
-    #: Rows whose file is there and left out now.
+    #: Rows of files that exist but are now left out.
     left_out: list[Row] = field(default_factory=list)
-    #: Files that the walk met.
+    #: How many files the walk has found.
     met: int = 0
     _refreshed: list[Row] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class Comparison:
                 yield change
         for row in unmet.values():
             (self.left_out if _is_there(self.snapshot.root / row.raw) else self.gone).append(row)
-        # Where a folder could not be listed, a file that is missed may still be in it.
+        # A missing file may still be in a folder that could not be listed.
         gone = self.gone if self.snapshot.is_complete else []
         moves, rest = match_moves([now for _, now in newcomers.values()], gone)
         moved = {was.path for _, was in moves}
@@ -76,9 +76,9 @@ class Comparison:
         yield from (newcomers[row.path][0] for row in rest)
 
     def take_refreshed(self, at_least: int = 0) -> list[Row]:
-        """Rows to be saved: files that are the same bytes with another fingerprint, or of a type that can't be read.
+        """Rows to be saved: of files with the same bytes and another fingerprint, or of a type that can't be read.
 
-        Empty where there are fewer than `at_least`; each row is returned once.
+        Empty if there are fewer than `at_least`; each row is returned once.
         """
         if len(self._refreshed) < at_least:
             return []
@@ -86,7 +86,7 @@ class Comparison:
         return taken
 
     def _examine(self, entry: Entry) -> Change | None:
-        """The change of one file; None for one that is gone since it was met."""
+        """The change of one file; None if it has been deleted since it was found."""
         row, filters = self.rows.get(entry.path), self.snapshot.filters
         if row is not None and not self.is_thorough and row.is_same(entry.fingerprint):
             return Change(judge(row, row.sha256), entry.path, row, row)
@@ -111,9 +111,9 @@ class Comparison:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something that may be left out; a folder that took a file's place is not that file.
+    """Whether the file still exists; a folder in its place does not count.
 
-    What the system does not let us look at is not known to be gone.
+    If the system refuses access, the file is not known to be deleted.
     """
     try:
         return not stat.S_ISDIR(path.lstat().st_mode)

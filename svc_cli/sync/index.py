@@ -1,8 +1,8 @@
-"""What the last run knew of a mapping: one SQLite file with a row a file, a row a batch on its way, and a few facts.
+"""What the last run knew of a mapping: an SQLite file with a row per file and per unfinished batch, and some facts.
 
-Theory of operation. The index saves work and nothing depends on it: lost, it is made again from the bucket's sources.
-A batch is written down before it is sent and taken out in the transaction that writes its files' rows; what a run that
-was killed left here is finished by the next one, with the same request, so that nothing is sent or stored twice.
+Theory of operation. The index only saves work: if it is lost, it is rebuilt from the bucket's sources. A batch is
+recorded before it is sent and removed in the transaction that writes its files' rows. The next run finishes batches of
+a run that was killed, with the same request, so that nothing is sent or stored twice.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Self
 from svc_cli.errors import SyncRunning, UsageError
 from svc_cli.sync.snapshots import Fingerprint
 
-#: A file whose time of change is so near the moment of its hashing may have been written once more within the clock's
-#: grain; git's rule for "racily clean".
+#: A file that was changed this shortly before it was hashed may have been changed again within the resolution of the
+#: clock; this is git's rule for "racily clean" files.
 RACY_NS = 2_000_000_000
-#: The file is broken, no database, or has other tables than ours.
+#: The file is damaged, no database, or has other tables.
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-#: Names of facts: the bucket, its revision when it was last listed, and device and inode of the folder.
+#: Names of facts: the bucket's id, its revision when it was last listed, and the folder's device and inode.
 BUCKET_ID, REVISION, ROOT = "bucket_id", "revision", "root"
 #: The schema of this release, kept in `user_version`.
 SCHEMA_VERSION = 1
@@ -53,19 +53,19 @@ COMMIT;
 
 
 class State(StrEnum):
-    """What became of a file."""
+    """The state of a file."""
 
-    #: Its source is there, and not settled yet.
+    #: Its source exists, and is not settled yet.
     SENT = "sent"
     READY = "ready"
     #: Its source has failed.
     FAILED = "failed"
-    #: Left out for what is in it.
+    #: Left out because of its content.
     SKIPPED = "skipped"
 
 
 class Row(NamedTuple):
-    """One file as the last run left it; its first fields are its fingerprint."""
+    """One file as of the last run; the first fields are its fingerprint."""
 
     size_bytes: int
     mtime_ns: int
@@ -74,21 +74,21 @@ class Row(NamedTuple):
     device: int
     #: When it was hashed, by the clock that the file system uses.
     hashed_ns: int
-    #: Below the root, composed.
+    #: The path below the root, composed (NFC).
     path: str
-    #: As the file system spells it.
+    #: The path as the file system spells it.
     raw: str
     sha256: str
     #: The newest source of this path.
     source_id: str | None
-    #: The source that holds the path's place in the bucket; another one only while the newest is not ready.
+    #: The source that answers for the path now; different from the newest only while that is not ready.
     place_id: str | None
     state: str
     #: JSON of the error of a source that failed; the reason of a skip.
     reason: str | None
 
     def is_same(self, fingerprint: Fingerprint) -> bool:
-        """Whether the file is what was hashed, by all that is known without reading it."""
+        """Whether the file is unchanged since it was hashed, judged without reading it."""
         return self[:5] == fingerprint and self.mtime_ns < self.hashed_ns - RACY_NS
 
     @property
@@ -99,7 +99,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Journaled:
-    """A batch that was begun: its request as sent, and the rows that its files are to become."""
+    """An unfinished batch: its request as sent, and the future rows of its files."""
 
     key: str
     body: dict[str, Any]
@@ -111,7 +111,7 @@ class Index:
     """One mapping's file. Used from one thread at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file; it is made where there is none, and made again where it is damaged.
+        """Open the file; it is created if missing, and replaced if damaged.
 
         Raises UsageError for one of a newer release, and where the system refuses it.
         """
@@ -121,7 +121,7 @@ class Index:
         except (sqlite3.Error, ValueError, TypeError) as error:
             if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
                 raise unwritable(path, error) from error
-            # Nothing depends on an index; a damaged one is kept for those who want to know why.
+            # An index can be rebuilt, so a damaged one is moved aside for inspection.
             path.replace(path.with_suffix(".damaged"))
             for suffix in ("-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -179,7 +179,7 @@ class Index:
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
     def begin_batch(self, batch: Journaled) -> None:
-        """Write a batch down before it is sent."""
+        """Record a batch before it is sent."""
         rows = json.dumps({name: list(row) for name, row in batch.rows.items()})
         with self._transaction():
             self._connection.execute(
@@ -188,7 +188,7 @@ class Index:
             )
 
     def finish_batch(self, key: str, rows: Iterable[Row]) -> None:
-        """Take a batch out and write what became of its files."""
+        """Remove a finished batch and write the rows of its files."""
         with self._transaction():
             self._put(rows)
             self._connection.execute("DELETE FROM batches WHERE key = ?", (key,))
@@ -198,7 +198,7 @@ class Index:
         return _read_batches(self._connection)
 
     def adopt_bucket(self, bucket_id: str) -> None:
-        """Forget what was known of another bucket of this name."""
+        """Clear the index if it is about an earlier bucket of this name."""
         if self.find_fact(BUCKET_ID) != bucket_id:
             self.clear()
             self.set_fact(BUCKET_ID, bucket_id)
@@ -247,7 +247,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 def unwritable(path: Path, error: sqlite3.Error) -> UsageError:
-    """The error where the system, or a full disk, refuses the file."""
+    """The error if the file can't be written, for example on a full disk."""
     return UsageError(
         f"{path}: {error}.",
         code="svc_file_refused",
@@ -261,14 +261,14 @@ def _open(path: Path) -> sqlite3.Connection:
     with contextlib.ExitStack() as stack:
         stack.callback(connection.close)
         connection.execute("PRAGMA journal_mode = WAL")
-        # A power cut may cost the last rows, which the bucket knows too.
+        # A power cut may lose the last rows, which can be restored from the bucket.
         connection.execute("PRAGMA synchronous = NORMAL")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise UsageError(f"{path} was made by a newer release of svc.", hint="install that release.")
         if version < SCHEMA_VERSION:
             connection.executescript(_SCHEMA)
-        # Damage is to show now, while the file can still be replaced, and not in the middle of a run.
+        # Read everything now, so that damage is found while the file can still be replaced, not in the middle of a run.
         connection.execute(f"SELECT count(*) FROM (SELECT {_COLUMNS} FROM files)").fetchone()  # noqa: S608 - our own names
         connection.execute("SELECT name, value FROM facts").fetchall()
         _read_batches(connection)

@@ -33,7 +33,7 @@ FIELDS: dict[str, type] = {
 class Mapping:
     """One folder and its bucket."""
 
-    #: Every source that sync makes carries it: it shows who owns the source, in a fresh clone too.
+    #: The name is stored with every source that sync creates, and shows who owns it, also from another clone.
     name: str
     #: Absolute.
     folder: Path
@@ -44,11 +44,11 @@ class Mapping:
     tags: tuple[str, ...] = ()
     #: None leaves it to flags and settings.
     prune: Prune | None = None
-    #: Somebody chose the name; else it is the folder's own, which others may have too.
+    #: Whether the user chose the name; a name that was derived from the folder may exist twice.
     is_named: bool = True
 
     def check(self, max_characters: int, max_tags: int, max_tag_characters: int) -> None:
-        """Raises UsageError for a name or tags that no source could carry: they would be refused file by file."""
+        """Raises UsageError for a name or tags that the service would refuse for every file."""
         is_title = self.name.strip() and is_utf8(self.name) and not _CONTROLS.search(self.name)
         if not is_title or len(self.name) > max_characters:
             raise UsageError(
@@ -63,14 +63,14 @@ class Mapping:
             )
 
     def index_path(self, state_dir: Path, origin: str) -> Path:
-        """The path of its index: one a service, bucket, folder and name."""
+        """The path of its index, which is specific to service, bucket, folder and name."""
         identity = json.dumps([origin, self.bucket, str(self.folder), self.name])
         digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:24]
         return state_dir / "sync" / f"{digest}.db"
 
 
 def name_of(folder: Path) -> str:
-    """A folder's own name for its mapping: its path from the root of its repository, else its last part."""
+    """The default name of a folder's mapping: its path from the root of its repository, otherwise its last part."""
     root = find_repository(folder)
     if root is None or root == folder:
         return folder.name or "root"
@@ -119,7 +119,7 @@ def _read(table: Table[str, Any], source: str, base: Path, bucket: str | None) -
 
 
 def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None, bucket: str | None) -> Mapping | None:
-    """The one mapping that has all of what is given of these three. Raises UsageError where several have."""
+    """The mapping that matches all of these that are given. Raises UsageError if several match."""
     found = [
         each
         for each in known
@@ -134,7 +134,7 @@ def find_mapping(known: Sequence[Mapping], folder: Path | None, name: str | None
 
 
 def refuse_overlaps(mappings: Sequence[Mapping], source: str) -> None:
-    """Two mappings of one name, or of folders one inside the other, would take each other's files for their own."""
+    """Raise UsageError for two mappings with one name, or with one folder inside the other, which would share files."""
     for number, one in enumerate(mappings):
         for other in mappings[number + 1 :]:
             if one.bucket != other.bucket:

@@ -1,4 +1,4 @@
-"""What is to be done, from the disk, the index and the bucket. Pure.
+"""Decides what to do, from the disk, the index and the bucket. Pure.
 
 The disk decides. For each file with a known hash:
 
@@ -10,8 +10,7 @@ The disk decides. For each file with a known hash:
     a source that failed         the same             RETRY where that can help, else FAIL again
     a file left out              the same             SKIP again
 
-What the index knows and the disk does not have is gone; whether it leaves the bucket is decided by
-`safety`.
+Files that only the index has were deleted; `safety` decides whether their sources are removed.
 """
 
 import json
@@ -26,11 +25,11 @@ from svc_daemon.wire import Json
 
 
 class Holdings(NamedTuple):
-    """What a bucket has of a mapping, as index and bucket know it together."""
+    """The sources of a mapping in a bucket, from the index and the bucket together."""
 
     #: By path.
     rows: dict[str, Row]
-    #: Sources that are there once too often.
+    #: Sources that are duplicates.
     surplus: list[Json]
 
     @property
@@ -53,7 +52,7 @@ class Verb(StrEnum):
 
 
 def judge(row: Row | None, sha256: str) -> Verb:
-    """What is to be done about a file with these bytes, of which the index knows `row`."""
+    """What to do about a file with these bytes; `row` is its row in the index."""
     if row is None or row.sha256 != sha256:
         return Verb.UPDATE if row is not None and row.place_id else Verb.CREATE
     if row.state == State.FAILED:
@@ -61,7 +60,7 @@ def judge(row: Row | None, sha256: str) -> Verb:
     return _SAME[row.state]
 
 
-#: By the text of a state: making a State of it costs as much as all the rest of a file that is the same.
+#: By the text of a state, since converting it to State costs as much as the rest of the work for an unchanged file.
 _SAME: dict[str, Verb] = {
     State.READY: Verb.KEEP,
     State.SENT: Verb.WAIT,
@@ -70,7 +69,7 @@ _SAME: dict[str, Verb] = {
 
 
 def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tuple[Row, Row]], list[Row]]:
-    """Pair new files with files that are gone and had the same bytes, the same name first; the pairs, and the rest."""
+    """Pair new files with deleted files of the same bytes, same names first; returns the pairs and the rest."""
     by_hash: defaultdict[str, list[Row]] = defaultdict(list)
     for row in sorted(gone, key=lambda row: row.path):
         if row.source_id and row.state in (State.READY, State.SENT):
@@ -89,10 +88,10 @@ def match_moves(newcomers: Iterable[Row], gone: Iterable[Row]) -> tuple[list[tup
 
 
 def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
-    """The index brought up to date with the bucket. `sources` are all of the mapping.
+    """Bring the index up to date with the bucket. `sources` are all sources of the mapping.
 
-    What somebody took out of the bucket is forgotten, so that it is sent again; what somebody else put there is known
-    from now on, by its hash.
+    Rows of sources that were removed from the bucket are dropped, so that the files are sent again; sources that
+    another clone added get rows, by their hash.
     """
     by_title: defaultdict[str, list[Json]] = defaultdict(list)
     for source in sorted(sources, key=lambda source: source["id"]):
@@ -102,7 +101,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
     for title, known in by_title.items():
         ids = {source["id"] for source in known}
         settled = [source for source in known if source.get("replaces") not in ids]
-        # The source that holds the title's place, and the newest: one that waits for that place, if there is any.
+        # The source that answers for the title now, and the newest, which may still wait to replace it.
         place = (settled or known)[-1]
         waiting = [source for source in known if source.get("replaces") == place["id"]]
         merged[title] = row_of((waiting or [place])[-1], rows.get(title), place["id"])
@@ -111,7 +110,7 @@ def merge(rows: Mapping[str, Row], sources: Iterable[Json]) -> Holdings:
 
 
 def row_of(source: Json, known: Row | None, place_id: str | None = None) -> Row:
-    """The row of a source; the fingerprint is what is `known` of a file with the same bytes, else its size alone."""
+    """The row of a source; its fingerprint comes from a `known` file with the same bytes, otherwise only the size."""
     is_same = known is not None and known.sha256 == source["sha256"]
     fingerprint = (
         Fingerprint._make(known[:5])

@@ -1,4 +1,4 @@
-"""The end of a sync: what is gone from the folder is taken out of the bucket, where that is wanted and safe."""
+"""The end of a sync: sources of deleted files are removed from the bucket, if that is wanted and safe."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -15,9 +15,9 @@ from svc_cli.uploads.items import ReportItem
 def remove(
     run: SyncRun, bucket_id: str | None, comparison: Comparison, known: Holdings, *, is_moved: bool, is_late: bool
 ) -> None:
-    """Take what is gone out of the bucket; or report that it still answers, and why it was left.
+    """Remove the sources of deleted files, or report why they stay in the bucket.
 
-    Without a bucket id, as in a dry run, it is only reported. Raises SafetyStop where more is gone than may be.
+    Without a bucket id, as in a dry run, only report. Raises SafetyStop if too many files are missing.
     """
     run.report.withheld.clear()
     ours, others = _by_owner(run, comparison, known)
@@ -53,14 +53,14 @@ def remove(
 
 
 def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[list[Leaving], list[Leaving]]:
-    """What is gone: what may be removed, and what may be another folder's.
+    """Split the deleted files into those that may be removed and those that may be another folder's.
 
-    A name that nobody chose is the folder's own, which others may have too: then only what was seen here counts.
+    Another folder may have the same derived name: then only files that were seen in this folder may be removed.
     """
     ours: list[Leaving] = []
     others: list[Leaving] = []
     for row in comparison.gone:
-        # The newest source of the path, and the one whose place it has not taken.
+        # The newest source of the path, and the one that it has not replaced yet.
         ids = list(dict.fromkeys(each for each in (row.source_id, row.place_id) if each))
         is_silent = row.state == State.FAILED and len(ids) == 1
         leaving = [Leaving(row.path, each, row.sha256, row.size_bytes, is_silent) for each in ids]
@@ -74,7 +74,7 @@ def _by_owner(run: SyncRun, comparison: Comparison, known: Holdings) -> tuple[li
 
 
 def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Leaving]:
-    """What may go; a source that a file in trouble may replace stays, and that is reported."""
+    """The sources that may be removed; one that a file in trouble may replace stays, and is reported."""
     replacements = Replacements(found.items)
     certain: list[Leaving] = []
     kept: defaultdict[Cause, dict[Leaving, str]] = defaultdict(dict)
@@ -90,7 +90,7 @@ def _hold_back(run: SyncRun, leaving: list[Leaving], found: Findings) -> list[Le
 
 
 def _withhold(run: SyncRun, cause: Cause, leaving: Collection[Leaving], because: tuple[str, ...] = ()) -> None:
-    """Report what stays, file by file and once for all of them."""
+    """Report the files that stay, one by one and in summary."""
     if not leaving:
         return
     run.report.withheld.append(Withheld(cause, len({each.path for each in leaving}), because))
@@ -115,6 +115,6 @@ def _take_out(run: SyncRun, leaving: Leaving, bucket_id: str | None) -> None:
 
 
 def _report(run: SyncRun, item: ReportItem) -> None:
-    """A title that was there once too often has its file's item already; a failure is reported all the same."""
+    """Report a removal; a duplicate's title has its item already, so only a failure is reported."""
     if item.error is not None or item.path not in run.report.items:
         run.report.add(item)

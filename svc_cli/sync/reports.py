@@ -1,4 +1,4 @@
-"""What became of each file of a sync, and the counts and the exit code that follow."""
+"""The outcome of each file of a sync, with the counts and the exit code."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from svc_cli.uploads.items import ReportItem, worst
 
 #: Every outcome, in the order a report names them.
 ACTIONS = ("created", "updated", "moved", "retried", "detached", "deleted", "unchanged", "gone", "skipped", "failed")
-#: What would change the bucket.
+#: Outcomes that change the bucket.
 CHANGES = frozenset({"created", "updated", "moved", "retried", "detached", "deleted"})
 
 
@@ -25,11 +25,11 @@ class Report:
     #: By path; files that are unchanged and ready are only counted.
     items: dict[str, ReportItem] = field(default_factory=dict)
     unchanged: int = 0
-    #: What went out for batches of a killed run and made no source.
+    #: Files of a killed run's batches that were sent and became no source.
     recovered_bytes: int = 0
-    #: What a reader should know besides, in sentences.
+    #: Remarks in sentences.
     remarks: list[str] = field(default_factory=list)
-    #: What is gone from the folder and still answers, an entry for each cause.
+    #: Deleted files whose sources stay in the bucket, one entry for each cause.
     withheld: list[Withheld] = field(default_factory=list)
     batch_ids: Sequence[str] = ()
     duration_ms: int = 0
@@ -37,11 +37,11 @@ class Report:
     is_strict: bool = False
     #: Exit with PENDING where there is something to do.
     exits_pending: bool = False
-    #: Ended before everything was done: Ctrl-C, a time-out, a safety stop.
+    #: The error that ended the sync early, such as Ctrl-C, a time-out or a safety stop.
     stopped_by: SvcError | None = None
 
     def add(self, item: ReportItem) -> None:
-        """Record what became of a file; one that a killed run's batch brought is not `unchanged` for that."""
+        """Record the outcome of a file; one that a killed run's batch had sent does not count as `unchanged`."""
         earlier = self.items.get(item.path)
         if earlier is not None and item.action == "unchanged":
             return
@@ -50,11 +50,11 @@ class Report:
         self.items[item.path] = item
 
     def keep(self, path: str) -> None:
-        """Count a file that is ready and the same."""
+        """Count a file that is unchanged and ready."""
         self.unchanged += path not in self.items
 
     def recover(self, item: ReportItem) -> None:
-        """Record what became of a file of a killed run's batch; where it came to nothing, this run reports it."""
+        """Record the outcome of a file of a killed run's batch; without a source, this run handles the file again."""
         if item.source_id is None or item.error is not None:
             self.recovered_bytes += item.sent_bytes
         else:
@@ -74,7 +74,7 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """The remarks, and what is withheld at their end."""
+        """The remarks, followed by those about deleted files that stay."""
         return [*self.remarks, *map(str, self.withheld)]
 
     @property

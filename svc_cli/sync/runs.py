@@ -1,4 +1,4 @@
-"""The state of one sync of one mapping: what every step of it is given, and where every step reports."""
+"""The state of one sync of one mapping, which every step uses and reports to."""
 
 import sqlite3
 import time
@@ -27,20 +27,20 @@ class SyncOptions:
     """How to sync."""
 
     filters: Filters
-    #: The most tags that a source takes, and the longest.
+    #: The service's limits on the number of tags and their length.
     max_tags: int
     max_tag_characters: int
     prune: Prune = "none"
     max_delete: MaxDelete = DEFAULT_MAX_DELETE
-    #: Something was deleted a moment ago and has time to come back: nothing is removed.
+    #: Remove nothing now, because something was deleted a moment ago and may come back.
     is_restless: bool = False
     wait: Literal["ready", "accepted"] = "ready"
     timeout_s: float | None = None
     #: Files at a time.
     jobs: int = 4
-    #: Hash every file, even if its times are the same.
+    #: Hash every file, even if its times are unchanged.
     is_thorough: bool = False
-    #: List the bucket, even if its revision is the same.
+    #: List the bucket, even if its revision is unchanged.
     verify_remote: bool = False
     is_strict: bool = False
     is_dry: bool = False
@@ -51,7 +51,7 @@ class SyncOptions:
 
 @dataclass(slots=True)
 class SyncRun:
-    """One sync of one mapping while it goes on."""
+    """One sync of one mapping while it runs."""
 
     client: Client
     mapping: Mapping
@@ -69,12 +69,12 @@ class SyncRun:
         self.on_item(item)
 
     def show(self) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         report, note = self.report, self.flow.note(self.client.waiting_creates)
         self.progress.update(len(report.items) + report.unchanged, note)
 
     def look(self, bucket: Json) -> Holdings:
-        """What the bucket has of the mapping; it is listed where it has changed since, or something was open."""
+        """The mapping's sources in the bucket, which is listed only if it has changed or something was unfinished."""
         rows = self.index.load()
         was_seen = self.index.find_fact(REVISION) == str(bucket["revision"])
         is_known = was_seen and self.index.find_fact(BUCKET_ID) == bucket["id"] and not self.options.verify_remote
@@ -88,7 +88,7 @@ class SyncRun:
         holdings = merge(rows, (source for page in pages for source in page["sources"]))
         if not self.options.is_dry:
             revisions = {page["revision"] for page in pages}
-            # Pages of different moments together are no moment's truth: the next run lists again.
+            # The bucket changed while its pages were read, so the next run lists it again.
             is_settled = len(revisions) == 1 and not holdings.surplus
             self.index.replace_all(holdings.rows.values())
             self.index.set_fact(REVISION, str(revisions.pop()) if is_settled else "")
@@ -97,7 +97,7 @@ class SyncRun:
 
 @contextmanager
 def reporting(report: Report, index_path: Path) -> Iterator[None]:
-    """Note in the report how long the block took and what ended it early."""
+    """Record in the report how long the block took, and the error that ended it early."""
     began_s = time.monotonic()
     try:
         yield
@@ -108,14 +108,14 @@ def reporting(report: Report, index_path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         report.stopped_by = unwritable(index_path, error)
     except BrokenPipeError:
-        raise  # the reader of our output has seen enough
+        raise  # the reader of our output has closed the pipe
     except OSError as error:
         report.stopped_by = refused_by_system(error)
     report.duration_ms = elapsed_ms(began_s)
 
 
 def identify_root(folder: Path) -> str | None:
-    """Device and inode of the folder; None where there is none."""
+    """Device and inode of the folder; None if it doesn't exist."""
     try:
         facts = folder.stat()
     except OSError:
