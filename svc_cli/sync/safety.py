@@ -1,12 +1,12 @@
-"""Whether what is gone from the folder may leave the bucket, and why it stays where it may not. Pure.
+"""Decides whether sources of deleted files may be removed from the bucket, and if not, why. Pure.
 
-A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. Removing is the one
-thing that a sync can't take back, so each doubt is a no.
+A folder that is not mounted, was emptied or moved away looks like one whose files were all deleted. A sync can't undo a
+removal, so in doubt nothing is removed.
 
 Some causes make the plan of a whole run uncertain: a folder that could not be read, a file that did not reach the
-service, new content that may turn out to be unreadable. Then nothing is removed. A document that the service has
-and can't index is no such cause once a run has seen it fail. It keeps only those sources in the bucket that it may
-replace: with the same title, with the same bytes, or, if it could not be read here, with the same size.
+service, new content that may turn out to be unreadable. Then nothing is removed. A document that the service can't
+index is no such cause once a run has seen it fail. It only keeps the sources that it may replace: with the same title,
+the same bytes, or, if it could not be read here, the same size.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,20 +17,20 @@ from typing import Any, NamedTuple
 from svc_cli.errors import SafetyStop, UsageError
 from svc_cli.uploads.items import ReportItem
 
-#: Up to so many files are never too many for a share.
+#: A limit in percent always allows this many files.
 FEW = 10
-#: Up to so many files are named in a sentence.
+#: The most files that a message lists.
 MOST_NAMED = 3
-#: Refusals that are about the file and nothing else; the same file gets the same answer the next time.
+#: Codes of refusals that depend on the file only: the same file is refused again the next time.
 OWN_REFUSALS = frozenset(
     {"empty_file", "file_too_large", "invalid_request", "metadata_too_large", "svc_too_many_epochs", "too_many_tags"}
 )
 
 
 class Cause(StrEnum):
-    """Why what is gone from the folder is still in the bucket."""
+    """Why the source of a deleted file is still in the bucket."""
 
-    #: Nobody asked for removal.
+    #: Removal was not requested.
     PRUNE_NOT_ASKED = "prune_not_asked"
     #: The sources may belong to another folder of the same name.
     OTHER_FOLDER = "other_folder"
@@ -48,13 +48,13 @@ class Cause(StrEnum):
     NEWLY_FAILED = "newly_failed"
     #: New bytes are still being indexed, and the wait for them is over.
     NOT_INDEXED = "not_indexed"
-    #: The same title or the same bytes are in the folder, and not searchable.
+    #: A file with the same title or the same bytes is in the folder, and not searchable yet.
     REPLACEMENT_NOT_READY = "replacement_not_ready"
-    #: A file of the same size can't be read, and may be the one that is missed.
+    #: A file of the same size can't be read, and may be the missing one.
     MAY_HAVE_MOVED = "may_have_moved"
-    #: More is gone than one run may remove.
+    #: More files are missing than one run may remove.
     TOO_MANY = "too_many"
-    #: The run ended before it came to removing, or while it did.
+    #: The run ended before or during the removal.
     ENDED_EARLY = "ended_early"
 
 
@@ -77,12 +77,12 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Files that are gone and were left in the bucket for one cause."""
+    """Deleted files whose sources were left in the bucket for one cause."""
 
     cause: Cause
-    #: How many; None where the run ended before it knew.
+    #: How many; None if the run ended before they were counted.
     files: int | None = None
-    #: Paths that are the cause, where some are.
+    #: Paths that are the cause, if any.
     because: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -103,22 +103,22 @@ class Withheld:
 
 
 class Leaving(NamedTuple):
-    """A source that is to leave the bucket: its file is gone, or it is there once too often."""
+    """A source to be removed: its file was deleted, or it is a duplicate."""
 
     path: str
     source_id: str
     sha256: str
-    #: 0 where it is not known.
+    #: 0 if unknown.
     size_bytes: int = 0
-    #: No search finds it, and no older version in its place either.
+    #: Neither it nor an older version of it can be found by a search.
     is_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a run knows when it comes to removing."""
+    """What a run knows before the removal."""
 
-    #: What became of the files that are not simply the same.
+    #: The outcomes of files that are not unchanged.
     items: Sequence[ReportItem]
     #: Paths and hashes that the bucket had when the run began.
     paths: Collection[str]
@@ -129,12 +129,12 @@ class Findings:
     is_moved: bool = False
     #: Something was deleted a moment ago and has time to come back.
     is_restless: bool = False
-    #: Nobody waited until everything was indexed, or not long enough.
+    #: The run did not wait until everything was indexed.
     is_late: bool = False
 
 
 def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
-    """Why nothing may be removed in this run, each with the paths that cause it; empty where it may."""
+    """The causes why nothing may be removed in this run, each with its paths; empty if removal is allowed."""
     because: dict[Cause, list[str]] = {}
     if not found.is_complete:
         unseen = [item.path for item in found.items if _is_unread(item) and item.size_bytes is None]
@@ -151,7 +151,7 @@ def causes_of_all(found: Findings) -> dict[Cause, tuple[str, ...]]:
 
 
 def _doubt(item: ReportItem, found: Findings) -> Cause | None:
-    """Why nothing may be removed because of this file; None where it holds back at most what it may replace."""
+    """The cause by which this file prevents every removal; None if it only protects what it may replace."""
     is_known = item.sha256 in found.hashes
     if item.error is None:
         return Cause.NOT_INDEXED if item.is_pending and found.is_late and not is_known else None
@@ -170,11 +170,11 @@ class Replacements:
         troubled = [item for item in items if item.error or item.is_pending]
         self._by_title = {item.path: item.path for item in troubled}
         self._by_hash = {item.sha256: item.path for item in troubled if item.sha256}
-        #: Of those that could not be read only the size is known; 0 where not even that is.
+        #: The sizes of unreadable files; 0 if unknown.
         self._by_size = {item.size_bytes or 0: item.path for item in troubled if _is_unread(item)}
 
     def find(self, leaving: Leaving) -> tuple[Cause, str] | None:
-        """Why this source stays though others may go, and the file that is the cause."""
+        """Why this source stays although others may be removed, and the file that causes it."""
         same = self._by_title.get(leaving.path)
         if same is None and not leaving.is_silent:
             same = self._by_hash.get(leaving.sha256)
@@ -193,7 +193,7 @@ def _is_unread(item: ReportItem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MaxDelete:
-    """The most that one run may remove: a number of files, or a share of those the mapping owns."""
+    """The limit for removals in one run: a number of files, or a share of the mapping's files."""
 
     files: int | None = None
     percent: int | None = None
@@ -207,7 +207,7 @@ class MaxDelete:
         return cls(percent=int(number)) if text.strip().endswith("%") else cls(files=int(number))
 
     def allows(self, gone: int, owned: int) -> bool:
-        """Whether so many of so many may go."""
+        """Whether this many of all files may be removed."""
         if self.files is not None:
             return gone <= self.files
         return gone <= FEW or gone * 100 <= owned * (self.percent or 0)
@@ -229,7 +229,7 @@ def too_many(gone: int, owned: int, limit: MaxDelete) -> SafetyStop:
 
 
 def refuse_lost_root(folder: str, *, exists: bool, is_empty: bool, owned: int) -> None:
-    """Raises SafetyStop where the folder is missing or empty, and was not: it may only be unmounted."""
+    """Raises SafetyStop if a folder that had files is missing or empty, since it may only be unmounted."""
     if not owned or (exists and not is_empty):
         return
     what = "has nothing to sync" if exists else "is missing"

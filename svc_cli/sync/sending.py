@@ -1,7 +1,7 @@
-"""Files on their way into the bucket: each batch is in the index before it is sent, and its rows are when it has ended.
+"""Sends files into the bucket. A batch is recorded in the index before it is sent, and its files when it has ended.
 
-A run that was killed left its batches in the index. They are sent again exactly as they were, under the same key: the
-service knows which bytes it has and which sources it made, so nothing is sent or made twice.
+Batches that a killed run left in the index are sent again unchanged, under the same key: the service knows which bytes
+and sources it has, so nothing is sent or created twice.
 """
 
 import json
@@ -20,12 +20,12 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.queues import TransferQueue
 from svc_cli.uploads.transfers import Transfer, TransferGroup
 
-#: A source that was replaced so often while one file was on its way is not followed any further.
+#: How many replacements of a source are followed while one file is being sent.
 MOST_SUCCESSORS = 20
 
 
 class SyncQueue(TransferQueue):
-    """The way out of one sync. Not thread-safe."""
+    """The upload queue of one sync. Not thread-safe."""
 
     def __init__(
         self,
@@ -38,16 +38,15 @@ class SyncQueue(TransferQueue):
         on_sent: OnSent = lambda _: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_item` is called with what became of each file."""
+        """`on_item` is called with the outcome of each file."""
         super().__init__(
             client, bucket_id, jobs, on_begin=self._begin, on_end=self._end, on_sent=on_sent, on_wait=on_wait
         )
         self._index = index
         self._on_item = on_item
-        #: What each file's row is to be, by path.
+        #: The future row of each file, by path.
         self._rows: dict[str, Row] = {}
-        #: Files that were to replace a source that has just been replaced itself, with their rows; None once they had
-        #: their second chance.
+        #: Files whose source to replace was replaced meanwhile, with their rows, for a second attempt; None after that.
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
@@ -64,7 +63,7 @@ class SyncQueue(TransferQueue):
         self.add(_transfer(row, content, description))
 
     def finish(self) -> None:
-        """Send the rest, and once more what met the end of the source it was to replace. Raises SvcError as `add`."""
+        """Send the rest, and retry files whose source to replace was gone. Raises SvcError as `add_file`."""
         super().finish()
         displaced, self._displaced = self._displaced or [], None
         for row, before in displaced:
@@ -76,7 +75,7 @@ class SyncQueue(TransferQueue):
         super().finish()
 
     def recover(self, root: Path) -> None:
-        """Bring the batches to their end that a run before this one began. Raises SvcError as `add`."""
+        """Finish the batches that an earlier run began. Raises SvcError as `add_file`."""
         for batch in self._index.list_batches():
             transfers = []
             for name, row in batch.rows.items():
@@ -96,9 +95,9 @@ class SyncQueue(TransferQueue):
             self._index.begin_batch(Journaled(_key(group), bodies, rows))
 
     def _end(self, group: TransferGroup) -> None:
-        """Write the files' rows, and report all but those that get a second chance.
+        """Write the files' rows, and report all but those that get a second attempt.
 
-        A file without a source has no row: the next run tries it as if nothing had been.
+        A file without a source gets no row, so the next run treats it as new.
         """
         ended, again = [], []
         for transfer in group.transfers:
@@ -121,7 +120,7 @@ class SyncQueue(TransferQueue):
 
 
 def find_successor(client: Client, source_id: str | None) -> str | None:
-    """The source that has the place of this one by now; None where there is none."""
+    """The source that has replaced this one; None if there is none."""
     for _ in range(MOST_SUCCESSORS):
         if source_id is None:
             return None
@@ -135,7 +134,7 @@ def find_successor(client: Client, source_id: str | None) -> str | None:
 
 
 def _transfer(row: Row, content: FileContent, description: Description) -> Transfer:
-    """A file as its way begins."""
+    """The transfer of a file."""
     action = "updated" if description.replaces else "created"
     item = ReportItem(path=row.path, action=action, size_bytes=row.size_bytes, sha256=row.sha256)
     return Transfer(item, content, description)

@@ -1,4 +1,4 @@
-"""The folder as it is on the disk: one streamed walk, entry by entry, with what was left out and why.
+"""The folder on the disk: a walk that yields entry by entry, and records what was left out and why.
 
 A walk knows whether it was complete: where a folder could not be listed, its files may still be there.
 """
@@ -23,7 +23,7 @@ from svc_cli.uploads.skips import (
 
 
 class Fingerprint(NamedTuple):
-    """The file system's facts about a file; as long as all are the same, so are the bytes."""
+    """The file system's facts about a file; while all are unchanged, so are its bytes."""
 
     size_bytes: int
     mtime_ns: int
@@ -50,9 +50,9 @@ class Entry(NamedTuple):
 class Filters:
     """Which files of the folder a mapping takes."""
 
-    #: Patterns in the style of `.gitignore`; where there are any, only files that match one are taken.
+    #: Patterns in the style of `.gitignore`; if there are any, only files that match one are included.
     include: tuple[str, ...] = ()
-    #: Left out besides what the ignore files name.
+    #: Patterns of files to leave out, in addition to the ignore files.
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
     #: Extensions that the service can read, lower case with their dot.
@@ -64,7 +64,7 @@ class Filters:
 
 
 class FolderPart:
-    """A part of a folder: some paths below its root, each with all that lies below it."""
+    """A part of a folder: some paths below its root, each with everything inside."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         """`paths` are below the root, as the file system spells them."""
@@ -72,12 +72,12 @@ class FolderPart:
         self._above = frozenset(folder for path in self.paths for folder in folders_above(path))
 
     def leads_to(self, path: str) -> bool:
-        """Whether the path, spelled as in a title, belongs to this part, or holds something of it."""
+        """Whether the path, spelled as in a title, is in this part, or contains some of it."""
         return path in self._above or path in self.paths or any(each in self.paths for each in folders_above(path))
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """The folders that hold a path, without the root."""
+    """The folders around a path, without the root."""
     end = path.rfind("/")
     while end > 0:
         yield path[:end]
@@ -85,11 +85,11 @@ def folders_above(path: str) -> Iterator[str]:
 
 
 class _Folder(NamedTuple):
-    """A folder on the way: the prefix of its entries' names, the rules of its parent, the folders around it."""
+    """A folder still to be listed: the prefix of its entries' names, its parent's rules, the folders around it."""
 
     prefix: str
     above: IgnoreRules
-    #: Real paths of the folders that hold a link on the way here, and of those that they lead to.
+    #: Real paths of the folders that links on the way here are in, and lead to.
     linked: tuple[str, ...] = ()
 
 
@@ -109,9 +109,9 @@ class Snapshot:
         self._titles = Titles()
 
     def __iter__(self) -> Iterator[Entry]:
-        """Walk with a stack of its own, since a tree may be deeper than Python's; a folder's files before its folders.
+        """Walk without recursion, since a tree may be deeper than Python's stack; a folder's files before its folders.
 
-        Raises FileRefused where the root itself may not be listed, OSError where that fails otherwise.
+        Raises FileRefused if listing the root is not permitted, OSError if it fails otherwise.
         """
         try:
             os.scandir(self.root).close()
@@ -150,7 +150,7 @@ class Snapshot:
                     yield entry
 
     def _list(self, prefix: str) -> list["os.DirEntry[str]"]:
-        """The entries by name; one that can't be listed is skipped, and the walk is not complete."""
+        """The entries by name; a folder that can't be listed is skipped, and the walk counts as incomplete."""
         try:
             with os.scandir(self._base + prefix) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
@@ -160,7 +160,7 @@ class Snapshot:
             return []
 
     def _reason_of_link(self, target: str, around: tuple[str, ...]) -> str | None:
-        """A link is followed only where that was asked for, below the root, and never in a circle.
+        """Why a link is not followed: only if requested, only below the root, and never in a circle.
 
         `around` are the real paths of the folders that lead here.
         """
@@ -182,7 +182,7 @@ class Snapshot:
         except FileNotFoundError:
             return None  # gone since the folder was listed
         except OSError as error:
-            self.is_complete = False  # it may be any file that is missed elsewhere
+            self.is_complete = False  # it may be any file that is missing elsewhere
             self.skips.append(Skip.unreadable(self._titles.name(raw), error))
             return None
         path = raw if raw.isascii() else composed(raw)
@@ -200,7 +200,7 @@ class Snapshot:
 
 
 def first_rules(root: Path, exclude: Sequence[str]) -> IgnoreRules:
-    """The rules that reach a folder from outside; its own ignore files come behind them."""
+    """The rules for a folder from outside, which precede those of its own ignore files."""
     rules = rules_above(root)
     return rules.under(root, Patterns(exclude), "exclude") if exclude else rules
 
@@ -211,13 +211,13 @@ def _is_within(path: str, folder: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreExplanation:
-    """What becomes of one path by name; what is in the file is not looked at."""
+    """Whether one path is left out, judged by its name only."""
 
     path: str
     is_ignored: bool
     #: `dotfile`, `link`, `ignored`, or what is wrong with the name.
     reason: str | None = None
-    #: The part of the path that the rule matches: a folder that is left out takes along what is in it.
+    #: The part of the path that the rule matches: if a folder is left out, so is everything inside.
     at: str | None = None
     #: The ignore file, and its pattern; of an exception too.
     origin: str | None = None

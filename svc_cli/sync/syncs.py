@@ -3,17 +3,16 @@
 A whole sync:
 
 1. lock the mapping; ask for the bucket
-2. bring to their end the batches that a killed run left
-3. index and bucket agree again, where one of them has moved
-4. walk, compare, and send while the walk goes on; moves and retries
+2. finish the batches that a killed run left
+3. list the bucket and update the index, if either has changed
+4. walk, compare, and send during the walk; rename and retry sources
 5. wait until what was sent is ready
-6. take out what is gone, if that was asked for and nothing forbids it
+6. remove sources of deleted files, if requested and safe
 7. list the bucket once more where something changed, so that the next run need not
 
-A sync of touched paths asks nothing about the rest. It trusts the index for what it touches and leaves the index's idea
-of the bucket's revision as it is: the bucket has moved on by what is sent here, so the next whole sync lists it and
-mends whatever was assumed wrongly. Nothing is taken out of the bucket: whether what is gone may leave it can only be
-judged with the whole folder in view.
+A sync of touched paths ignores all others. It trusts the index and does not update the recorded revision of the bucket,
+so the next whole sync lists the bucket and corrects wrong assumptions. It removes nothing from the bucket, since that
+is only safe after a walk over the whole folder.
 """
 
 from collections.abc import Callable, Iterable
@@ -37,15 +36,15 @@ from svc_cli.uploads.items import ReportItem
 from svc_cli.uploads.runs import refuse_archived
 from svc_daemon.wire import Json
 
-#: Left out of the report of touched paths: nobody expects a hidden or empty file to be sent when it is saved.
+#: Skips that are not reported for touched paths: nobody expects a hidden or empty file to be sent.
 EXPECTED = frozenset({"dotfile", "ignored", "not included", "link", "empty"})
 
 
 class Touched(NamedTuple):
-    """What became of the touched paths."""
+    """The result for touched paths."""
 
     report: Report
-    #: Only a whole sync can do what is left.
+    #: Whether a whole sync is needed for the rest.
     needs_sync: bool
 
 
@@ -57,7 +56,7 @@ def sync(
     progress: Progress,
     on_item: Callable[[ReportItem], None] = lambda _: None,
 ) -> Report:
-    """Bring the folder into the bucket; what ended it early is in the report.
+    """Sync the whole folder; an error that ended it early is in the report.
 
     Raises SyncRunning, UsageError for a mapping that no source can carry or an index that can't be opened, and while
     nothing was done yet PathMissing and ApiError, such as `bucket_not_found` where the bucket may not be made.
@@ -69,7 +68,7 @@ def sync(
         is_dry=options.is_dry,
         is_strict=options.is_strict,
         exits_pending=options.exits_pending,
-        # Until the run comes to removing, all that is gone is withheld.
+        # Until the removal, all deleted files count as withheld.
         withheld=[] if options.prune == "none" else [Withheld(Cause.ENDED_EARLY)],
     )
     with hold(index_path, str(mapping.folder)), Index(index_path) as index, reporting(report, index_path):
@@ -87,9 +86,9 @@ def touch(
     paths: Iterable[str],
     on_item: Callable[[ReportItem], None],
 ) -> Touched:
-    """Bring these paths, and what lies below them, into the bucket; what ended it early is in the report.
+    """Sync these paths and everything below them; an error that ended it early is in the report.
 
-    Without a change nothing is asked of the service. Raises SyncRunning, and UsageError where the index is refused.
+    Without a change no request is sent. Raises SyncRunning, and UsageError where the index is refused.
     """
     report, is_whole = Report(mapping=mapping.name, bucket=mapping.bucket), True
     with hold(index_path, str(mapping.folder)), Index(index_path) as index:
@@ -117,10 +116,10 @@ def _sync(run: SyncRun) -> None:
             record(run, change)
     else:
         apply(run, bucket["id"], comparison)
-    # A walk that met nothing has sent nothing either, so this is early enough.
+    # If the walk found no files, nothing has been sent yet, so this check is early enough.
     refuse_lost_root(str(folder), exists=True, is_empty=comparison.met == 0, owned=known.owned)
     _report_left_out(run, comparison)
-    # A disk that was taken away in the middle of the walk looks as if the rest of its files were deleted.
+    # If the disk was removed during the walk, the rest of its files would look deleted.
     is_moved = is_moved or identify_root(folder) != root
     if bucket is None or options.is_dry:
         remove(run, None, comparison, known, is_moved=is_moved, is_late=options.wait != "ready")
@@ -129,9 +128,9 @@ def _sync(run: SyncRun) -> None:
 
 
 def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]:
-    """The bucket, made where it is missing and may be made, and what it has of the mapping.
+    """The bucket, created if it is missing and may be created, and the mapping's sources in it.
 
-    None where a dry run, or a missing folder, finds none.
+    None if there is no bucket in a dry run or with a missing folder.
     """
     name, remarks, is_dry = run.mapping.bucket, run.report.remarks, run.options.is_dry
     try:
@@ -151,7 +150,7 @@ def _find_bucket(run: SyncRun, *, is_here: bool) -> tuple[Json | None, Holdings]
     refuse_archived(bucket)
     if not is_dry:
         run.index.adopt_bucket(bucket["id"])
-    # Without the folder, batches that were cut off would only be given up, and what arrived of them with it.
+    # Without the folder, interrupted batches could only be abandoned, together with their uploaded bytes.
     if not is_dry and is_here and run.index.list_batches():
         remarks.append("an earlier run was cut off; its batches were brought to their end.")
         with open_queue(run, bucket["id"], run.report.recover) as queue:
@@ -178,9 +177,9 @@ def _report_left_out(run: SyncRun, comparison: Comparison) -> None:
 def _finish(
     run: SyncRun, bucket_id: str, comparison: Comparison, known: Holdings, root: str, *, is_moved: bool
 ) -> None:
-    """Wait, take out what is gone, and leave an index with which the next run has nothing to ask.
+    """Wait, remove sources of deleted files, and update the index so that the next run needs no listing.
 
-    What takes too long to be indexed withholds no more of what is gone than it has to. Raises WaitTimedOut at the end.
+    If indexing takes too long, as few removals as possible are withheld. Raises WaitTimedOut at the end.
     """
     late: WaitTimedOut | None = None
     try:
@@ -199,10 +198,10 @@ def _finish(
 
 
 def _touch(run: SyncRun, part: FolderPart) -> bool:
-    """False where a whole sync is needed."""
+    """Sync the touched paths. Returns False if a whole sync is needed."""
     index, folder = run.index, run.mapping.folder
     bucket_id, root = index.find_fact(BUCKET_ID), identify_root(folder)
-    # The folder has to be the one of the last sync, and that one has to have come to its end.
+    # The folder must be that of the last sync, and that sync must have been completed.
     if bucket_id is None or root is None or root != index.find_fact(ROOT) or index.list_batches():
         return False
     comparison = Comparison(Snapshot(folder, run.options.filters, part), index.load_within(part.paths))

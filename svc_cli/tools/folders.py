@@ -1,4 +1,4 @@
-"""The folders whose files a tool may read. Where a path leads in truth decides, not how it is written."""
+"""The folders whose files a tool may read, judged by the real path after all links."""
 
 import os
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """The API as `svc mcp` reaches it: the client, in threads, connected again for each call of a tool.
 
-A program may keep `svc mcp` for days. Meanwhile the daemon is restarted, at another port even, the key is changed,
-and somebody else may listen where the daemon was; so each call of a tool finds out who answers before it sends the key,
-as every command does. Where the line dies in the middle, it connects once more, which starts the local daemon where
-that is meant, and the request is made again. Nothing is doubled by that: every create has its idempotency key.
+A program may keep `svc mcp` for days. Meanwhile the daemon is restarted, at another port even, the key is changed, and
+somebody else may listen where the daemon was; so each call of a tool finds out who answers before it sends the key, as
+every command does. If the connection breaks, it connects once more, which may start the local daemon, and repeats the
+request. Nothing is created twice, since every create has an idempotency key.
 """
 
 import asyncio
@@ -88,7 +88,7 @@ class Line:
         await asyncio.sleep(seconds)
 
     async def _do(self, work: Callable[[Client], T]) -> T:
-        """Work of the client, in a thread; a call that is given up is left to end by itself."""
+        """Run a call of the client in a thread; a cancelled one ends by itself."""
         try:
             return await asyncio.to_thread(self._try, work)
         except SvcError as error:
@@ -104,7 +104,7 @@ class Line:
             return work(self._connected(dead=client))
 
     def _connected(self, dead: Client | None = None) -> Client:
-        """The open client, or a new one where there is none, or where it is the `dead` one."""
+        """The open client, or a new one if there is none or it is the `dead` one."""
         with self._lock:
             if self._client is None or self._client is dead:
                 # Another thread may have a request on the old one, which closes with the whole.

@@ -1,4 +1,4 @@
-"""The bytes of a file, read so that what is hashed is what is sent, and of one moment.
+"""Reads files so that the bytes that are sent are the ones that were hashed, even if the file changes.
 
 A file is hashed first, to know whether it has to be sent at all. Small ones are kept from then on; larger ones are read
 again when they are sent, and one that has changed in between is noticed: by its stamp here, by its hash at the service.
@@ -19,7 +19,7 @@ from svc_cli.errors import FileRefused
 
 #: The path of standard input.
 STDIN = "-"
-#: A file that is being written gets this many chances to hold still.
+#: Attempts to read a file that is being written.
 ATTEMPTS = 3
 PAUSE_S = 0.25
 #: Files up to this size stay in memory between hashing and sending: a few hundred wait at a time.
@@ -27,7 +27,7 @@ KEPT_BYTES = 64 * 1024
 #: Larger ones are read in blocks of this size.
 BLOCK_BYTES = 1024 * 1024
 
-#: Device, inode, size and time of change: another one is another file, or other bytes.
+#: Device, inode, size and time of change, which differ for another file or other bytes.
 Stamp = tuple[int, int, int, int]
 
 
@@ -94,7 +94,7 @@ def changed() -> FileRefused:
 
 
 def _read_once(path: Path, max_bytes: int) -> FileContent | None:
-    """The file as it is now; None where it changed meanwhile. At most one byte over the limit is read."""
+    """The file as it is now; None if it changed meanwhile. Reads at most one byte more than the limit."""
     if str(path) == STDIN:
         data = sys.stdin.buffer.read(max_bytes + 1)
         if len(data) > max_bytes:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from svc_daemon.wire import Json
 
-#: What the user wants where a title is taken by other bytes.
+#: What the user wants if the bucket has other content under a title.
 OnConflict = Literal["ask", "replace", "as_new"]
 
 
@@ -41,7 +41,7 @@ def decide(known: Sequence[Json], sha256: str, on_conflict: OnConflict) -> Decis
     staying = [source for source in known if source["id"] not in leaving]
     same = [source for source in staying if source["sha256"] == sha256]
     if same:
-        # Ready is better than on its way, and that than failed.
+        # A ready source is preferred to a pending one, and that to a failed one.
         best = max(same, key=lambda source: (bool(source["ready"]), source["status"] != "failed"))
         return Decision("retried" if best["status"] == "failed" else "unchanged", best)
     if not known or on_conflict == "as_new":

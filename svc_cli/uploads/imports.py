@@ -21,7 +21,7 @@ Kind = Literal["auto", "file", "page"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What the user wants for every URL."""
+    """The options for every URL."""
 
     bucket_id: str
     kind: Kind
@@ -38,7 +38,7 @@ def sources_by_url(sources: Iterable[Json]) -> dict[str, Json]:
 
 
 def import_one(client: Client, url: str, known: Mapping[str, Json], options: ImportOptions) -> ReportItem:
-    """Bring one URL into the bucket, and return what became of it. Raises SvcError only for what would stop all."""
+    """Import one URL, and return the result. Raises SvcError only for errors that every URL would meet."""
     item = ReportItem(path=url, action="created")
     try:
         if (source := known.get(url)) is not None:
@@ -71,7 +71,7 @@ def _fetch_again(client: Client, source: Json, item: ReportItem, options: Import
 
 
 def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: ImportOptions) -> None:
-    """Import a new URL as what the user chose; else as a file, or as a page where the service asks for that."""
+    """Import a new URL as the user chose; otherwise as a file, or as a page if the service suggests that."""
     try:
         source = _create(client, wanted, "page" if options.kind == "page" else "file", options)
     except ApiError as error:
@@ -93,7 +93,7 @@ def _import(client: Client, wanted: ImportRequest, item: ReportItem, options: Im
 
 
 def _create(client: Client, wanted: ImportRequest, door: Door, options: ImportOptions) -> Json | None:
-    """The new source; None in a dry run. A key whose source is gone by now gives way to the next epoch's."""
+    """The new source; None in a dry run. If a key's source was deleted, the key of the next epoch is used."""
     if options.is_dry:
         client.import_url(options.bucket_id, wanted, door=door, dry_run=True)
         return None

@@ -1,4 +1,4 @@
-"""What became of each file or URL, and the exit code and the error that follow for all of them."""
+"""The result for each file or URL, and the exit code and the error for all of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +99,7 @@ class ReportItem:
 
 
 def worst(exits: Iterable[Exit]) -> Exit:
-    """The exit code of many: that of the troubled ones where they agree, else FAILED."""
+    """The exit code of many items: that of the failed ones if all have the same, otherwise FAILED."""
     kinds = set(exits) - {Exit.DONE}
     return kinds.pop() if len(kinds) == 1 else Exit.FAILED if kinds else Exit.DONE
 

@@ -1,16 +1,15 @@
-"""Many files on their way at a time: packed as they come, sent by threads, and reported as they end.
+"""Sends many files at the same time: packed in groups, sent by threads, and reported as they end.
 
-Two kinds of threads. Senders put out bytes, so many files at a time over all batches. Shippers see one batch each from
-its create to its finalize, so that the next batch is opened while the bytes of the one before it still go out. The
-caller's thread packs and collects, and all callbacks but `on_sent` are called there.
+There are two kinds of threads. Senders send the bytes of files, of all batches together. Each shipper handles one batch
+from its create to its finalize, so that the next batch is opened while the bytes of the one before are still sent. The
+caller's thread packs and collects; all callbacks but `on_sent` are called there.
 
-Files are grouped in their order, each group filled before the next begins. So a run that was killed makes the same
-groups again behind those that it finished, and each group goes on with its own sessions. In a group the small files
-come first, since the service indexes them in this order. A large file goes alone: then it goes on where it stopped
-whatever else has changed in its folder.
+Files are grouped in their order, one group after the other. So the run after a killed one forms the same groups for the
+files that are left, and continues their sessions. In a group the small files come first, since the service indexes them
+in this order. A large file is sent alone, so that it can be continued whatever else has changed in its folder.
 
-The main thread doesn't wait for a future. An interrupt inside `wait` or `result` may keep the future's lock, and the
-thread that ends the future then waits for it for ever. It waits at a queue: Ctrl-C reaches it there and leaves no lock.
+The main thread never waits for a future: an interrupt inside `wait` or `result` may leave the future's lock locked, and
+the thread that completes the future would wait for ever. It waits for a queue instead, where Ctrl-C is safe.
 """
 
 import time
@@ -33,7 +32,7 @@ from svc_cli.uploads.transfers import Sender, Transfer, TransferGroup
 T = TypeVar("T")
 Mode = Literal["auto", "one", "session", "batch"]
 
-#: How often a waiting main thread looks up: the system may give a signal to another thread.
+#: Interval at which the waiting main thread wakes, since the system may deliver a signal to another thread.
 HEARTBEAT_S = 0.2
 #: After an interrupt, requests under way have so long to end.
 GRACE_S = 1.0
@@ -53,14 +52,14 @@ class Crew:
 
     @shielded()
     def give(self, task: Callable[[], T], done: "SimpleQueue[Future[T]]") -> "Future[T]":
-        """Have the task done, soon; its future goes to `done` when it has ended."""
+        """Queue the task; its future is put into `done` when it has ended."""
         future = self.pool.submit(task)
         future.add_done_callback(done.put)
         return future
 
     @shielded()
     def end(self) -> None:
-        """Begin nothing more. What is under way is not waited for."""
+        """Begin nothing more, without waiting for running tasks."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -102,7 +101,7 @@ class Packer:
 
 
 class TransferQueue:
-    """The way out for many files; a context manager, whose end stops what is under way where something went wrong."""
+    """The queue for many files; a context manager that stops running transfers after an error."""
 
     def __init__(
         self,
@@ -136,7 +135,7 @@ class TransferQueue:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Report what still ends; after an interrupt, wait only a moment for it."""
+        """Wait for running transfers and report them; after an interrupt, wait only a moment."""
         if error is not None:
             self._client.stop()
         self._shippers.end()
@@ -167,7 +166,7 @@ class TransferQueue:
             self.send(group)
 
     def finish(self) -> None:
-        """Send the rest and see everything to its end. Raises SvcError as `add`."""
+        """Send the rest and wait for everything. Raises SvcError as `add`."""
         self.flush()
         while self._under_way:
             self._collect_or_raise()

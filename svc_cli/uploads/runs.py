@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 #: Up to so many titles are looked up one by one; beyond, the bucket is listed once.
 FEW_TITLES = 4
-#: Files that a reader takes at a time; a thread's turn costs more than a small file.
+#: Files per task of a reader, since switching threads costs more than reading a small file.
 READ_AT_ONCE = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadOptions:
-    """What the user wants, flags and settings together, checked."""
+    """The checked options, from flags and settings."""
 
     paths: tuple[str, ...]
     #: Slug or id, as the user wrote it.
@@ -60,13 +60,13 @@ class UploadOptions:
 
 @dataclass(slots=True)
 class UploadRun:
-    """The state of one upload, or one import, while it goes on."""
+    """The state of one upload or import while it runs."""
 
     client: Client
     progress: Progress
     #: Called with each item when it is delivered and again when its source has settled.
     on_item: Callable[[ReportItem], None]
-    #: By path, in the order in which they came to their end.
+    #: The results by path, in the order in which they ended.
     items: dict[str, ReportItem] = field(default_factory=dict)
     #: What ended it early.
     stopped_by: SvcError | None = None
@@ -162,7 +162,7 @@ class UploadRun:
             yield from examined
 
     def _take(self, done: "SimpleQueue[Future[ReportItem]]", under_way: "set[Future[ReportItem]]") -> None:
-        """Take over the next task that ends, if one does soon; raises the error that every task would meet."""
+        """Collect the next task that ends, if one does soon; raises an error that every task would meet."""
         future = take(done)
         if future is None:
             return
@@ -172,7 +172,7 @@ class UploadRun:
 
     @contextmanager
     def _ended(self, *crews: Crew) -> Iterator[None]:
-        """Keep what ends the block early in `stopped_by`, and then begin nothing more."""
+        """Store the error that ends the block early in `stopped_by`."""
         try:
             yield
         except KeyboardInterrupt:

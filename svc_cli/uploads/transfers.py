@@ -1,8 +1,8 @@
-"""Files on their way into one bucket: by themselves, through sessions, or up to a hundred together as a batch.
+"""Sends files into one bucket: each alone, through sessions, or up to a hundred together as a batch.
 
-Each create has a key derived from what is sent, so a run that was killed goes on where it was: a key whose answer the
-service knows replays it. Where what it made is gone by now (deleted, renamed, taken out of the bucket, given up), the
-key of the next epoch makes it again.
+Each create has a key derived from the content, so a repeated run continues a killed one: the service replays the answer
+to a known key. If the source was deleted, renamed or removed from the bucket since, the key of the next epoch creates
+it again.
 
 A batch is one create, its bytes in parallel, then one finalize that makes sources of all of them. What is pending after
 a finalize is sent or finalized again as long as that helps; what was rejected or failed is recorded with its error and
@@ -25,7 +25,7 @@ from svc_cli.uploads.contents import FileContent, changed
 from svc_cli.uploads.items import ReportItem
 from svc_daemon.wire import Json
 
-#: A file that was removed and sent again so often within the life of a key is a loop, not a wish.
+#: The most epochs; a file that is removed and sent again more often is in a loop.
 MOST_EPOCHS = 1000
 #: Rounds of sending and finalizing: more are needed only where the service loses bytes or runs out of time each time.
 MOST_ROUNDS = 10
@@ -60,7 +60,7 @@ class TransferGroup:
 
 
 class Sender:
-    """The way into one bucket. Threads share it."""
+    """Sends files into one bucket. Threads share it."""
 
     def __init__(
         self, client: Client, bucket_id: str, pool: Executor, *, on_sent: OnSent, on_batch: Callable[[str], None]
@@ -144,7 +144,7 @@ class Sender:
             transfer.item.refuse(too_many_epochs())
 
     def _send_epoch(self, transfers: Mapping[str, Transfer], epoch: int) -> list[Transfer]:
-        """One batch, to its end. Returns the files that this epoch's key can't make a source of any more."""
+        """Send one batch. Returns the files that can no longer become sources under this epoch's key."""
         members = [transfer.member for transfer in transfers.values()]
         opened = self.client.open_batch(self.bucket_id, members, batch_key(self.bucket_id, members, epoch))
         batch_id = opened.body["batch_id"]
@@ -234,7 +234,7 @@ class Sender:
 
 
 def stops_everything(error: SvcError) -> bool:
-    """Whether the next file would meet the same end: a refused key, a missing bucket, a dead line."""
+    """Whether the next file would fail too: a refused key, a missing bucket, a broken connection."""
     is_bucket = error.code in {"bucket_not_found", "bucket_assignment_failed"}
     is_dead = isinstance(error, NetworkFailed) and error.is_dead
     return is_bucket or is_dead or error.exit in {Exit.DENIED, Exit.UNREACHABLE, Exit.INCOMPATIBLE, Exit.USAGE}
@@ -246,7 +246,7 @@ def too_many_epochs() -> FileRefused:
 
 
 def _refuse(transfer: Transfer, error: SvcError) -> None:
-    # A line that stayed broken through all retries is no better for the next file; what has arrived is kept.
+    # A connection that failed through all retries would fail for the next file too; uploaded bytes are kept.
     if stops_everything(error) or isinstance(error, NetworkFailed):
         raise error
     transfer.item.refuse(error)

@@ -51,7 +51,7 @@ async def fetch(context: Context, kind: str, url: str, staged: StagedFile) -> Fe
 async def refetch(
     context: Context, kind: str, url: str, staged: StagedFile, validators: Validators | None
 ) -> Fetched | NotModified:
-    """The same, where the host may answer that nothing has changed since the fetch of the validators."""
+    """As `fetch`, with validators, so that the host may answer that nothing has changed."""
     with _failing_as(kind):
         got = await context.fetcher.fetch(url, staged, validators, _ACCEPT[kind])
     if isinstance(got, Fetched) and got.size_bytes == 0:
@@ -68,13 +68,13 @@ async def judge(context: Context, kind: str, url: str) -> None:
 
 
 def refuse_other_kind(kind: str, staged: StagedFile, fetched: Fetched, bucket: str) -> None:
-    """Raises `url_is_web_page` for a page at the door for files, and `url_is_file` the other way round."""
+    """Raises `url_is_web_page` for a page on the route for files, and `url_is_file` the other way round."""
     refuse = pages.refuse_file if kind == readiness.PAGE else pages.refuse_web_page
     refuse(staged.head, fetched.content_type, fetched.file_name, bucket)
 
 
 def facts_of(context: Context, got: Fetched | NotModified, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What is kept of a fetch; what an answer without a body doesn't repeat stays `known`."""
+    """The facts to store about a fetch; an answer without a body keeps the `known` ones that it doesn't repeat."""
     facts = {"final_url": got.final_url, "etag": got.etag, "last_modified": got.last_modified}
     if isinstance(got, Fetched):
         return {**facts, "http_status": got.http_status, "fetched_at": context.clock.timestamp()}
@@ -94,19 +94,19 @@ def _failing_as(kind: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedImport:
-    """A URL to take in, with its fields already checked."""
+    """A URL to import, with its fields already checked."""
 
     #: `file` or `page`.
     kind: str
     url: Url
-    #: What the file or the page calls itself, where it is None.
+    #: None means the name that the file or the page gives itself.
     title: str | None = None
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
     replaces: str | None = None
     sha256: str | None = None
-    #: Take it whatever it turns out to be.
+    #: Import it even if it is of the other kind.
     force: bool = False
     #: `url` and `metadata` of the webhook.
     webhook: dict[str, Any] | None = None
@@ -133,7 +133,7 @@ async def check_import(context: Context, key: KeyRow, destination: Destination, 
 
 async def _take_in(context: Context, request: Repeatable, destination: Destination, wanted: WantedImport) -> Outcome:
     _check_state(context, request.key, destination, wanted)
-    # How much it is shows later; whether anything may be taken in at all is asked before another host is.
+    # The size is not known yet, but a full disk or quota should refuse before another host is asked.
     admit(context, request.key.team_id, size_bytes=0)
     await _check_webhook(context, wanted)
     staged = context.blobs.stage()
@@ -181,7 +181,7 @@ async def _check_webhook(context: Context, wanted: WantedImport) -> None:
 
 
 def _new_source(context: Context, team_id: str, wanted: WantedImport, got: tuple[StagedFile, Fetched]) -> SourceRow:
-    """The row of the fetched bytes, as of the upload that they might have been."""
+    """The source row for the fetched bytes, made as for an upload."""
     staged, fetched = got
     is_page = pages.is_web_page(staged.head, fetched.content_type, fetched.file_name)
     is_read_as_page = is_page and wanted.kind == readiness.PAGE

@@ -1,7 +1,7 @@
-"""Taking a file in: replay look-up, then rate and quota, then the blob, then one transaction, then the answer.
+"""Stores an uploaded file: replay look-up, then rate and quota, then the blob, then one transaction, then the answer.
 
-Killed before the commit, nothing was claimed and the next start moves the blob aside; killed after it, the retry
-replays. What is refused leaves no row, no blob and no key behind.
+After a kill before the commit nothing was promised, and the next start moves the blob aside; after a kill later on, a
+retry replays the answer. A refused upload leaves no row, no blob and no key.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class FileUpload:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     mapping: str | None = None
-    #: The source whose place it is to take.
+    #: The source that it is to replace.
     replaces: str | None = None
     #: The hash that the sender declared, hex.
     sha256: str | None = None
@@ -81,7 +81,7 @@ async def create_file(
 
 
 def check_bytes(upload: FileUpload, staged: StagedFile) -> None:
-    """Check what only the bytes can show; raises `empty_file` and `checksum_mismatch`."""
+    """Check size and hash of the bytes; raises `empty_file` and `checksum_mismatch`."""
     if staged.size_bytes == 0:
         raise ServiceError(ErrorCode.EMPTY_FILE, f"{upload.filename} has no bytes.")
     if upload.sha256 is not None and upload.sha256 != staged.sha256:
@@ -105,13 +105,13 @@ def admit(context: Context, team_id: str, size_bytes: int) -> None:
 
 
 def check_room(context: Context) -> None:
-    """Raises `storage_full` where bytes of users would take what deletes need."""
+    """Raises `storage_full` if the upload would use the disk space that deletes need."""
     if not context.blobs.has_room(context.limits.free_disk_bytes):
         raise StorageError("The disk is nearly full: nothing new is taken in, so that deletes still work.")
 
 
 async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[[Connection], T]) -> T:
-    """Run `commit`, which stores the rows of these durable blobs, as one transaction; if it fails, the blobs go."""
+    """Run `commit`, which stores the rows of these durable blobs in one transaction; if it fails, remove the blobs."""
     try:
         return await context.write(commit)
     except asyncio.CancelledError:
@@ -123,7 +123,7 @@ async def commit_blobs(context: Context, names: Sequence[str], commit: Callable[
 
 
 def drop_blobs(context: Context, names: Sequence[str]) -> None:
-    """Remove blobs that no row will own; after a failed sync that is not known, and the next start decides."""
+    """Remove blobs without rows; after a failed sync that is uncertain, and the next start decides."""
     if not context.database.is_broken:
         for name in names:
             context.blobs.drop(name)
@@ -164,7 +164,7 @@ def add_source(connection: Connection, context: Context, source: SourceRow) -> N
     # A newer replacement takes the place of one that isn't ready yet in the same bucket.
     for other in list_replacing(connection, source.team_id, source.replaces):
         if other.id != source.id and set(other.places) & set(source.places):
-            # Where it stays in other buckets it is a source like any other.
+            # In other buckets it stays, but replaces nothing there.
             update_state(connection, replace(other, replaces=None))
             give_places(connection, context, other, source.places, source.id)
 
@@ -189,7 +189,7 @@ def new_indexing_task(context: Context, source: SourceRow) -> TaskRow:
 
 
 def new_source(context: Context, team_id: str, upload: FileUpload, *, size_bytes: int, sha256: str) -> SourceRow:
-    """The row that a file begins as, under a new id; its places come with the commit."""
+    """The row of a new file, with a new id; its buckets are added at the commit."""
     now = context.clock.timestamp()
     return SourceRow(
         id=context.ids.make(ids.SOURCE),

@@ -1,4 +1,4 @@
-"""Watch: keeps buckets equal to their folders while the folders change.
+"""Watch: keeps buckets in step with their folders while files change.
 
 hints        pure: what the file system reports, as paths below the root and what happened to them
 settling     pure: when a path has come to rest
@@ -12,8 +12,8 @@ watchers     one mapping, from hint to sync
 loops        all watchers of one process
 lists        the mappings that were added for good
 
-Theory of operation. Events are hints that decide when to look; what is done is decided by the scan alone. A path that
-has settled is compared by itself, so that a save in a folder of 100,000 files costs no walk over them; whatever is in
-doubt (an overflow, a root that was replaced, a long sleep, a deletion where deletions count) costs a whole sync. Events
-that were lost are made good by the next whole sync, which comes every ten minutes besides.
+Theory of operation. Events only decide when to scan; the scan decides what to do. A path that has settled is compared
+alone, so that a save in a folder of 100,000 files needs no walk over all of them. Doubtful cases (an overflow, a
+replaced root, a long sleep, a deletion with --prune) cause a whole sync. A whole sync every ten minutes makes up for
+lost events.
 """

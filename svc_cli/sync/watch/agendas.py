@@ -3,11 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-#: Every folder is looked at as a whole this often, even if nothing was reported.
+#: The interval of whole syncs, even if nothing was reported.
 PERIOD_S = 600.0
-#: Clocks that differ by less were only read one after the other.
+#: A smaller difference between the clocks is no sleep.
 NAP_S = 2.0
-#: After trouble the next try comes after these: doubling from the first to the last.
+#: Pauses after trouble: doubling from the first to the last.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 

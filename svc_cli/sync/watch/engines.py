@@ -13,8 +13,8 @@ from svc_cli.sync.runs import SyncOptions
 from svc_cli.sync.syncs import Touched, sync, touch
 from svc_cli.uploads.items import ReportItem
 
-#: What was sent is waited for so long; what takes longer is seen to its end by a later sync. It is short, since nothing
-#: else that is watched gets its turn until then.
+#: How long a sync waits for what it has sent; a later sync checks the rest. Short, because the other mappings wait
+#: meanwhile.
 WAIT_S = 5.0
 
 

@@ -1,4 +1,4 @@
-"""What the file system reports, as hints: a path below the root, and how long it may need to come to rest. Pure."""
+"""Turns events of the file system into hints: a path below the root, and what happened to it. Pure."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,11 +16,11 @@ class Kind(StrEnum):
 
     #: It was made or written to; more may follow.
     WRITTEN = "written"
-    #: Its writer is done.
+    #: Its writer has closed it.
     CLOSED = "closed"
     #: It is not there any more.
     GONE = "gone"
-    #: Something that had been at rest is here now; it is looked at together with the place that it left.
+    #: A complete file was moved here; it is compared together with the path that it left.
     MOVED = "moved"
 
 

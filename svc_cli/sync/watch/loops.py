@@ -8,12 +8,12 @@ from queue import Empty, SimpleQueue
 from svc_cli.sync.watch.agendas import Naps
 from svc_cli.sync.watch.watchers import Watcher
 
-#: Folders, requests and clocks are looked at this often.
+#: Interval between checks of folders, requests and clocks.
 PULSE_S = 1.0
 
 
 def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callable[[], bool]) -> None:
-    """Watch until `has_ended`, which is asked with every pulse. Raises SyncRunning, KeyboardInterrupt."""
+    """Watch until `has_ended`, which is called with every pulse. Raises SyncRunning, KeyboardInterrupt."""
     naps = Naps()
     boot = getattr(time, "CLOCK_BOOTTIME", None)
     with ExitStack() as held:
@@ -21,7 +21,7 @@ def run(watchers: Sequence[Watcher], bell: SimpleQueue[None], has_ended: Callabl
             held.enter_context(watcher.record.hold(str(watcher.mapping.folder)))
             held.callback(watcher.close)
         while not has_ended():
-            # A clock that goes on while the machine sleeps.
+            # A clock that also counts time in which the machine sleeps.
             all_s = time.time() if boot is None else time.clock_gettime(boot)
             has_slept = naps.has_slept(time.monotonic(), all_s)
             for watcher in watchers:

@@ -1,10 +1,10 @@
-"""Where a folder lies: on a file system that reports changes, or on one that has to be polled."""
+"""Whether a folder's file system reports changes, or has to be polled."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
-#: File systems that are changed from other machines too, which is not reported here.
+#: Shared file systems, whose changes by other machines are not reported here.
 SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "drvfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "prl_fs", "smb3", "smbfs"}
     | {"vboxsf", "virtiofs", "vmhgfs", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.vmhgfs-fuse"}
@@ -35,7 +35,7 @@ def kind_of(path: str, mounts: Iterable[str]) -> str | None:
         point = parts[1].rstrip("/")
         for code, character in _ESCAPES.items():
             point = point.replace(code, character)
-        # Of two mounts at one place the later one is seen.
+        # Of two mounts at one place the later one is visible.
         if len(point) >= best and (path == point or path.startswith(f"{point}/")):
             best, found = len(point), parts[2]
     return found

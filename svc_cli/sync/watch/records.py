@@ -1,4 +1,4 @@
-"""What a watcher leaves for others to read, a few small files for each mapping.
+"""The files of a watcher that other processes read, a few small ones for each mapping.
 
 `.json` is its state, replaced as a whole; `.log` is what it did, a line of JSON each; `.lock` is held as long as it
 runs, and released by the kernel however it ends; `.ask` is there while somebody waits for a whole sync.
@@ -42,7 +42,7 @@ class Record:
 
     @contextlib.contextmanager
     def hold(self, what: str) -> Iterator[None]:
-        """Be the one watcher of this mapping. Raises SyncRunning."""
+        """Hold the lock of the only watcher of this mapping. Raises SyncRunning."""
         self.base.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path("lock").open("a") as lock:
             if not _lock(lock.fileno()):

@@ -1,4 +1,4 @@
-"""When a path has come to rest. Pure: the clock and a look at the file are arguments."""
+"""Decides when a path has settled. Pure: the clock and the file's state are arguments."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from svc_cli.sync.snapshots import folders_above
 from svc_cli.sync.watch.hints import EVERYTHING, Hint, Kind
 
-#: Rest after which a path counts as settled.
+#: A path without changes for this long counts as settled.
 REST_S = {Kind.CLOSED: 0.15, Kind.WRITTEN: 0.5, Kind.GONE: 5.0, Kind.MOVED: 5.0}
 #: A file that is written to for longer is shown.
 BUSY_S = 10.0
-#: With more paths than this on the way, looking at everything is cheaper, and surer.
+#: With more changing paths than this, a whole sync is cheaper and safer.
 MANY = 1000
-#: While many paths change without a pause, everything is looked at after this time all the same.
+#: While many paths change without a pause, a whole sync is made after this time.
 LONGEST_BURST_S = 5.0
 
 #: Size, time of change and inode; None where nothing is there.
@@ -89,7 +89,7 @@ class Settler:
         facts, was = look(path), restless.facts
         if facts is None:
             restless.kind = Kind.GONE
-        # What is being written inside a folder is not to be read along with it.
+        # Wait for files inside the folder that are still being written.
         if facts == was and facts is not None and not (is_held and now_s < restless.first_s + BUSY_S):
             return True
         restless.facts, restless.due_s = facts, now_s + REST_S[restless.kind]
@@ -111,7 +111,7 @@ class Settler:
         return min((restless.due_s for restless in self.waiting.values()), default=None)
 
     def busy(self, now_s: float) -> list[str]:
-        """Files that are written to for a long time."""
+        """Files that have been written to for a long time."""
         return sorted(
             path
             for path, restless in self.waiting.items()

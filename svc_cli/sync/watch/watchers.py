@@ -1,4 +1,4 @@
-"""One mapping, from hint to sync: it arms, looks at everything, and from then on at what has settled."""
+"""Watches one mapping: begins to observe, syncs the whole folder, and then each path that has settled."""
 
 import os
 import time
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 #: Somebody else syncs the folder; it is tried again after this time.
 BUSY_PAUSE_S = 1.0
-#: What is still being indexed is looked at again this long after the last look began: two thirds of it are the others'.
+#: Unfinished sources are checked again this long after the last check began, which leaves time for other mappings.
 LATE_PAUSE_S = 3 * WAIT_S
-#: What is gone has this long to come back before it is taken out of the bucket.
+#: Time for a deleted file to come back before its source is removed.
 CALM_S = REST_S[Kind.GONE]
-#: While something is withheld, what has changed may have ended that; all is looked at this long after a change.
+#: While removals are withheld, a whole sync follows this long after a change, which may have removed the cause.
 WITHHELD_PAUSE_S = 15.0
-#: Passes within seconds, or is reported as trouble.
+#: Errors that pass within seconds; otherwise they are reported.
 SHOWN_ONLY = frozenset({Cause.JUST_DELETED, Cause.TOO_MANY, Cause.ENDED_EARLY})
 
 
 @dataclass(frozen=True, slots=True)
 class WatchCallbacks:
-    """What is called as a watcher works, always in the thread of the loop."""
+    """Callbacks of a watcher, always called in the thread of the loop."""
 
     #: What became of a file.
     item: Callable[[Mapping, ReportItem], None]
     #: Something worth a line, and whether it is a warning.
     note: Callable[[Mapping, str, bool], None]
-    #: What is gone and stays in the bucket, wherever that has changed.
+    #: Deleted files that stay in the bucket, called when these change.
     withheld: Callable[[Mapping, Sequence[Withheld]], None]
     #: The state may have changed.
     state: Callable[[], None]
@@ -75,13 +75,13 @@ class Inbox:
 
 @dataclass(slots=True)
 class Watcher:
-    """One mapping that is watched. Used from one thread; its inbox alone is filled from others."""
+    """One watched mapping. Used from one thread; only its inbox is filled from others."""
 
     mapping: Mapping
     engine: Engine
     record: Record
     callbacks: WatchCallbacks
-    #: Gets something whenever there is something to do.
+    #: Rung by observers when there is something to do.
     bell: SimpleQueue[None]
     settler: Settler = field(default_factory=Settler)
     agenda: Agenda = field(default_factory=Agenda)
@@ -90,7 +90,7 @@ class Watcher:
     #: Why the folder is polled instead of observed.
     polling: str | None = None
     last: Json | None = None
-    #: What the last whole sync left in the bucket though it is gone.
+    #: Deleted files that the last whole sync left in the bucket.
     withheld: list[Withheld] = field(default_factory=list)
     flushed: str | None = None
     _inbox: Inbox = field(init=False)
@@ -121,7 +121,7 @@ class Watcher:
         if EVERYTHING in settled:
             self.agenda.call("burst", now_s)
         elif settled and self.error is not None:
-            self.agenda.call("change", now_s)  # after trouble only a look at everything will do
+            self.agenda.call("change", now_s)  # after trouble a whole sync is needed
         elif settled and self.agenda.due_s > now_s:
             self._touch(settled, now_s)
         token = self.record.find_ask()
@@ -178,7 +178,7 @@ class Watcher:
             self.agenda.call("armed", now_s)
 
     def _arm(self, now_s: float) -> bool:
-        """Begin to observe, before anything is looked at. False where even polling fails."""
+        """Begin to observe, before the first scan. False if even polling fails."""
         from svc_cli.sync.watch.observers import LimitReached, Observer
 
         silence = places.find_silence(self.mapping.folder)
@@ -202,7 +202,7 @@ class Watcher:
         self._observer, self._root = None, None
 
     def _make_good(self, loss: str, now_s: float) -> None:
-        """Events were lost: look at everything; where the system gives too few watches, poll."""
+        """After lost events, make a whole sync; if the system gives too few watches, poll."""
         self.agenda.call(loss, now_s)
         if loss != "limit" or self.polling is not None:
             return
@@ -236,9 +236,9 @@ class Watcher:
         self._run("change", now_s, work)
 
     def _sync(self, reason: str, now_s: float) -> bool:
-        """Look at everything; False where somebody else syncs the folder just now.
+        """Sync the whole folder; False if another process is syncing it.
 
-        What may yet come back is not taken out of the bucket; a later sync does that.
+        Sources of files that may still come back are removed by a later sync.
         """
         self._change_state("syncing")
 
@@ -298,7 +298,7 @@ class Watcher:
             self.agenda.end_well()
 
     def _leave_late(self, report: Report, now_s: float) -> None:
-        """Report what takes long to index now; a later sync sees it to its end."""
+        """Report sources that take long to index; a later sync checks them."""
         for item in report.items.values():
             if item.is_pending and item.action != "unchanged":
                 self._report(item)
@@ -352,7 +352,7 @@ class Watcher:
             self.record.write_state(facts)
             self._is_unwritable = False
         except OSError as error:
-            self._written = {}  # what others can't read yet is written again
+            self._written = {}  # write the state again if the last attempt failed
             self._complain(error)
         self.callbacks.state()
 
