@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.api.answers import body_of, details_of, refused_field, without_id
-from tests.api.daemons import NOTES, Daemon
+from tests.api.daemons import Daemon
 from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import (
     ask_batch,
@@ -261,31 +261,13 @@ def test_the_body_of_a_finalize_is_an_object_with_a_known_mode(shared: Daemon) -
 
 def test_a_batch_is_reached_through_its_bucket_by_a_key_of_it(shared: Daemon) -> None:
     batch, other = open_batch(shared, THREE), shared.make_bucket("other")
-    stranger, kept_out, reader = shared.add_team(), shared.add_key(buckets=(other,)), shared.add_key("knowledge:read")
-    shared.make_bucket("inbox", key=stranger)
+    kept_out, path = shared.add_key(buckets=(other,)), f"/v1/knowledge/batches/{batch['batch_id']}"
     details_of(ask_finalize(shared, batch, "other"), "batch_not_found")
-    details_of(ask_finalize(shared, batch, "nowhere"), "bucket_not_found")
-    details_of(ask_finalize(shared, {"batch_id": "bat_missing"}), "batch_not_found")
-    details_of(ask_finalize(shared, batch, key=stranger), "batch_not_found")
     details_of(ask_finalize(shared, batch, key=kept_out), "bucket_not_found")
-    path = f"/v1/knowledge/batches/{batch['batch_id']}"
-    for key in (stranger, kept_out):
-        details_of(shared.ask("GET", path, key=key), "batch_not_found")
-    for refused in (ask_finalize(shared, batch, key=reader), ask_batch(shared, batch_body(THREE), key=reader)):
-        details_of(refused, "forbidden_project_key")
+    details_of(shared.ask("GET", path, key=kept_out), "batch_not_found")
     key = shared.add_key(buckets=(shared.make_bucket(),))
     shared.show(path, key=key)
     body_of(ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
-
-
-def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
-    batch = open_batch(daemon, THREE)
-    send(daemon, batch, "a")
-    daemon.patch("/v1/buckets/inbox", status="archived")
-    details_of(ask_finalize(daemon, batch), "bucket_not_found")
-    assert batch_status(daemon, batch)["status"] == "open"
-    daemon.patch("/v1/buckets/inbox", status="active")
-    assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
 
 
 def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
@@ -334,14 +316,6 @@ def test_a_file_can_be_finalized_or_canceled_by_itself(shared: Daemon) -> None:
     assert outcomes(finalize_batch(shared, batch)) == {"a": "replayed", "b": "failed", "c": "pending"}
 
 
-def test_one_file_of_the_most_bytes_is_taken(daemon: Daemon) -> None:
-    data = NOTES * (MOST_BYTES // len(NOTES)) + b"x" * (MOST_BYTES % len(NOTES))
-    batch = open_batch(daemon, [("a", data)])
-    assert body_of(put(daemon, batch["by_id"]["a"], data))["received_bytes"] == MOST_BYTES
-    (made,) = finalize_batch(daemon, batch)["finalized"]
-    assert stored_bytes(daemon, made["knowledge_id"]) == data
-
-
 def test_a_hundred_files_at_once(working: Daemon) -> None:
     files = [(f"f{number}", b"Crane number %d stands on the quay.\n" % number) for number in range(100)]
     batch = open_batch(working, files)
@@ -372,16 +346,3 @@ def test_a_batch_counts_once_and_its_bytes_together(limited: LimitDaemon) -> Non
     assert outcomes(finalize_batch(daemon, batch)) == {"a": "finalized", "b": "finalized"}
     daemon.advance(60)
     body_of(ask_batch(daemon, batch_body([A]), repeat_key="other"), 201)
-
-
-def test_a_dry_run_stores_counts_and_claims_nothing(limited: LimitDaemon) -> None:
-    daemon, body = limited(creates_per_second=1, bytes_per_minute=100), batch_body([A, ("empty", b"")])
-    body["manifest"]["batch_idempotency_key"] = "k"
-    for dry, query in ((body | {"dry_run": True}, {}), (body, {"dry_run": "true"})) * 2:
-        answer = body_of(ask_batch(daemon, dry, params=query))
-        assert (answer["dry_run"], answer["would_create"]["files"]) == (True, 1)
-        assert [error["path"] for error in answer["errors"]] == ["empty"]
-    invalid = batch_body([A], batch_idempotency_key="a b") | {"dry_run": True}
-    details_of(ask_batch(daemon, invalid), "invalid_idempotency_key")
-    assert [daemon.count(table) for table in ("batches", "uploads", "idempotency")] == [0, 0, 0]
-    body_of(ask_batch(daemon, body), 201)

@@ -48,12 +48,15 @@ def test_a_dry_run_shows_what_would_be_made_and_makes_nothing(stage: Stage, row:
     if row.repeatable:
         call = call.naming(Idempotency_Key=stage.name())
     with stage.resting():
-        before = kept(stage.daemon)
-        for each in variants(row, call):
-            answer = body_of(stage.send(each))
-            assert (answer["dry_run"], answer["valid"], answer["errors"]) == (True, True, [])
-            assert answer["would_create"]
-        assert kept(stage.daemon) == before
+        before, fetches = kept(stage.daemon), len(stage.site.server.requests)
+        with stage.limited(creates_per_second=1, bytes_per_minute=10_000) as gates:
+            for each in variants(row, call):
+                answer = body_of(stage.send(each))
+                assert (answer["dry_run"], answer["valid"], answer["errors"]) == (True, True, [])
+                assert answer["would_create"]
+            assert gates.used_bytes(stage.daemon.team_id) == 0
+            gates.take_create(stage.daemon.team_id)
+        assert (kept(stage.daemon), len(stage.site.server.requests)) == (before, fetches)
     made = stage.send(call)
     assert made.is_success
     if row.repeatable:

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from svc_daemon.core.access import api_keys
-from svc_daemon.settings import Limits
 from tests.api.aliases import (
     BATCH,
     BUCKETS,
@@ -25,11 +24,9 @@ from tests.api.aliases import (
 )
 from tests.api.answers import body_of, details_of, refused_field
 from tests.api.daemons import NOTES, Daemon
-from tests.api.fixtures import MakeDaemon
 from tests.api.sessions import (
     ask_batch,
     ask_finalize,
-    ask_session,
     batch_body,
     batch_status,
     outcomes,
@@ -286,34 +283,6 @@ def test_replacing_takes_a_member_of_one_of_the_buckets(working: Daemon) -> None
     working.wait_ready(new)
     assert working.members() == working.members("red") == [new]
     assert details_of(working.ask("GET", f"/v1/sources/{old}"), "source_not_found")["replaced_by"] == new
-
-
-def test_a_session_is_judged_as_at_the_other_door(shared: Daemon) -> None:
-    cases: list[tuple[Json, str]] = [
-        ({"size_bytes": 0}, "empty_file"),
-        ({"size_bytes": 26_214_401}, "file_too_large"),
-        ({"metadata": {"x": "y" * 9000}}, "metadata_too_large"),
-        ({"tags": [str(number) for number in range(21)]}, "too_many_tags"),
-        ({"filename": ".."}, "invalid_request"),
-        ({"webhook": {"url": "https://a.example/"}}, "invalid_request"),
-    ]
-    before = kept(shared)
-    for fields, code in cases:
-        ours = details_of(ask(shared, SESSION, session_body(bucket="inbox", **fields)), code)
-        assert ours == details_of(ask_session(shared, **fields), code), fields
-        assert kept(shared) == before, fields
-
-
-def test_a_batch_is_judged_as_at_the_other_door(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=0, batch_files=2))
-    daemon.make_bucket()
-    mixed = batch_body([A, B], bucket="inbox")
-    mixed["files"][1]["client_file_id"] = "c"
-    for files in ([A, B, ("c", b"x")], [], [("a", b"")]):
-        assert refused_field(ask(daemon, BATCH, batch_body(files, bucket="inbox"))) == "files"
-    assert refused_field(ask(daemon, BATCH, mixed)) == "files"
-    rejected = create(daemon, BATCH, batch_body([A, ("b", b"")], bucket="inbox"))["rejected"]
-    assert [(item["client_file_id"], item["error"]["code"]) for item in rejected] == [("b", "empty_file")]
 
 
 def test_an_archived_bucket_fails_a_finalize_and_a_deleted_one_is_left_out(working: Daemon) -> None:

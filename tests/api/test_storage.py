@@ -279,13 +279,3 @@ def test_the_life_of_a_session_begins_again_with_each_chunk_and_not_with_a_quest
     daemon.advance(150)
     assert state_of(daemon, session) == ("expired", 5)
     details_of(put(daemon, session, *PUTS["question"]), "session_expired")
-
-
-def test_no_session_lives_longer_than_a_day(daemon: Daemon) -> None:
-    session = pending(daemon)
-    for first in range(24):
-        part_kept(put_part(daemon, session, DATA, first, first))
-        daemon.advance(3590)
-    part_kept(put_part(daemon, session, DATA, 24, 24))
-    daemon.advance(300)
-    details_of(put_part(daemon, session, DATA, 25, 25), "session_expired")

@@ -1,57 +1,39 @@
-"""What a session costs, and what a dry run does not."""
+"""What a session costs, and how long it lives."""
 
 import shutil
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from svc_daemon.core.times import from_text
-from svc_daemon.settings import Limits
 from tests.api.answers import body_of, details_of
-from tests.api.daemons import NOTES, UNLIMITED, Daemon
-from tests.api.fixtures import MakeDaemon
+from tests.api.daemons import NOTES, Daemon
+from tests.api.fixtures import LimitDaemon
 from tests.api.sessions import (
     ask_session,
     finalize,
     open_session,
     put,
     put_part,
-    session_body,
     session_path,
     state_of,
     stored_bytes,
 )
 
-SIZE = len(NOTES)
 
-
-def test_bytes_are_charged_at_create_and_not_on_replay(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=1000))
-    daemon.make_bucket()
-    data = b"x" * 600
+def test_a_session_is_charged_at_its_create_alone(limited: LimitDaemon) -> None:
+    daemon, data = limited(creates_per_second=1, bytes_per_minute=1000), b"x" * 600
     session = open_session(daemon, data, repeat_key="k")
-    body_of(put(daemon, session, data))
-    body_of(ask_session(daemon, data, repeat_key="k"))
+    assert details_of(ask_session(daemon, repeat_key="late"), "upload_rate_limited")["retry_after_seconds"] > 0
+    for _ in range(3):
+        body_of(put(daemon, session, data))
+        body_of(ask_session(daemon, data, repeat_key="k"))
+    body_of(finalize(daemon, session), 201)
+    daemon.advance(1)
     details = details_of(ask_session(daemon, data, repeat_key="other"), "quota_exceeded")
     assert [details[f"{name}_bytes"] for name in ("limit", "used", "requested")] == [1000, 600, 600]
-    body_of(finalize(daemon, session), 201)
     daemon.advance(61)
     body_of(ask_session(daemon, data, repeat_key="other"), 201)
-
-
-def test_creates_are_counted_and_puts_are_not(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=2))
-    daemon.make_bucket()
-    sessions = [open_session(daemon, repeat_key=str(number)) for number in range(2)]
-    answer = ask_session(daemon, repeat_key="late")
-    assert details_of(answer, "upload_rate_limited")["retry_after_seconds"] > 0
-    for _ in range(5):
-        body_of(put(daemon, sessions[0], NOTES))
-        body_of(ask_session(daemon, repeat_key="0"))
-    body_of(finalize(daemon, sessions[0]), 201)
-    daemon.advance(1)
-    body_of(ask_session(daemon, repeat_key="late"), 201)
 
 
 def test_a_nearly_full_disk_takes_no_more_of_what_was_promised(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,31 +48,14 @@ def test_a_nearly_full_disk_takes_no_more_of_what_was_promised(daemon: Daemon, m
     assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
-def test_a_dry_run_stores_counts_and_claims_nothing(make_daemon: MakeDaemon) -> None:
-    daemon = make_daemon(limits=Limits(creates_per_second=1, bytes_per_minute=SIZE))
-    daemon.make_bucket()
-    path, body = "/v1/buckets/inbox/uploads", session_body()
-    ways: list[dict[str, Any]] = [{"json": body, "params": {"dry_run": "true"}}, {"json": body | {"dry_run": True}}]
-    for dry in (*ways, *ways):
-        judged = daemon.post(path, repeat_key="k", **dry)
-        assert (judged["dry_run"], judged["valid"], judged["errors"]) == (True, True, [])
-        assert (judged["would_create"]["filename"], "upload_url" in judged) == ("notes.md", False)
-    assert (daemon.count("uploads"), daemon.count("idempotency")) == (0, 0)
-    for dry in ways:
-        empty = dry | {"json": dry["json"] | {"size_bytes": 0}}
-        details_of(daemon.ask("POST", path, repeat_key="k", **empty), "empty_file")
-    open_session(daemon, repeat_key="k")
-
-
 def expires_in_s(daemon: Daemon, session: dict[str, Any]) -> float:
     end = from_text(daemon.show(session_path(session))["expires_at"])
     return (end - daemon.context.clock.now()).total_seconds()
 
 
 @pytest.mark.parametrize("idle_s", [30, 7200])
-def test_a_session_lives_as_long_as_the_settings_allow(make_daemon: MakeDaemon, idle_s: int) -> None:
-    daemon = make_daemon(limits=replace(UNLIMITED, session_idle_seconds=idle_s, session_seconds=3 * idle_s))
-    daemon.make_bucket()
+def test_a_session_lives_as_long_as_the_settings_allow(limited: LimitDaemon, idle_s: int) -> None:
+    daemon = limited(session_idle_seconds=idle_s, session_seconds=3 * idle_s)
     session, other = open_session(daemon), open_session(daemon)
     assert idle_s * 0.8 < expires_in_s(daemon, session) <= idle_s
     for place in range(3):

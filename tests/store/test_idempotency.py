@@ -29,11 +29,6 @@ def test_an_answer_reads_back_whole_under_its_api_key_and_its_letters(db: Connec
         create(db, "key_none", "k", ANSWER, "1")
 
 
-def test_an_answer_counts_for_its_time(db: Connection) -> None:
-    create(db, OUR_KEY, "k", ANSWER, "2")
-    assert [find_answer(db, OUR_KEY, "k", oldest) for oldest in "123"] == [ANSWER, ANSWER, None]
-
-
 def test_an_old_answer_is_replaced_and_a_live_one_never(db: Connection) -> None:
     assert create(db, OUR_KEY, "k", ANSWER, "1")
     assert create(db, OUR_KEY, "k", OTHER, "3")

@@ -1,6 +1,6 @@
 """Web page or file: every kind of content under every kind of declared type."""
 
-from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title, refuse_file, refuse_web_page
+from svc_daemon.core.uploads.pages import is_web_page, page_file_name, page_title
 
 HTML = b"<!doctype html><html><body><p>Hello</p></body></html>"
 FRAGMENT = b"<div><p>Hello</p></div>"
@@ -29,13 +29,6 @@ FILES = [
 def test_content_and_declared_type_make_a_page() -> None:
     for case in PAGES + FILES:
         assert is_web_page(*case) is (case in PAGES), case
-
-
-def test_each_door_takes_its_own_and_no_bytes_at_all() -> None:
-    for data in (PDF, b""):
-        refuse_web_page(data, "application/pdf" if data else "text/html", "a.pdf", "handbook")
-    for data in (HTML, b""):
-        refuse_file(data, "text/html" if data else "application/pdf", "", "handbook")
 
 
 def test_a_page_is_called_by_its_title() -> None:
