@@ -46,12 +46,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_field_that_does_not_fit_is_named_and_nothing_is_stored(shared: Daemon) -> None:
-    edges = {
-        "title": "t" * 1024,
-        "metadata": json.dumps({"k": "ä" * 4092}, ensure_ascii=False, indent=9),
-        "colour": "red",
-    }
-    body_of(shared.upload(tags=",".join(f"t{number % 20}" for number in range(21)), **edges), 201)
+    edges: dict[str, Any] = {"title": "t" * 1024, "tags": ",".join(f"t{n % 20}" for n in range(21)), "colour": "red"}
+    metadata = json.dumps({"k": "ä" * 4092}, ensure_ascii=False, indent=9)
+    body_of(shared.upload(metadata=metadata, **edges), 201)
     before = shared.kept()
     for fields, path in REFUSED:
         assert refused_field(shared.upload(repeat_key="free", **fields)) == path, fields
