@@ -22,7 +22,7 @@ from tests.acceptance.calls import list_sources, make_bucket, port_of, upload
 from tests.acceptance.forks import ROOT
 from tests.acceptance.installations import Installation, environment, process_tree, wait_until
 from tests.conftest import UNLIMITED, MakeInstallation
-from tests.tools import data_of, refusal_of, see_the_whole_job
+from tests.tools import data_of, http_client, refusal_of, see_the_whole_job
 
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
@@ -43,6 +43,14 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
             await work()
 
     asyncio.run(bounded())
+
+
+def test_an_agent_over_http_uploads_waits_searches_and_cites(shared_installation: Installation) -> None:
+    async def work() -> None:
+        async with http_client(shared_installation.base_url, shared_installation.key) as client:
+            await see_the_whole_job(client)
+
+    run(work)
 
 
 def test_an_agent_over_stdio_names_files_and_outlives_the_daemon(make_installation: MakeInstallation) -> None:
