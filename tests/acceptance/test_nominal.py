@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.acceptance.calls import list_sources, make_bucket, search, upload, wait_ended
+from tests.acceptance.calls import list_sources, search
 from tests.acceptance.installations import Finished, Installation
 from tests.corpus import Outcome, make_corpus
 
@@ -31,31 +31,6 @@ def test_the_first_command_needs_no_daemon_and_a_file_is_found_until_it_is_delet
     assert installation.svc("source", "rm", best["source_id"], "--force", "--json").exit == 0
     after = installation.svc("search", "cobalt ferry", "-b", "handbook", "--json").json["data"]
     assert best["source_id"] not in [hit["source_id"] for hit in after]
-
-
-def test_the_same_flow_over_http(installation: Installation) -> None:
-    with installation.client() as client:
-        make_bucket(client, "handbook")
-        accepted = upload(client, "handbook", "notes.md", NOTES, title="Ferries", tags="sea, north")
-        assert accepted.status_code == 201
-        source = accepted.json()
-        assert (source["status"], source["ready"], source["tags"]) == ("queued", False, ["sea", "north"])
-        assert source["request_id"] == accepted.headers["X-Request-Id"]
-        other = upload(client, "handbook", "others.md", OTHERS).json()
-
-        ended = wait_ended(client, source["id"])
-        assert (ended["ready"], ended["bucket_sync_status"]) == (True, "active")
-        assert client.get(f"/v1/sources/{source['id']}/content").content == NOTES
-        assert search(client, "cobalt ferry", "handbook")[0]["source_id"] == source["id"]
-        for query in ('"', "AND OR NOT", "col:val*", "ferry) OR (1", "' --"):  # words, and never syntax
-            answer = client.post("/v1/search", json={"query": query, "buckets": ["handbook"]})
-            assert (answer.status_code, answer.json()["request_id"]) == (200, answer.headers["X-Request-Id"]), query
-
-        wait_ended(client, other["id"])
-        client.delete(f"/v1/sources/{source['id']}").raise_for_status()
-        assert source["id"] not in [hit["source_id"] for hit in search(client, "cobalt ferry", "handbook")]
-        gone = client.get(f"/v1/sources/{source['id']}")
-        assert (gone.status_code, gone.json()["error"]["code"]) == (404, "source_not_found")
 
 
 def _outcomes(finished: Finished) -> dict[str, tuple[Outcome, str | None]]:

@@ -48,14 +48,13 @@ def hold_to_have(installation: Installation, count: int) -> None:
 
 @pytest.fixture
 def restored(installation: Installation, tmp_path: Path) -> Installation:
-    """Five notes, a copy of the state, ten more notes; then the copy is put back. The newer state is kept too."""
+    """Five notes, a copy of the state, ten more notes; then the copy is put back."""
     fill(installation, range(5))
     installation.stop()
     older = shutil.copy(installation.files.state, tmp_path / "older.db")
     installation.start()
     fill(installation, range(5, 15))
     installation.stop()
-    shutil.copy(installation.files.state, tmp_path / "newer.db")
     shutil.copy(older, installation.files.state)
     return installation
 
@@ -108,10 +107,8 @@ def test_without_its_state_nothing_starts_and_nothing_is_removed(installation: I
         for _ in range(2):
             assert installation.spawn_daemon().wait(30) == 1
         assert "Put a copy of state.db back" in installation.printed()
-        for options in ((), ("--repair",)):
-            found = installation.verify(*options)
-            assert found.exit == 2
-            assert "3 stored files; nothing was changed. Put a copy of state.db back" in found.stderr
+        found = installation.verify("--repair")
+        assert (found.exit, "3 stored files; nothing was changed. Put a copy" in found.stderr) == (2, True)
         assert stored(installation) == before
         shutil.copy(kept, installation.files.state)
     installation.start()

@@ -101,7 +101,7 @@ def test_the_token_is_for_its_user_alone_and_for_one_run(make_daemon: MakeDaemon
     path = first.files.operator_token
     assert (path.stat().st_mode & 0o777, path.read_text().strip()) == (0o600, first.operator_token)
     first.close()
-    path.write_text("damaged")
+    path.write_bytes(b"\xff")
     second = make_daemon()
     assert second.operator_token == path.read_text().strip() != first.operator_token
     details_of(second.ask("GET", TEAMS, key=first.operator_token), "invalid_project_key")

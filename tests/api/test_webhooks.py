@@ -131,9 +131,8 @@ def test_a_receiver_that_fails_once_gets_the_same_event_again(working: Daemon, s
     assert [attempt["http_status"] for attempt in logged["attempts"]] == [500, 204]
 
 
-@pytest.mark.parametrize("status", [301, 400, 404, 410, 503])
-def test_after_one_retry_it_is_given_up_and_can_be_sent_again(working: Daemon, site: Site, status: int) -> None:
-    with receiving(status, status, status) as receiver:
+def test_after_one_retry_it_is_given_up_and_can_be_sent_again(working: Daemon, site: Site) -> None:
+    with receiving(301, 410, 503) as receiver:
         take(working, site.url("/notes.md"), receiver.url)
         settled(working, "pending")
         working.advance(5)

@@ -1,6 +1,6 @@
 """Documents are put together with exact offsets, and hold nothing that can't be stored."""
 
-from svc_daemon.extract.builders import FlowDocument, LineDocument, fit, pages_named
+from svc_daemon.extract.builders import FlowDocument, fit, pages_named
 from tests.extract.readings import exact
 
 
@@ -13,13 +13,6 @@ def test_text_is_made_fit_without_losing_lines() -> None:
         ("form\x0cfeed", "form feed"),
     ):
         assert fit(text) == expected
-
-
-def test_blocks_of_lines_have_the_lines_of_the_file() -> None:
-    document = LineDocument("one\r\ntwo\r\n\r\n\r\nthree\r\n")
-    document.add_paragraphs("paragraph", 0, len(document.lines) - 1)
-    blocks = [(block.text, block.line_start, block.line_end) for block in exact(document.finish()).blocks]
-    assert blocks == [("one\ntwo", 1, 2), ("three", 5, 5)]
 
 
 def test_headings_make_a_path_and_a_higher_one_ends_the_lower() -> None:

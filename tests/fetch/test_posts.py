@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
-from standardwebhooks import Webhook, WebhookVerificationError
+from standardwebhooks import Webhook
 
 from svc_daemon.core.access.addresses import AddressPolicy
 from svc_daemon.core.webhooks import secret_text, signed_headers
@@ -13,36 +13,26 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.fetch.downloads import FetchLimits
 from svc_daemon.fetch.failures import FetchFailed
 from svc_daemon.fetch.fetchers import Fetcher
-from tests.fetch.servers import Exchange, Names, Seen, Server, serving
+from tests.fetch.servers import Exchange, Names, Server, serving
 
 SECRET = secret_text(bytes(range(32)))
 BODY = json.dumps({"type": "source.ready", "metadata": {"name": "Zoë"}}, ensure_ascii=False).encode()
 
 
-def post(server: Server, at: datetime | None = None, limits: FetchLimits | None = None) -> int:
-    """Send the body, signed at this moment or now."""
-    headers = {"Content-Type": "application/json", **signed_headers([SECRET], "evt_1", at or datetime.now(UTC), BODY)}
+def post(server: Server, limits: FetchLimits | None = None) -> int:
+    """Send the body, signed now."""
+    headers = {"Content-Type": "application/json", **signed_headers([SECRET], "evt_1", datetime.now(UTC), BODY)}
     return asyncio.run(Fetcher(server.policy, limits).post(server.url("/hook?x=1"), BODY, headers))
 
 
-def arrived(at: datetime | None = None) -> Seen:
+def test_a_webhook_arrives_byte_for_byte_and_verifies() -> None:
     with serving(lambda exchange: exchange.answer(204)) as server:
-        assert post(server, at) == 204
+        assert post(server) == 204
     (request,) = server.requests
-    return request
-
-
-def test_a_webhook_arrives_byte_for_byte_and_verifies_unless_it_is_changed_or_old() -> None:
-    request = arrived()
     assert (request.method, request.path, request.body) == ("POST", "/hook?x=1", BODY)
     assert request.headers["content-type"] == "application/json"
     assert request.headers["content-length"] == str(len(BODY))
     assert Webhook(SECRET).verify(request.body, dict(request.headers)) == json.loads(BODY)
-    with pytest.raises(WebhookVerificationError, match="signature"):
-        Webhook(SECRET).verify(request.body.replace(b"ready", b"stale"), dict(request.headers))
-    old = arrived(datetime.now(UTC) - timedelta(minutes=6))
-    with pytest.raises(WebhookVerificationError, match="too old"):
-        Webhook(SECRET).verify(old.body, dict(old.headers))
 
 
 def test_the_status_of_the_answer_comes_back_and_a_redirect_is_not_followed() -> None:

@@ -127,26 +127,6 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
     assert shown(daemon, source_id) == before
 
 
-def test_a_claim_that_was_parked_is_stale_for_its_last_holder(daemon: Daemon) -> None:
-    source_id = daemon.add_source()
-    stale = claim(daemon)
-    daemon.loop.run(indexing.park_indexing(daemon.context, stale))
-    current = claim(daemon)
-    assert current.task.attempt == stale.task.attempt == 1
-    assert complete(daemon, stale) is False
-    assert shown(daemon, source_id)["status"] == "indexing"
-    assert complete(daemon, current) is True
-
-
-def test_a_claim_of_a_deleted_source_is_stale(daemon: Daemon) -> None:
-    source_id = daemon.add_source()
-    stale = claim(daemon)
-    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
-    assert complete(daemon, stale) is False
-    daemon.loop.run(indexing.fail_indexing(daemon.context, stale, CRASHED, jitter=0))
-    assert (daemon.count("sources"), release(daemon, inf)) == (0, 0)
-
-
 def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
     def listing() -> tuple[int, Any]:
         listed = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources?status=all"))

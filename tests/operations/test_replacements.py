@@ -37,13 +37,15 @@ def go_on(daemon: Daemon, *source_ids: str) -> None:
 
 
 def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str) -> None:
-    working.stop()
-    new = working.add_source(NEW, replaces=old)
-    assert working.source(new)["replaces"] == old
-    assert (working.members(), working.found("quay")) == ([old], [old])
-    go_on(working, new)
+    with working.provider.held("set_buckets") as hold:
+        new = working.add_source(NEW, replaces=old)
+        hold.wait_entered()
+        waiting = working.source(new)
+        assert (waiting["replaces"], waiting["status"]) == (old, "active")
+        assert working.members() == working.found("quay") == [old]
+    working.wait_ready(new)
     assert working.source(new)["replaces"] is None
-    assert working.members(status="all") == working.found("quay") == [new]
+    assert working.members() == working.members(status="all") == working.found("quay") == [new]
     assert replaced_by(working, old) == new
     details_of(working.ask("PATCH", f"/v1/sources/{old}", json={"title": "x"}), "source_not_found")
     wait_until(lambda: not (working.files.blobs / old).exists(), "the old bytes are gone", PATIENCE_S)
@@ -73,16 +75,6 @@ def test_at_no_moment_a_search_finds_both_or_neither(working: Daemon, old: str) 
     stop.set()
     searcher.join(PATIENCE_S)
     assert (len(counts) > 12, set(counts)) == (True, {1})
-
-
-def test_what_is_indexed_but_not_synced_is_not_found_yet(working: Daemon, old: str) -> None:
-    with working.provider.held("set_buckets") as hold:
-        new = working.add_source(NEW, replaces=old)
-        hold.wait_entered()
-        assert working.source(new)["status"] == "active"
-        assert (working.found("quay"), working.members()) == ([old], [old])
-    working.wait_ready(new)
-    assert (working.found("quay"), working.members()) == ([new], [new])
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])

@@ -62,10 +62,10 @@ def test_the_round_releases_leases_that_ran_out(daemon: Daemon) -> None:
 
 def test_a_round_forgets_old_keys_and_keeps_young_ones(daemon: Daemon) -> None:
     daemon.add_source(repeat_key="old")
-    daemon.advance(6 * 86_400)
+    daemon.advance(2 * 86_400)
     young = daemon.add_source(repeat_key="young")
     daemon.start("sweeping")
-    daemon.advance(86_400)
+    daemon.advance(5 * 86_400)
     wait_round(daemon, lambda: daemon.count("idempotency") < 2, "the old key is forgotten")
     assert body_of(daemon.upload(repeat_key="young"))["id"] == young
 
