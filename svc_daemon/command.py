@@ -284,7 +284,7 @@ def _model(model: type[Model], fields: dict[str, Any], as_json: bool) -> Model:
 
 
 def _moment(expires: str | None, as_json: bool) -> str | None:
-    """When a key ends that is to end after a span, or at a moment."""
+    """The time at which a key expires, from a span such as `30d` or a moment."""
     if expires is None:
         return None
     try:
@@ -304,7 +304,7 @@ def _perform(errand: "Errand", as_json: bool) -> dict[str, Any]:
     from svc_daemon.directories import NoDirectory
     from svc_daemon.operators import Refused, Unreachable, run_errand
 
-    # What is made on the way is for this user alone.
+    # Files that are created here are readable by this user only.
     os.umask(0o077)
     try:
         return run_errand(DataFiles(data_dir(os.environ)), errand)
@@ -327,7 +327,7 @@ def _exit_of(status: int) -> int:
 
 
 def _saved(made: dict[str, Any], as_json: bool) -> dict[str, Any]:
-    """Put the key where `svc` on this machine looks for it, in place of any other."""
+    """Store the key where `svc` on this machine looks for it, replacing any other."""
     from svc_daemon.operations.installations import write_secret
 
     path = DataFiles(data_dir(os.environ)).admin_key

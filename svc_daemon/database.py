@@ -41,7 +41,7 @@ CHECKPOINT_PAGES = 2000
 LOG_SIZE_LIMIT_BYTES = 16 * 1024 * 1024
 #: From this size on the writer waits for the readers of the log, and holds new ones back, to start the log over.
 LOG_WAIT_BYTES = 32 * 1024 * 1024
-#: A reader that hangs makes the writer wait once in so many bytes, not at every commit.
+#: The writer waits for a hanging reader only once per this many bytes, not at every commit.
 LOG_WAIT_STEP_BYTES = 8 * 1024 * 1024
 #: How long one connection waits for others, in seconds.
 BUSY_TIMEOUT_S = 5
@@ -59,7 +59,7 @@ class _Reader:
 
 
 class Database:
-    """The door to one SQLite file. Thread-safe; `close` ends the writer after what is queued."""
+    """Access to one SQLite file. Thread-safe; `close` ends the writer after the queued work."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class Database:
                 return
 
     def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
-        """Everything that waits now, and whether the end mark stood behind it."""
+        """All queued work, and whether the end mark follows it."""
         group = [first]
         while len(group) < GROUP_LIMIT:
             try:
@@ -190,7 +190,7 @@ class Database:
         return group, False
 
     def _commit(self, waiting: Sequence[_Job]) -> None:
-        # A caller that gave up by now gets its way; later, its work is done all the same.
+        # Work whose caller has cancelled it by now is dropped; after this point it is done.
         group = [(work, future) for work, future in waiting if future.set_running_or_notify_cancel()]
         if not group:
             return
@@ -221,7 +221,7 @@ class Database:
                 raise _as_sqlite(error) from error
             connection.execute("ROLLBACK TO work")
             connection.execute("RELEASE work")
-            # The caller can act on a full disk; any other error stays as it is.
+            # A full disk becomes StorageError, which the caller can handle; other errors stay.
             return None, _as_storage(error) if _is_named(error, "FULL", "READONLY", "CANTOPEN") else error
         connection.execute("RELEASE work")
         return result, None
@@ -272,7 +272,7 @@ def open_connection(path: Path) -> sqlite3.Connection:
         f"journal_size_limit = {LOG_SIZE_LIMIT_BYTES}",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # SQLite's own knows ASCII only; the name is the one that every engine has.
+    # SQLite's own `lower` handles ASCII only.
     connection.create_function("lower", 1, _lower, deterministic=True)
     return connection
 
@@ -306,7 +306,7 @@ def log_bytes(path: Path) -> int:
 
 
 def _close_reader(reader: _Reader) -> None:
-    """Interrupt until the thread is done; one that never does keeps its connection until the process ends."""
+    """Interrupt until the thread is done; if it never is, its connection stays open until the process ends."""
     for _ in range(BUSY_TIMEOUT_S * 20):
         if reader.lock.acquire(timeout=0.05):
             reader.connection.close()
@@ -335,7 +335,7 @@ def _open_prepared(path: Path, prepare: Callable[[sqlite3.Connection], None]) ->
 
 
 def _as_sqlite(error: BaseException) -> sqlite3.Error:
-    """SQLite's error, also where the work turned it into another."""
+    """SQLite's error, even if the work has wrapped it in another."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, sqlite3.Error):
         cause = cause.__cause__ or cause.__context__
@@ -354,7 +354,7 @@ def _translating_storage() -> Iterator[None]:
 
 
 def _is_damage(error: BaseException) -> bool:
-    """The disk failed, or the file is not what was written; where only something was short, it will be again."""
+    """Whether the disk failed or the file is damaged; a shortage is no damage."""
     return _is_named(error, "IOERR", "CORRUPT", "NOTADB") and not _is_named(error, "IOERR_NOMEM", "IOERR_SHM")
 
 

@@ -12,7 +12,7 @@ from svc_daemon.paths import DataFiles
 
 
 class DirectoryRefused(Exception):
-    """The data directory can't be worked on: what is wrong, and the way out."""
+    """The data directory can't be used: the reason, and a hint."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(f"{message} {hint}")
@@ -21,7 +21,7 @@ class DirectoryRefused(Exception):
 
 
 class NoDirectory(DirectoryRefused):
-    """There is no installation where one was looked for."""
+    """There is no installation in the data directory."""
 
     def __init__(self, files: DataFiles) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class DirectoryLocked(DirectoryRefused):
 
 
 def make_folders(files: DataFiles) -> None:
-    """Make what is missing of the data directory; raises StorageError where that can't be."""
+    """Create the missing folders of the data directory; raises StorageError."""
     try:
         for folder in (
             files.root,

@@ -16,7 +16,7 @@ from svc_daemon.wire.errors import shorten, shorten_all
 
 @dataclass(frozen=True, slots=True)
 class ErrorRule:
-    """What a code means to HTTP and to a client that wonders whether to try again."""
+    """The HTTP status of a code, whether a retry may help, and its default message."""
 
     status: int
     retryable: bool
@@ -113,7 +113,7 @@ class ServiceError(Exception):
         super().__init__(f"{code}: {self.message}")
 
     def as_error(self) -> dict[str, Any]:
-        """What is stored of it; the table decides whether it is worth a retry."""
+        """The error as it is stored; the table decides whether it is retryable."""
         return stored_error(self.code, self.message, retryable=self.rule.retryable)
 
 
@@ -129,7 +129,7 @@ class StorageError(ServiceError):
 
 
 class ShuttingDown(StorageError):
-    """The service is stopping, and what was asked came too late for this run of it."""
+    """The service is stopping, and the request came too late."""
 
     def __init__(self) -> None:
         ServiceError.__init__(self, E.SHUTTING_DOWN)

@@ -1,7 +1,7 @@
-"""Processes of our own: a fresh interpreter that runs one module and is given nothing else of the service.
+"""Child processes: a new interpreter that runs one module, without access to the rest of the service.
 
-Such a process does what may crash, hang or be attacked: it reads documents, it runs models. It has a session of its
-own, an empty environment, no folder, and one socket, its standard input, whose end is its own end.
+They do work that may crash, hang or be attacked: reading documents and running models. Each has its own session, an
+empty environment, no folder, and one socket as standard input; it ends when the socket is closed.
 """
 
 import json
@@ -48,7 +48,7 @@ def await_end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def last_words(words: Path) -> str:
-    """The end of what a process complained of."""
+    """The end of a process's error output."""
     try:
         return words.read_text("utf-8", "replace")[-2000:].strip()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The address: taken before anything is opened, and published as clients on this machine reach it."""
+"""The listening socket, which is bound before anything is opened."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 #: Waiting connections before the kernel refuses.
 BACKLOG = 1024
-#: Connections taken in before the event loop looks at them.
+#: Connections that are accepted in one turn of the event loop.
 ACCEPTED_AT_ONCE = 16
 _SHORTAGES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
@@ -27,10 +27,10 @@ class AddressTaken(Exception):
 
 
 class Listener(socket.socket):
-    """A listening socket that takes in a few connections at a time, and goes on where no descriptor is left for one.
+    """A listening socket that accepts a few connections at a time, and keeps working without free descriptors.
 
-    By itself the event loop takes in all that wait before it looks at any, so that no bound on them could hold; and
-    without a descriptor it pauses for a second, and logs a traceback for each that waits.
+    By default the event loop accepts all waiting connections before it handles any, so no limit could work; and without
+    a free descriptor it pauses for a second, and logs a traceback for each waiting one.
     """
 
     def __init__(self, family: int) -> None:
@@ -64,7 +64,7 @@ class Listener(socket.socket):
         self._accepted = 0
 
     def _turn_away(self, error: OSError) -> None:
-        """Close the connection that waits longest: kept waiting it would wake the event loop without end."""
+        """Close the connection that has waited longest, which would otherwise wake the event loop for ever."""
         self._spare.close()
         with suppress(OSError):
             super().accept()[0].close()

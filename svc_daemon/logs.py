@@ -24,7 +24,7 @@ MAX_FILE_BYTES = 10 * 1024 * 1024
 #: Files in all, the one that is written included.
 MAX_FILES = 5
 
-#: Loggers of libraries and the least level that is worth a line: below it they log each bad body, or whole URLs.
+#: Loggers of libraries and their least level: below it they log each bad body, or whole URLs.
 _QUIETED = {
     "httpx": logging.WARNING,
     "httpcore": logging.WARNING,
@@ -33,8 +33,8 @@ _QUIETED = {
     "mcp": logging.WARNING,
 }
 
-#: What must not be written: each alternative is the part that may stay, and then the secret. Every line passes here, so
-#: it is one expression without case folding, which makes it three times as fast.
+#: Secrets to redact: each alternative has the part that may stay, then the secret. Since every line is searched, it is
+#: one expression without case folding, which is three times as fast.
 _SECRETS = re.compile(
     r"""
       (sk-)(?<!\wsk-)[\w\-]+                                               # API keys, but no "task-force"
@@ -61,7 +61,7 @@ def _hide(found: re.Match[str]) -> str:
 
 
 class Redaction(logging.Filter):
-    """Takes secrets out of a record's message, fields and traceback before any formatter sees them."""
+    """Removes secrets from a record's message, fields and traceback before any formatter sees them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = redact(record.getMessage())
@@ -175,7 +175,7 @@ class RotatingFile(logging.Handler):
                 line = self._notice(f"the log can't go on in a new file: {error.strerror}") + line
         written_bytes = os.write(self.descriptor, line)
         if written_bytes < len(line):
-            # The disk is full; half a line would spoil the next one.
+            # The disk is full; remove the half line, which would damage the next one.
             os.ftruncate(self.descriptor, os.fstat(self.descriptor).st_size - written_bytes)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size_bytes += written_bytes

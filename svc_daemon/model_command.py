@@ -1,4 +1,4 @@
-"""`svc-daemon model`: the model that makes vectors of text on this machine, from nothing to in use in one command."""
+"""`svc-daemon model`: installs, shows and removes the model for search by meaning."""
 
 import json
 import os
@@ -98,10 +98,10 @@ def remove_model(as_json: JsonFlag = False) -> None:
 
 @contextmanager
 def _refusing(as_json: bool) -> Iterator[None]:
-    """What is wrong with a model becomes an error in the form of `svc`'s own."""
+    """Report a problem with a model as an error in the form of `svc`."""
     from svc_daemon.embed.failures import ModelProblem
 
-    # What is made on the way is for this user alone.
+    # Files that are created here are readable by this user only.
     os.umask(0o077)
     try:
         yield

@@ -1,7 +1,7 @@
 """What `svc-daemon` does to a data directory whose service is not running. The lock is held all the while.
 
-A look opens everything so that nothing can change. A repair opens it as the service does, mends, closes, and then the
-directory is looked at once more: what that finds is the verdict.
+A check opens everything read-only. A repair opens it as the service does, repairs and closes it; then the directory is
+checked again, and the second result is the verdict.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ from svc_daemon.store.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found, and what was mended before."""
+    """The remaining problems, and those that were repaired."""
 
     root: Path
     findings: DirectoryFindings
-    #: None where nothing was to be mended.
+    #: None if no repair was requested.
     mended: list[Problem] | None
 
     @property
@@ -45,7 +45,7 @@ class Verdict:
         return not self.findings.problems
 
     def lines(self) -> Iterator[str]:
-        """One for each problem, then what it comes to."""
+        """One line for each problem, then a summary."""
         yield from (f"mended {problem.invariant}: {problem.message}" for problem in self.mended or [])
         yield from (f"{problem.invariant}: {problem.message}" for problem in self.findings.problems)
         aside = self.findings.aside
@@ -78,7 +78,7 @@ class Verdict:
 
 
 def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
-    """Look at the directory, and mend it where that is asked for.
+    """Check the directory, and repair it if requested.
 
     Raises NoDirectory, DirectoryLocked, and StorageError for a database of another release, or a missing one
     whose files are there, or a repair that would give up every source because the folder of their bytes is not there.
@@ -91,7 +91,7 @@ def verify_directory(root: Path, *, read_data: bool, repair: bool) -> Verdict:
         findings = _look(files, read_data=read_data)
         if not repair:
             return Verdict(root, findings, None)
-        # All bytes gone at once is a volume that isn't mounted, not so many lost files.
+        # If all bytes are missing, a volume is probably not mounted.
         if findings.counts["sources"] and not findings.counts["blobs"]:
             raise StorageError(
                 f"{files.blobs} holds nothing, and {findings.counts['sources']} sources have their bytes there; nothing"

@@ -37,11 +37,11 @@ from svc_daemon.wire.proofs import parse_secret, prove
 
 #: A daemon that is just starting holds the lock before it answers; one that is ending, after it has.
 PATIENCE_S = 10.0
-#: Before another look at a directory that is locked.
+#: Pause before a locked directory is tried again.
 PAUSE_S = 0.1
-#: Longest silence of a daemon that was asked.
+#: Time-out for the daemon's answer.
 ANSWER_TIMEOUT_S = 10.0
-#: More than any list of teams takes.
+#: The largest answer, larger than any list of teams.
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 
 RESTART = "Restart the daemon, which makes that file again."
@@ -62,7 +62,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """One verb, as it is asked of a daemon and as it is done without one."""
+    """One operator's command, as a request to the daemon and as a transaction without one."""
 
     method: str
     path: str
@@ -73,7 +73,7 @@ class Errand:
 
 
 def run_errand(files: DataFiles, errand: Errand, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The verb's answer; raises NoDirectory, Unreachable, Refused, and ServiceError where it is refused offline."""
+    """Run the command and return its answer; raises NoDirectory, Unreachable, Refused, and ServiceError offline."""
     if errand.on_install is not None:
         make_folders(files)
     elif not files.root.is_dir():

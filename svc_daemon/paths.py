@@ -59,7 +59,7 @@ class DataFiles:
 
     @property
     def operator_token(self) -> Path:
-        """What opens `/admin` (0600), made at each start."""
+        """The token for `/admin` (0600), created at each start."""
         return self.root / "operator.token"
 
     @property
@@ -81,7 +81,7 @@ class DataFiles:
 
     @property
     def aside(self) -> Path:
-        """Stored bytes that nothing in the state names, in a folder for each day."""
+        """Stored bytes without a row in the state, in a folder for each day."""
         return self.root / "aside"
 
     @property

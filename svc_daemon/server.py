@@ -81,14 +81,14 @@ from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
 
 log = logging.getLogger(__name__)
 
-#: Threads that write and sync blobs: more than the disk can overlap is no faster.
+#: Threads that write and sync blobs; more would not be faster.
 BLOB_THREADS = 8
 #: Largest request line and headers together.
 MAX_HEAD_BYTES = 16 * 1024
 SYSTEM_CLOCK = Clock(now=lambda: datetime.now(UTC), monotonic=time.monotonic)
-#: Of the time to stop in, what is kept for parking work and closing files, seconds.
+#: The part of the time for stopping that is kept for parking work and closing files, seconds.
 PARK_S = 3
-#: Of what is left for answers, the part that a model has to come to its end; then they report that the service stops.
+#: The share of the remaining time in which running answers may finish; then they report that the service stops.
 FINISH_PART = 0.7
 
 
@@ -100,7 +100,7 @@ class Process:
     extractor: Extractor
     choice: Choice
     installation_id: str
-    #: What opens `/admin`.
+    #: The token for `/admin`.
     operator_token: str
 
 
@@ -119,7 +119,7 @@ def serve(settings: Settings) -> None:
             post_s=settings.limits.webhook_seconds,
             redirects=settings.limits.redirects,
         )
-        # What the operator allows, but never this daemon itself.
+        # The addresses that the operator allows, but never this daemon itself.
         fetcher = Fetcher(AddressPolicy(allowed, own=(ip_address(host), port)), limits)
         asyncio.run(_serve(settings, files, listener, fetcher))
 
@@ -240,7 +240,7 @@ def _open_llm(stack: contextlib.AsyncExitStack, server: LlmSettings, limits: Lim
 
 
 async def _repair(context: Context) -> None:
-    """Nobody else can hold a lease or a staged file of this directory: what is there was left by a kill."""
+    """Repair what a kill left: at the start, no lease and no staging file can still be in use."""
     released = await release_expired(context, inf) + await release_expired_syncs(context, inf)
     await sort_leftovers(context)
     await rebuild_lost(context)
@@ -250,7 +250,7 @@ async def _repair(context: Context) -> None:
 
 @contextlib.asynccontextmanager
 async def _lifespan(process: Process, hear_broken: Callable[[Exception], None], app: Starlette) -> AsyncIterator[None]:
-    """Give the application what it serves from, and run the workers; at the end they park what is in flight."""
+    """Set the application's state, and run the workers, which park their work at the end."""
     app.state.context = process.context
     app.state.installation_id = process.installation_id
     app.state.operator_token = process.operator_token
@@ -294,7 +294,7 @@ def _stop_answers(context: Context, stopping: asyncio.Event, left_s: int) -> Non
 
 @contextlib.contextmanager
 def _announced(files: DataFiles, base_url: str, installation_id: str, clock: Clock) -> Iterator[None]:
-    """Write where the command line has to look; the lock, not this file, shows who is alive."""
+    """Write `daemon.json` for the command line; only the lock shows whether a daemon is alive."""
     fields = {
         "pid": os.getpid(),
         "base_url": base_url,

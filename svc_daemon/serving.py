@@ -11,7 +11,7 @@ import uvicorn
 
 
 class Server(uvicorn.Server):
-    """uvicorn with signals that end in exit code 0: its own would raise them again after the stop."""
+    """uvicorn with signals that end in exit code 0; by default it raises them again after the stop."""
 
     def __init__(self, config: uvicorn.Config, on_stop: Callable[[int], None]) -> None:
         """`on_stop` is called with the seconds that are left for what is under way."""
@@ -32,7 +32,7 @@ class Server(uvicorn.Server):
         leaving.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Report that the stop has begun, and see what is under way to its end."""
+        """Report that the stop has begun, and finish running requests."""
         self._on_stop(self.config.timeout_graceful_shutdown or 0)
         await super().shutdown(sockets)
 

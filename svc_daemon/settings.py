@@ -17,9 +17,9 @@ from svc_daemon import paths
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7820
 LOG_LEVELS = ("debug", "info", "warning", "error")
-#: No limit means more than this; what takes the numbers (clocks, the kernel, SQLite) takes no larger ones.
+#: The upper bound of every limit; clocks, the kernel and SQLite accept no larger numbers.
 LARGEST = 10**15
-#: A hundred years: a moment further away can't be written down.
+#: A hundred years; later times can't be stored.
 LONGEST_S = 36_500 * 86_400
 _LISTEN = re.compile(r"(?:\[(?P<v6>[^\[\]]+)\]|(?P<host>[^\[\]:]+)):(?P<port>[0-9]{1,5})")
 
@@ -29,7 +29,7 @@ _SERVER_URL = re.compile(
 
 
 class SettingError(ValueError):
-    """A variable holds something that is not its kind of value; the message names it and what it takes."""
+    """A variable has an invalid value; the message names the variable and what it accepts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,7 +50,7 @@ class SyncQueue(TransferQueue):
         self._displaced: list[tuple[Row, Transfer]] | None = []
 
     def add_file(self, mapping: Mapping, row: Row, content: FileContent, place_id: str | None) -> None:
-        """Send a file; with `place_id` in the place of that source. Raises SvcError for what would stop every file."""
+        """Send a file, which replaces the source `place_id` if given. Raises SvcError for errors that stop the run."""
         description = Description(
             filename=PurePosixPath(row.path).name,
             title=row.path,

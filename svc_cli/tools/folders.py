@@ -44,7 +44,7 @@ class Folders:
         return Path(path).name, data
 
     def _find(self, path: str) -> Path:
-        """Where the path leads. What is outside is refused before it is looked at, so that nothing leaks."""
+        """The real path. A path outside is refused before it is accessed, so that nothing is revealed about it."""
         paths = [_resolved(root / path) for root in self._roots]
         inside = [real for real in paths if any(map(real.is_relative_to, self._roots))]
         # Unlike `exists`, this raises nothing for a name too long or a folder on the way that may not be read.

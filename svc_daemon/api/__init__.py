@@ -1,1 +1,1 @@
-"""The only Starlette: the URL map, the layers around it, and handlers that parse, call one verb, and present."""
+"""HTTP with Starlette: the URL map, the layers around it, and handlers that parse, call one operation and respond."""

@@ -1,7 +1,7 @@
-"""The operator's door: teams, their keys and indexes, the switch of search, for `svc-daemon` while the service runs.
+"""The operator's routes, for `svc-daemon` while the service runs: teams, their keys and indexes, switching search off.
 
-It takes the operator token, which is in a file that only the service's user can read, from a client on this machine
-that is no browser. It is no part of the API that keys open, so it isn't in its document.
+They need the operator token, from a file that only the service's user can read, and a client on this machine that is no
+browser. They are not part of the public API, and not in its OpenAPI document.
 """
 
 import hmac
@@ -66,7 +66,7 @@ async def look_for_model(request: Request) -> BaseModel:
 def check_operator(request: Request) -> None:
     """Raises `not_found` for clients elsewhere, `origin_not_allowed` for browsers, `invalid_project_key` for the rest.
 
-    Pages of a configured origin may drive the API, but not this.
+    Pages of a configured origin may use the API, but not these routes.
     """
     try:
         address = ip_address(request.client.host if request.client else "")
@@ -83,7 +83,7 @@ def check_operator(request: Request) -> None:
 
 
 def _route(method: str, path: str, handler: Answering, *, has_body: bool = False) -> Route:
-    """A route that nobody but the operator comes through."""
+    """A route that only the operator may call."""
 
     async def guarded(request: Request) -> Response:
         check_operator(request)

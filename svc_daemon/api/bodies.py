@@ -15,7 +15,7 @@ from svc_daemon.wire.scopes import ScopedBody
 
 MAX_JSON_BYTES = 1024 * 1024
 
-#: Below these names is the caller's own data, in which any name is welcome.
+#: Below these names is the caller's own data, in which any name is allowed.
 FREE_FORM = ("metadata",)
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -82,7 +82,7 @@ async def stream_bytes(request: Request, *, max_bytes: int) -> AsyncGenerator[by
     """The body as it comes; raises 413 `request_too_large` as soon as it is known to be longer."""
     declared = content_length(request)
     if declared is not None and declared > max_bytes:
-        # Nothing has been received yet: a client that waits for 100 Continue is answered instead, and sends nothing.
+        # Nothing has been received yet, so a client that waits for 100 Continue gets the error and sends nothing.
         raise _too_large(max_bytes)
     received_bytes = 0
     async with aclosing(request.stream()) as chunks:
@@ -100,7 +100,7 @@ def content_length(request: Request) -> int | None:
 
 
 def refuse_encoding(request: Request) -> None:
-    """Raises 415 `unsupported_media_type` for a compressed body: what it expands to is anybody's guess."""
+    """Raises 415 `unsupported_media_type` for a compressed body, whose expanded size is unknown."""
     coding = request.headers.get("content-encoding", "identity").strip().lower()
     if coding != "identity":
         raise ServiceError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body must be sent as it is, not in {coding!r}.")

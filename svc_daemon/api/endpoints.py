@@ -37,7 +37,7 @@ class Endpoint:
     _: KW_ONLY
     #: Model of the JSON body; None where there is none.
     body: type[BaseModel] | None = None
-    #: It changes nothing, whatever its method.
+    #: Whether it changes nothing, whatever its method.
     reads: bool = False
     #: Answers with events instead, where the body asks for a stream.
     streams: bool = False
@@ -55,11 +55,11 @@ class Endpoint:
     errors: tuple[ErrorCode, ...] = ()
     #: Takes `Idempotency-Key`.
     repeatable: bool = False
-    #: The path that has succeeded it, where it is an alias that is kept for old clients.
+    #: The path that replaces it, if it is an alias for old clients.
     successor: str | None = None
     #: Needs an API key.
     keyed: bool = True
-    #: For `url_for`, where a response contains this address.
+    #: The name for `url_for`, if a response contains this address.
     name: str | None = None
 
 

@@ -1,6 +1,6 @@
 """Event streams: an answer that is sent while it is made, and work that ends when its client goes away.
 
-Until the first event nothing is sent, so that what fails before it is a plain error with its own status.
+Nothing is sent before the first event, so that earlier failures are plain errors with their own status.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 MEDIA_TYPE = "text/event-stream"
-#: What OpenAI's chat ends with; its clients wait for it.
+#: The end of a stream of OpenAI's chat, which its clients wait for.
 DONE = b"data: [DONE]\n\n"
 
 
@@ -25,7 +25,7 @@ class EventStream(Response):
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self.status_code, self.background, self._events = 200, None, events
-        # Nobody in between may keep it, or hold it back to send it in one piece.
+        # Proxies may neither cache nor buffer it.
         self.init_headers({"Content-Type": MEDIA_TYPE, "Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI has it

@@ -1,8 +1,8 @@
 """The multipart form of the one-call upload: a few small fields and one file, streamed into a sink as it arrives.
 
-The parser of python-multipart finds boundaries and headers; `_FormReader` decides what they may be. A form is whole or
-it is refused: the parser itself is content with a body that stops before its closing boundary, and takes a part that
-has only `filename*` for an ordinary field.
+The parser of python-multipart finds boundaries and headers; `_FormReader` decides what they may be. An incomplete form
+is refused: the parser itself accepts a body that stops before its closing boundary, and treats a part that has only
+`filename*` as an ordinary field.
 """
 
 import re
@@ -31,12 +31,12 @@ MAX_FIELD_BYTES = 16 * 1024
 #: More than fields, boundaries and headers can add to the file: a body over file and this is refused unread.
 OVERHEAD_BYTES = 1024 * 1024
 
-#: How every common client spells it; what is spelled otherwise is left to the library, which takes ten times as long.
+#: The usual form of this header; others are parsed by the library, which takes ten times as long.
 _USUAL_DISPOSITION = re.compile(rb'form-data; name="([^"\\;]+)"(?:; filename="([^"\\;]+)")?')
 _EXTENDED_NAME = re.compile(rb";\s*filename\*", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(rb"[!-.0-~]+/[!-.0-:<-~]+(?:\s*;[ -~]*)?")
 _MAX_MEDIA_TYPE_BYTES = 255
-#: Transfer encodings that change nothing. Others would be stored as they came, base64 and all.
+#: Transfer encodings that change nothing. Others, such as base64, would be stored without decoding.
 _PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
 
 
@@ -66,7 +66,7 @@ class FormFile(Generic[SinkT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form(Generic[SinkT]):
-    """A form that arrived whole."""
+    """A complete form."""
 
     fields: dict[str, str]
     file: FormFile[SinkT]

@@ -1,8 +1,8 @@
 """MCP over HTTP, at `/mcp`: each POST is one message of the protocol, answered with one JSON document.
 
-Nothing is kept between two messages: any client may come with its key at any moment, and a restart breaks no session. A
+No state is kept between two messages, so a restart breaks no session. A
 tool's calls of the API go through the application's own routes, with the caller's key and under the request's id, so
-that no check is repeated here. What is wrong before a tool is reached is answered in the service's envelope.
+that no check is repeated here. Errors before a tool is called use the service's envelope.
 
 The library is an extra, takes longer to import than the whole daemon does, and is imported when the first client comes.
 """
@@ -46,14 +46,14 @@ PATH = "/mcp"
 #: Messages over the limit of other JSON bodies that are in memory at a time, each several times over; the others wait
 #: on the disk.
 LARGE_AT_ONCE = 2
-#: What passes by itself is waited out for so long: models are no good at trying again.
+#: How long temporary errors are retried here, since models are not good at retrying.
 PATIENCE_S = 10.0
-#: The pause where an answer names none.
+#: The pause if an answer has no Retry-After.
 PAUSE_S = 0.1
 _PASSING = (ErrorCode.REQUEST_IN_PROGRESS, ErrorCode.UPLOAD_RATE_LIMITED)
 #: A body goes to its handler in pieces of this size, as it would come from a socket.
 _CHUNK_BYTES = 1024 * 1024
-#: What the library wants of a message that may pass; that it is so has been looked at.
+#: Headers that the library requires; the real ones have been checked.
 _INSISTED = ((b"content-type", b"application/json"), (b"accept", b"application/json, text/event-stream"))
 
 
@@ -132,7 +132,7 @@ async def run_tool(routes: "Routes", tool: "Tool", arguments: dict[str, Any]) ->
 
 
 class _Bytes(Protocol):
-    """Bytes that are all there."""
+    """An upload's content in memory."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -153,7 +153,7 @@ class _InMemory:
 
 
 class _Body:
-    """A body that is all there, as ASGI hands it out."""
+    """A complete body as an ASGI `receive`."""
 
     def __init__(self, data: _Bytes) -> None:
         self._data = data
@@ -161,7 +161,7 @@ class _Body:
         self._ended = False
 
     async def receive(self) -> Message:
-        """The next piece; then nothing ever, as of a client that waits for its answer."""
+        """The next piece; after the last one wait for ever, as for a client that waits for its answer."""
         if self._ended:
             await asyncio.Event().wait()
         piece = await self._data.read(self._read_bytes, _CHUNK_BYTES)
@@ -172,7 +172,7 @@ class _Body:
 
 @dataclass(slots=True)
 class _Gathered:
-    """An answer of a route, put together."""
+    """The collected answer of a route."""
 
     head: list[Header] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
@@ -208,7 +208,7 @@ class Routes:
         await self._ask("PUT", urlsplit(upload_url).path, "", [], data)
 
     async def read_file(self, path: str) -> File:
-        """Nobody's files can be read from here; raises CallFailed."""
+        """Raises CallFailed: files can't be read by path over HTTP."""
         message = f"{path!r} can only be read by `svc mcp`, on the machine where it is; send contentBase64 instead."
         raise self.failure(refusal("path", message))
 
@@ -226,7 +226,7 @@ class Routes:
         return CallFailed({**error.as_error(), "details": error.details}, self.request_id)
 
     async def _ask(self, method: str, path: str, query: str, sent: list[Header], body: bytes) -> _Gathered:
-        """Ask until it is answered for good, or patience is at its end."""
+        """Repeat the request until there is a final answer, or the time for retries is over."""
         clock = asyncio.get_running_loop().time
         end_s = clock() + PATIENCE_S
         while True:

@@ -20,7 +20,7 @@ from svc_daemon.wire.errors import ErrorEnvelope, OpenAIError
 from svc_daemon.wire.versions import VERSION
 
 _REF = "#/components/schemas/{model}"
-#: What any request may be refused with.
+#: Error codes that any request may get.
 _ALWAYS = (
     E.INVALID_REQUEST,
     E.HOST_NOT_ALLOWED,
@@ -74,7 +74,7 @@ def codes_of(endpoint: Endpoint) -> list[E]:
     codes += _FORM if endpoint.form else ()
     codes += _REPEATABLE if endpoint.repeatable else ()
     codes += _WRITING if endpoint.method != "GET" else ()
-    # A body that a route has no use for is read all the same: it may ask for a dry run.
+    # Bodies are read even by routes that don't use them, since they may ask for a dry run.
     codes += (E.REQUEST_TOO_LARGE,) if endpoint.method not in ("GET", "OPTIONS") and not endpoint.raw else ()
     return list(dict.fromkeys(codes))
 

@@ -1,4 +1,4 @@
-"""What handlers do before and after their verb: find the context and the caller, read parameters, respond."""
+"""Shared by handlers: find the context and the caller, read parameters, respond."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +39,7 @@ Row = TypeVar("Row", bound=Identified)
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """A create at one door; two doors may share the work."""
+    """A create on one route; two routes may share the work."""
 
     #: The caller's.
     key: KeyRow
@@ -48,7 +48,7 @@ class Creating:
     route: str
 
     def claiming(self, fingerprint: str | None) -> Repeatable:
-        """The create as `replaying` takes it; None where the key alone decides."""
+        """The create as `replaying` expects it; a fingerprint of None means that the key alone decides."""
         return Repeatable(self.key, self.repeat_key, Claim(route=self.route, fingerprint=fingerprint))
 
 

@@ -1,4 +1,4 @@
-"""Taking URLs in, as files or as web pages: replay by key alone, rate limits, the fetch, then as any file.
+"""Imports URLs as files or web pages: replay by key alone, rate limits, the fetch, then the steps of an upload.
 
 The key is held while the URL is fetched, so that a retry that comes too early gets `request_in_progress`. Nothing is
 stored before the last byte is there. A file that can't be fetched is `url_fetch_failed`, a page

@@ -1,1 +1,1 @@
-"""What lives in this process's memory and is shared by all operations and workers; `server` makes it, once."""
+"""State in this process's memory that all operations and workers share; `server` creates it once."""

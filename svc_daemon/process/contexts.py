@@ -1,4 +1,4 @@
-"""What every operation and worker is given: open stores, clock, limits, the model, and how to wake the workers."""
+"""The context that every operation and worker gets: open stores, clock, limits, the model, and the workers' wakes."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ from svc_daemon.store.parts import Parts
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Calls of a model at the same time. A server that hangs must not take the threads that everything else runs on.
+#: The most calls of a model at the same time, so that a hanging server does not use up all threads.
 THREADS = 8
 
 
@@ -41,7 +41,7 @@ class EmbeddingState(StrEnum):
     OFF = "off"
     LOADING = "loading"
     READY = "ready"
-    #: It is tried again and again; the message has the reason.
+    #: It fails and is retried; the message has the reason.
     FAILING = "failing"
 
 
@@ -59,11 +59,11 @@ class EmbedderInUse:
     )
 
     async def run(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Have a model do something that takes long, on a thread of its own."""
+        """Run a long call of a model on a thread of its own."""
         return await asyncio.get_running_loop().run_in_executor(self.threads, lambda: call(*arguments, **named))
 
 
-#: Searches at the same time, on a machine with so many cores. Each thread keeps megabytes of the index.
+#: Searches at the same time, depending on the number of cores. Each thread keeps megabytes of the index.
 MOST_SEARCHERS = 4
 
 
@@ -93,7 +93,7 @@ class Wakes:
             each.set()
 
     def note_damaged(self, team_id: str) -> None:
-        """Have the team's index looked after; on the loop's own thread."""
+        """Have the team's damaged index rebuilt; call on the loop's thread."""
         self.damaged.add(team_id)
         self.rebuilding.set()
 
@@ -110,7 +110,7 @@ def _searchers() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The process's parts, put together once by `server`."""
+    """The parts of the process, assembled once by `server`."""
 
     database: Database
     blobs: Blobs
@@ -132,7 +132,7 @@ class Context:
     #: What writes answers; None where no model is set, and they are quoted from the sources.
     llm: Llm | None = None
     embedding: EmbedderInUse = field(default_factory=EmbedderInUse)
-    #: How many changes of its title each source has under way; on the loop alone.
+    #: How many changes of its title are running for each source; used on the loop only.
     retitling: Counter[str] = field(default_factory=Counter)
     searchers: ThreadPoolExecutor = field(default_factory=_searchers)
 
@@ -141,7 +141,7 @@ class Context:
         return await asyncio.wrap_future(self.database.submit(work))
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Run a short look-up here and now: it costs less than handing it to a thread."""
+        """Run a short look-up directly, which is faster than in another thread."""
         return self.database.read(work)
 
     def look(self, work: Callable[[Connection], T]) -> T:
@@ -149,10 +149,10 @@ class Context:
         return self.database.look(work)
 
     async def read_aside(self, work: Callable[[Connection], T]) -> T:
-        """Run a read that may be long (listings, counts) in a thread, so that the loop goes on."""
+        """Run a long read (listings, counts) in a thread, without blocking the loop."""
         return await asyncio.to_thread(self.database.read, work)
 
     async def search_aside(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Run a search on threads that do nothing else: nobody's listing keeps it waiting, and they know the index."""
+        """Run a search on its own threads, where it doesn't wait for listings and finds the index open."""
         work = partial(copy_context().run, call, *arguments, **named)
         return await asyncio.get_running_loop().run_in_executor(self.searchers, work)

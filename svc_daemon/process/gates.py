@@ -1,9 +1,10 @@
 """What this process keeps in memory of who may go on: keys and sessions that are held, uploads, answers counted.
 
-One process owns the data directory, and asks here on its event loop only: no locks are needed, and a restart forgives.
+One process owns the data directory, and uses these on its event loop only, so no locks are needed. A restart resets
+them.
 
-A connection that broke off silently would hold its upload session for ever. So a newcomer asks the holder to let go:
-the holder keeps what has arrived, durably, and ends; then the newcomer continues from there.
+A silently broken connection would hold its upload session for ever. So a new request asks the holder to give way: the
+holder makes what has arrived durable and ends, and the new request continues from there.
 """
 
 import asyncio
@@ -73,13 +74,13 @@ class Gates:
                 self._no_uploads.set()
 
     async def let_uploads_go_first(self) -> None:
-        """Return when no upload is being stored, or when they have had their turn: indexing must go on too."""
+        """Wait until no upload is being stored, but only for a limited time, since indexing must continue too."""
         with suppress(TimeoutError):
             async with asyncio.timeout(UPLOADS_TURN_S):
                 await self._no_uploads.wait()
 
 
-#: How long a newcomer waits for the holder of a session to let go, seconds.
+#: How long a new request waits for the holder of a session to give way, seconds.
 TAKEOVER_S = 2.0
 
 
@@ -87,7 +88,7 @@ TAKEOVER_S = 2.0
 class _Holder:
     """The request that works on a session now."""
 
-    #: Expires when a newcomer asks; None for one that must not be interrupted, such as a finalize.
+    #: A time-out that a new request triggers; None if the holder must not be interrupted, such as a finalize.
     patience: asyncio.Timeout | None
     gone: asyncio.Event
 
@@ -97,7 +98,7 @@ class _Holder:
 
 
 class Writers:
-    """Who works on which session. Asked on the event loop only, so no locks."""
+    """Which request works on which session. Used on the event loop only, without locks."""
 
     def __init__(self) -> None:
         self._holders: dict[str, _Holder] = {}
@@ -149,7 +150,7 @@ class Tallies:
     """Answers and searches by team and month."""
 
     totals: dict[Period, int] = field(default_factory=dict)
-    #: The part of each total that is not in the state.
+    #: The part of each total that is not recorded in the state yet.
     unrecorded: dict[Period, int] = field(default_factory=dict)
 
     def add(self, period: Period, answers: int) -> None:
@@ -158,11 +159,11 @@ class Tallies:
         self.unrecorded[period] = self.unrecorded.get(period, 0) + answers
 
     def take_unrecorded(self) -> dict[Period, int]:
-        """What is not recorded yet, which counts as recorded from now on."""
+        """Return the unrecorded counts, and treat them as recorded."""
         taken, self.unrecorded = self.unrecorded, {}
         return {period: answers for period, answers in taken.items() if answers}
 
     def give_back(self, unrecorded: dict[Period, int]) -> None:
-        """It could not be recorded."""
+        """Add counts again that could not be recorded."""
         for period, answers in unrecorded.items():
             self.unrecorded[period] = self.unrecorded.get(period, 0) + answers

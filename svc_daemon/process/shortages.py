@@ -1,12 +1,11 @@
-"""Shortages of the daemon: while the disk, memory, descriptors or processes are short, work waits and nothing is lost.
+"""Shortages: while disk, memory, descriptors or processes are short, work waits and nothing is lost.
 
-An episode begins when somebody's work fails for it (`is_cause_of`). From then on `run` looks once a second whether a
-little of everything can be had. When it can, work is let through again, and the episode ends when nobody meets the
-shortage any more; where somebody does, the pauses get longer. The log has one line when an episode begins and one when
-it ends.
+An episode begins when work fails because of a shortage (`is_cause_of`). From then on `run` checks once a second whether
+a little of each resource is available. If so, work continues, and the episode ends when no work meets the shortage any
+more; otherwise the pauses get longer. The log has one line for the beginning and one for the end.
 
-Who waits gives the work back without a lost attempt. What fails by itself though nothing is short, again and again, is
-no shortage: then the attempts count.
+Work that waits is queued again without counting an attempt. Work that fails repeatedly although nothing is short counts
+its attempts.
 """
 
 import asyncio
@@ -29,21 +28,21 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-#: Between two looks whether something is short still, seconds.
+#: Interval of the checks for a shortage, seconds.
 LOOK_S = 1.0
-#: Before somebody may try again whose work has met the shortage though a look did not; doubles up to the second.
+#: Pause after work met a shortage that the check did not find; it doubles up to the second value.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 15.0
-#: An episode has ended when nobody has met the shortage for so long, seconds.
+#: An episode ends when no work has met the shortage for this long, seconds.
 QUIET_S = 5.0
-#: What a look takes for a moment: less than any document needs.
+#: The amount that a check takes for a moment: less than any document needs.
 LOOK_DESCRIPTORS, LOOK_MEMORY_BYTES, LOOK_DISK_BYTES = 8, 16 * 1024**2, 1024**2
-#: How often one piece of work may fail for something that a look finds, before the failure counts as its own.
+#: How often one piece of work may fail for a shortage, before the failure counts as its own.
 MOST_ALONE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class OpenShortage:
-    """What is short, and since when."""
+    """The present shortage, and when it began."""
 
     lack: Lack
     since: str
@@ -54,11 +53,11 @@ class OpenShortage:
 
 
 class Short(Exception):
-    """Work was given up because something is short, which the cause names."""
+    """Work was stopped by a shortage, which the cause names."""
 
 
 class Shortages:
-    """What the daemon waits for; on the loop alone."""
+    """The shortages of the daemon; used on the loop only."""
 
     def __init__(self, blobs: Blobs, reserve_bytes: int, clock: Clock, wake: Callable[[], None]) -> None:
         """`wake` has every worker look for work."""
@@ -78,8 +77,7 @@ class Shortages:
     ) -> bool:
         """Whether work failed because something is short, which begins an episode: it is to be done again, uncounted.
 
-        An error that does not name the cause is taken for one of these `lacks`, where a look finds it. `about` is whose
-        work it was.
+        An error that names no cause counts as one of these `lacks` if a check finds it. `about` identifies the work.
         """
         if isinstance(error, Short):
             return True
@@ -94,13 +92,13 @@ class Shortages:
         return True
 
     async def passed(self) -> None:
-        """Return when there may be enough again, at once where nothing is short, and after a pause in any case."""
+        """Wait until the shortage may be over, at most for a pause; return at once if there is none."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE_S):
                 await self._may_try.wait()
 
     async def get_through(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of a step that has to be done: again and again, while it fails because something is short."""
+        """Run a step that must be done, repeating it while it fails because of a shortage; returns its result."""
         while True:
             try:
                 return await step()

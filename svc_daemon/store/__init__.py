@@ -1,7 +1,7 @@
 """The only SQL about state and the only blob files.
 
 One file per noun. Its functions take the connection of a running transaction (`database.write` and `database.read` give
-it), do one thing, and decide nothing. Every look-up by what a caller named takes the team's id, so that nobody is shown
-another team's things; what goes on from a row that was found so names it by its id alone. The SQL is plain: what SQLite
-and PostgreSQL both take, with named parameters.
+it), do one thing, and decide nothing. Every look-up of a caller's name takes the team's id, so that no team sees
+another's rows; further steps with a row that was found use its id alone. The SQL is plain, as SQLite and PostgreSQL
+both accept it, with named parameters.
 """

@@ -1,4 +1,4 @@
-"""Agents: one row for each, the default one among them from the team's first day on."""
+"""Agents: one row each, including the default agent, which is created with the team."""
 
 from sqlite3 import Connection, Row
 from typing import Any
@@ -16,7 +16,7 @@ _INSERT = (
 
 
 def create_agent(connection: Connection, agent: TeamAgent) -> bool:
-    """True when it was made; False when the team has an agent of this id."""
+    """Create the agent. True if it was created; False if the team has an agent with this id."""
     return connection.execute(f"{_INSERT} DO NOTHING", _values(agent)).rowcount == 1
 
 
@@ -28,7 +28,7 @@ def find_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent
 
 
 def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
-    """Raises NotFound; a default agent that was taken away is one that retrieves nothing."""
+    """The agent; a default agent whose row is missing retrieves nothing. Raises NotFound."""
     found = find_agent(connection, team_id, agent_id)
     if found is not None:
         return found
@@ -38,7 +38,7 @@ def get_agent(connection: Connection, team_id: str, agent_id: str) -> TeamAgent:
 
 
 def list_agents(connection: Connection, team_id: str) -> list[TeamAgent]:
-    """The team's agents by id; the default one among them, whatever became of it."""
+    """The team's agents by id, always including the default one."""
     rows = connection.execute("SELECT * FROM agents WHERE team_id = :team_id", {"team_id": team_id}).fetchall()
     found = [_from_row(row) for row in rows]
     if all(agent.id != DEFAULT_AGENT for agent in found):
@@ -55,7 +55,7 @@ def count_named_agents(connection: Connection, team_id: str) -> int:
 
 
 def put_agent(connection: Connection, agent: TeamAgent) -> None:
-    """Write all that a change may move, of a default agent that was taken away too. A broken policy stays as it is."""
+    """Write all fields that a change may set, also of a default agent whose row is missing. A broken policy stays."""
     connection.execute(
         f"{_INSERT} DO UPDATE SET name = excluded.name, role = excluded.role,"
         " instructions = excluded.instructions, bound_surface = excluded.bound_surface,"
@@ -83,7 +83,7 @@ def _values(agent: TeamAgent) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> TeamAgent:
-    """The agent as stored; one whose policy is not whole retrieves nothing, and has the fault."""
+    """The agent as stored; one whose policy is not valid retrieves nothing, and has the fault."""
     values = dict(row)
     try:
         values["policy"] = read_policy(values["policy"])

@@ -1,7 +1,7 @@
-"""Stored bytes that no row and no tombstone names: moved aside, never deleted at once, and found again by their name.
+"""Stored bytes without a row or tombstone: moved aside instead of being deleted at once, and found again by name.
 
-They lie in `aside/2026-11-22/src_01k2…`: the folder is named by the day on which they were moved there. The copy may be
-the only one, where the state is older than the bytes.
+They lie in `aside/2026-11-22/src_01k2…`: the folder is named by the day on which they were moved there. If the state
+was restored from an older copy, they may be the only copy.
 """
 
 import re
@@ -21,7 +21,7 @@ class Tally:
     """How many files lie aside."""
 
     files: int = 0
-    #: Those that a team's search index has in a bucket.
+    #: How many of them a team's search index knows with a bucket.
     known: int = 0
 
 
@@ -34,7 +34,7 @@ class Asides:
         self.tally = Tally()
 
     def find_all(self) -> dict[str, Path]:
-        """Every file by its name; of several with one name the last."""
+        """Every file by its name; if several have the same name, the last."""
         return {name: day / name for day in self._days() for name in list_own(day, _SHAPE) if _is_plain(day / name)}
 
     def put(self, path: Path, today: str) -> bool:
@@ -53,7 +53,7 @@ class Asides:
         for path in old:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in old}:
-            # Somebody's own files in it stay.
+            # Files of somebody else in the folder stay.
             with suppress(OSError):
                 folder.rmdir()
         return len(old)

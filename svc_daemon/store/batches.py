@@ -1,4 +1,4 @@
-"""Batches: files tracked as one unit. What became of the files is in their sessions and sources."""
+"""Batches: files tracked as one unit. The state of the files is in their sessions and sources."""
 
 import json
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class BatchMember:
     upload_error: str | None
     source_id: str | None
     task_id: str | None
-    #: None when the source doesn't exist, or not any more.
+    #: None if the source doesn't exist yet, or was deleted.
     source_status: str | None
     source_error: str | None
     #: `bucket status` pairs with commas, as the view of sources has them.
@@ -72,7 +72,7 @@ def get_batch(connection: Connection, team_id: str, batch_id: str) -> BatchRow:
 
 
 def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
-    """A replay found it expired."""
+    """Extend an expired batch, because a replay was received."""
     connection.execute(
         "UPDATE batches SET expires_at = :expires_at WHERE id = :id", {"id": batch_id, "expires_at": expires_at}
     )
@@ -81,7 +81,7 @@ def renew_batch(connection: Connection, batch_id: str, expires_at: str) -> None:
 def list_members(connection: Connection, batch_id: str) -> list[BatchMember]:
     """The batch's files in the order of its manifest, each with its source as it is now; in one transaction.
 
-    Two statements: joined to uploads from the outside, the view of sources would be made of every source there is.
+    Two statements, because in a join SQLite would compute the view for every source there is.
     """
     sources = connection.execute(
         "SELECT id, task_id, status AS source_status, error AS source_error, places FROM source_views"

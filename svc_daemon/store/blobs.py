@@ -1,9 +1,9 @@
 """Blobs: the stored bytes of each source, one file named by the source's id, or by one of its own after a refresh.
 
 The durable order. Bytes gather in memory, and from `SPILL_BYTES` on in a staging file inside the data directory. `keep`
-writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. Killed
-before the commit, the next start finds a blob without a row, and moves it aside; a row without its blob can't come
-to be.
+writes the rest, gives the file its name, syncs the file and then the folder; only then may the row be committed. After
+a kill before the commit, the next start finds a blob without a row, and moves it aside; there is never a row without
+its blob.
 
 Folder syncs are shared: all that wait while one runs are served by the next.
 """
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: A smaller file is written in one go, when all of it has been judged.
+#: A smaller file is written at once, after all of it has been checked.
 SPILL_BYTES = 1024 * 1024
 #: The names of staging files.
 STAGED_NAME = re.compile("[0-9a-f]{32}")
@@ -39,7 +39,7 @@ HEAD_BYTES = 8192
 
 
 def clear_away(path: Path) -> None:
-    """Remove what nobody owns, as a part of something else: a disk that refuses hides no error and fails nothing.
+    """Remove a file without an owner, during other work; errors of the disk are ignored.
 
     The next start finds what was left.
     """
@@ -50,10 +50,10 @@ def clear_away(path: Path) -> None:
 
 
 class FolderSync:
-    """One fsync of a folder for everybody who asked before it began.
+    """One fsync of a folder for all callers that asked before it began.
 
     A failed one is not tried again: the kernel may have dropped what it could not write, and would then report
-    success for renames that are lost. Everybody gets the error until the process is restarted.
+    success for renames that are lost. All calls raise the error until the process is restarted.
     """
 
     def __init__(self, folder: Path, on_broken: Callable[[OSError], None] = lambda _: None) -> None:
@@ -79,7 +79,7 @@ class FolderSync:
         if self._failure is not None:
             raise OSError(*self._failure.args) from self._failure
         covered = self._asked
-        # Where this fails, for want of descriptors for one, nothing was asked of the disk.
+        # If this fails, for example without free descriptors, the disk was not involved.
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
@@ -111,14 +111,14 @@ class Blobs:
         self._folder_sync = FolderSync(files.blobs, on_broken)
 
     def stage(self) -> "StagedFile":
-        """A new file that belongs to nobody yet."""
+        """A new staging file."""
         return StagedFile(self, self._staging / self._random_name())
 
     def path(self, source_id: str) -> Path:
         return self._blobs / source_id
 
     def find(self, source_id: str) -> Path | None:
-        """Where the stored bytes are; None where there are none. What a link leads to was never stored."""
+        """The path of the stored bytes; None if there are none. Links are ignored, since they are never stored."""
         path = self.path(source_id)
         return path if path.is_file() and not path.is_symlink() else None
 
@@ -134,11 +134,11 @@ class Blobs:
         return list_own(self._blobs, ids.BLOB_NAME)
 
     def list_staged(self) -> list[str]:
-        """The names of staging files; while nobody stages, they belong to nobody."""
+        """The names of staging files; while no upload is running, they are leftovers."""
         return list_own(self._staging, STAGED_NAME)
 
     def delete_staged(self, name: str) -> None:
-        """Idempotent. Through a link nothing is removed."""
+        """Delete a staging file, without following links. Idempotent."""
         if not self._staging.is_symlink():
             (self._staging / name).unlink(missing_ok=True)
 
@@ -150,20 +150,20 @@ class Blobs:
         return len(leftovers)
 
     def move_damaged(self, name: str) -> None:
-        """Take wrong bytes out of use without losing them. Idempotent."""
+        """Move damaged bytes out of use without deleting them. Idempotent."""
         self._damaged.mkdir(mode=0o700, exist_ok=True)
         with suppress(FileNotFoundError):
             self.path(name).replace(self._damaged / name)
 
     def has_room(self, reserve_bytes: int) -> bool:
-        """Whether more than the reserve is free: the given bytes, or 2 % of the disk but at most 1 GB; 0 is off."""
+        """Whether more disk is free than the reserve: these bytes, or 2 % of the disk, at most 1 GB; 0 turns it off."""
         if not reserve_bytes:
             return True
         usage = shutil.disk_usage(self._blobs)
         return usage.free > max(reserve_bytes, min(usage.total // 50, 1024**3))
 
     def try_room(self, size_bytes: int) -> None:
-        """Write so many bytes and remove them again; raises OSError where the disk does not take them."""
+        """Write this many bytes and remove them again; raises OSError if the disk refuses them."""
         path = self._staging / self._random_name()
         try:
             with path.open("xb", buffering=0) as file:
@@ -174,8 +174,7 @@ class Blobs:
     async def run(self, work: Callable[[], T]) -> T:
         """Run blocking disk work in the executor; a disk that refuses is a StorageError.
 
-        A caller that is cancelled waits for the end of the work all the same, so that nobody clears away what a thread
-        still writes.
+        A cancelled caller still waits for the end of the work, so that nothing is removed while a thread writes it.
         """
         running = asyncio.get_running_loop().run_in_executor(self._executor, work)
         try:
@@ -187,12 +186,12 @@ class Blobs:
             raise StorageError("The disk refused the file; nothing was stored.", errno=error.errno) from error
 
     def sync_folder(self) -> None:
-        """Return when every blob that has its name by now keeps it."""
+        """Return when the names of all present blobs are durable."""
         self._folder_sync.sync()
 
 
 class StagedFile:
-    """Bytes on their way in: counted and hashed as they come, kept under a source's name or discarded."""
+    """The bytes of an upload: counted and hashed as they arrive, then kept under a source's name or discarded."""
 
     def __init__(self, blobs: Blobs, path: Path) -> None:
         self.size_bytes = 0
@@ -218,13 +217,13 @@ class StagedFile:
             await self._blobs.run(self._spill)
 
     async def read(self, offset_bytes: int, most_bytes: int) -> bytes:
-        """Up to so many of the bytes that have come, from the offset on; raises StorageError."""
+        """At most this many of the bytes that have arrived, from the offset on; raises StorageError."""
         if self._file is None:
             return bytes(self._buffer[offset_bytes : offset_bytes + most_bytes])
         return await self._blobs.run(lambda: self._read(offset_bytes, most_bytes))
 
     async def keep(self, source_id: str) -> None:
-        """Make the bytes durable under the source's id; failed or cancelled, nothing is left of them."""
+        """Make the bytes durable under the source's id; after a failure or cancellation nothing is left of them."""
         try:
             await self._blobs.run(lambda: self._keep(source_id))
         except (StorageError, asyncio.CancelledError):
@@ -234,7 +233,7 @@ class StagedFile:
 
     async def discard(self) -> None:
         """Forget the bytes. Idempotent, and never fails."""
-        # A new one: what failed to write the old one may still look at it, and then it can't be emptied.
+        # A new buffer, since a failed write may still use the old one, which then can't be emptied.
         self._buffer = bytearray()
         if self._file is not None:
             with suppress(OSError):
@@ -255,7 +254,7 @@ class StagedFile:
             return file.read(most_bytes)
 
     def _keep(self, source_id: str) -> None:
-        """Renamed before the sync: no row names the file yet, and the file's own sync carries the rename along."""
+        """Renamed before the sync, which then includes the rename; no row names the file yet."""
         self._spill()
         if self._file is None:
             raise AssertionError("spilling opens the file")
@@ -267,7 +266,7 @@ class StagedFile:
 
 
 def _write_all(file: BinaryIO, data: bytearray) -> None:
-    """An unbuffered write may take a part only."""
+    """Write all bytes, since an unbuffered write may write only a part."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

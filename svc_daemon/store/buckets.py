@@ -51,7 +51,7 @@ class Census:
     retrievable: int
     #: Members whose indexing and sync are complete.
     indexed: int
-    #: Members on their way.
+    #: Members that are being indexed or synced.
     pending: int
     #: Members whose document could not be indexed.
     failed: int
@@ -139,7 +139,7 @@ def update_bucket(connection: Connection, bucket: BucketRow) -> None:
 
 
 def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) -> None:
-    """From the commit on nobody finds the bucket or what is in it alone."""
+    """Hide the bucket, and the sources that are only in it, from the commit on."""
     connection.execute(
         "UPDATE buckets SET status = 'deleting', last_delete_error = NULL, revision = revision + 1,"
         " updated_at = :updated_at WHERE team_id = :team_id AND id = :id",
@@ -148,7 +148,7 @@ def mark_deleting(connection: Connection, bucket: BucketRow, updated_at: str) ->
 
 
 def restore_bucket(connection: Connection, bucket_id: str, reason: str, updated_at: str) -> None:
-    """Its deletion did not succeed: the bucket is active again, with what is left in it and the reason."""
+    """Make the bucket active again after its deletion failed, with the reason."""
     connection.execute(
         "UPDATE buckets SET status = 'active', last_delete_error = :reason, revision = revision + 1,"
         " updated_at = :updated_at WHERE id = :id AND status = 'deleting'",
@@ -162,12 +162,12 @@ def delete_bucket(connection: Connection, bucket_id: str) -> None:
 
 
 def touch_bucket(connection: Connection, bucket_id: str) -> None:
-    """Move the revision on: its membership, or what a listing of it shows, has changed."""
+    """Increase the revision, because its members or their listing have changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE id = :id", {"id": bucket_id})
 
 
 def touch_buckets_of(connection: Connection, source_id: str) -> None:
-    """Move the revision of every bucket that the source belongs to."""
+    """Increase the revision of every bucket of the source."""
     connection.execute(
         "UPDATE buckets SET revision = revision + 1"
         " WHERE id IN (SELECT bucket_id FROM memberships WHERE source_id = :source_id)",
@@ -176,7 +176,7 @@ def touch_buckets_of(connection: Connection, source_id: str) -> None:
 
 
 def touch_buckets_of_team(connection: Connection, team_id: str) -> None:
-    """Move the revision of every bucket: the readiness of all that is in them has changed."""
+    """Increase the revision of every bucket, because the readiness of their sources has changed."""
     connection.execute("UPDATE buckets SET revision = revision + 1 WHERE team_id = :team_id", {"team_id": team_id})
 
 

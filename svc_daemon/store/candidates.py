@@ -1,9 +1,9 @@
-"""Sources to which ids, tags and filters keep a search: of a bucket of 100,000, in a small part of a second.
+"""The sources that a search's ids, tags and filters allow; fast even in a bucket of 100,000.
 
-Filters are those of `core.search.filters`, and mean the same here. What SQLite would not judge as Python does, such as
-a number beyond 2^53 or a key with a quotation mark, is judged by Python, row by row.
+Filters are those of `core.search.filters`, and mean the same here. Comparisons in which SQLite would differ from
+Python, such as with a number beyond 2^53 or a key with a quotation mark, are made by Python, row by row.
 
-Statements are put together of words of this module alone: what was asked for is a value everywhere, paths too.
+Statements consist of text of this module only: all parts of a request, even paths, are bound as values.
 """
 
 import json
@@ -21,7 +21,7 @@ Filter = Mapping[str, Any]
 #: Attributes with a column of their own; they go before keys of the metadata.
 _COLUMNS = ("type", "filename", "title", "content_type", "source_url")
 _OPERATORS = {"eq": "=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-#: The comparisons that are true where these are not.
+#: Each of these comparisons is the negation of another.
 _OPPOSITES = {"ne": "eq", "nin": "in"}
 #: A path of JSON holds these as they are.
 _PLAIN_KEY = re.compile(r"[\w.:/@ -]{1,200}", re.ASCII)
@@ -32,12 +32,12 @@ _MOST_COMPARISONS = 100
 
 
 class NotInSql(Exception):
-    """SQLite would judge this filter otherwise than Python, or not at all."""
+    """SQLite would evaluate this filter differently from Python, or not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a source has to have; None asks for nothing."""
+    """The conditions for a source; None means no condition."""
 
     #: Indexed, and an active member of one of these; None is indexed, wherever it is.
     bucket_ids: Sequence[str] | None
@@ -56,14 +56,14 @@ def list_candidates(connection: Connection, team_id: str, wanted: Wanted) -> lis
         sifting = [] if wanted.filters is None else [_condition(wanted.filters, values)]
     except NotInSql:
         return _sift(connection, f"{joined} WHERE {' AND '.join(conditions)}", values, wanted.filters or {})
-    # As one text: a row for each costs more than all that is compared.
+    # As one text, because a row for each id costs more than the comparisons.
     statement = f"SELECT json_group_array(s.id) FROM sources s{joined} WHERE {' AND '.join([*conditions, *sifting])}"  # noqa: S608
     (listed,) = connection.execute(statement, values.named).fetchone()
     return list(dict.fromkeys(json.loads(listed)))
 
 
 def _sift(connection: Connection, rest: str, values: "Values", filters: dict[str, Any]) -> list[str]:
-    """The same where Python judges the filter."""
+    """As `list_candidates`, with the filter evaluated by Python."""
     statement = f"SELECT s.id, s.metadata, {', '.join(f's.{name}' for name in _COLUMNS)} FROM sources s{rest}"  # noqa: S608
     passing: dict[str, None] = {}
     for row in connection.execute(statement, values.named).fetchall():
@@ -152,7 +152,7 @@ def _is_unicode(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSource:
-    """What of an indexed source is shown beside a hit, or decides whether the hit counts."""
+    """The fields of an indexed source that are shown with a hit, or decide whether the hit counts."""
 
     id: str
     title: str
@@ -160,7 +160,7 @@ class FoundSource:
     tags: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     source_url: str | None = None
-    #: Those whose text in the index is the source's.
+    #: The generations in the index that have the source's present text.
     generations: range
     #: Bucket id to sync status, oldest bucket first.
     places: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ class Cascade:
     task_id: str
     team_id: str
     bucket_id: str
-    #: Members up to this id have had their turn; empty before the first.
+    #: Members up to this id are done; empty before the first.
     after_id: str = ""
     #: Members when the deletion was asked for.
     total: int
@@ -60,7 +60,7 @@ def find_running_cascade(connection: Connection, bucket_id: str) -> Cascade | No
 
 
 def update_cascade(connection: Connection, task: TaskRow, cascade: Cascade) -> None:
-    """Write how far it is, on the task too; a stale claim of the task changes nothing."""
+    """Write the progress, also to the task; a stale claim of the task changes nothing."""
     held = {"id": task.id, "token": task.token}
     connection.execute(
         "UPDATE cascades SET after_id = :after_id, deleted = :deleted, detached = :detached, failed = :failed,"

@@ -1,6 +1,6 @@
-"""What must hold among the rows of the state. Each check is a statement that finds only what breaks it.
+"""Invariants of the rows in the state. Each check is a statement that selects only the violations.
 
-They read a directory whose daemon is not running, and change nothing. All teams are looked at.
+They read a directory whose daemon is not running, and change nothing. All teams are checked.
 """
 
 import sqlite3
@@ -17,7 +17,7 @@ from svc_daemon.wire.tasks import CASCADE, INDEXING
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """A promise about rows."""
+    """An invariant of rows."""
 
     invariant: str
     #: Selects the rows that break it; its columns fill the message.
@@ -130,7 +130,7 @@ ROW_CHECKS = (
         "   AND d.event = CASE s.status WHEN 'failed' THEN 'source.failed' ELSE 'source.ready' END)"
         " AND (s.status = 'failed' OR s.status = 'active'"
         "   AND EXISTS (SELECT 1 FROM memberships m WHERE m.source_id = s.id)"
-        # A bucket that is being deleted counts until its cascade was there, which writes the event down.
+        # A bucket that is being deleted counts until its cascade has removed the source, which records the event.
         "   AND NOT EXISTS (SELECT 1 FROM memberships m JOIN buckets b ON b.id = m.bucket_id"
         "     WHERE m.source_id = s.id AND (m.sync_status <> 'active' OR b.status = 'deleting')))",
         "source {source_id} is {status}, and its webhook was not called",
@@ -176,7 +176,7 @@ def check_file(connection: Connection) -> list[Problem]:
 
 
 def check_words(connection: Connection) -> list[Problem]:
-    """Columns whose words nobody could read: no page has a checksum, so SQLite takes a flipped bit for what was meant.
+    """Columns with invalid values: pages have no checksum, so SQLite does not notice a flipped bit.
 
     States are looked at here since a database that is open for reading alone has none of its CHECK constraints.
     """
@@ -194,13 +194,13 @@ def check_words(connection: Connection) -> list[Problem]:
 
 
 def check_references(connection: Connection) -> Iterator[Problem]:
-    """Rows that name what is not there."""
+    """Rows that refer to missing rows."""
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchall():
         yield Problem("I10", f"a row of {table} names nothing in {parent}", about={"table": table})
 
 
 def check_rows(connection: Connection) -> Iterator[Problem]:
-    """Where rows of the state contradict each other."""
+    """Rows of the state that contradict each other."""
     for check in ROW_CHECKS:
         for row in connection.execute(check.statement, {"indexing": INDEXING, "cascade": CASCADE}):
             ids = {name: row[name] for name in row.keys() if name.endswith("_id") and row[name]}  # noqa: SIM118
@@ -208,7 +208,7 @@ def check_rows(connection: Connection) -> Iterator[Problem]:
 
 
 def check_agents(connection: Connection) -> Iterator[Problem]:
-    """Agents that retrieve nothing since what they may is unknown: their policy is broken, or they are gone."""
+    """Agents that retrieve nothing because their policy is broken or their row is missing."""
     for team_id in list_team_ids(connection):
         try:
             agents = list_agents(connection, team_id)

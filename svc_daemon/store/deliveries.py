@@ -1,4 +1,4 @@
-"""Deliveries: each event that a webhook wants, and every call that was made for it.
+"""Deliveries: each event for a webhook, and every call that was made for it.
 
 A source has one delivery of each event, however often it becomes ready again. What is pending has a due time.
 """
@@ -16,7 +16,7 @@ from svc_daemon.wire.codes import ErrorCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRow:
-    """One event on its way to one address."""
+    """One event to be delivered to one address."""
 
     #: The event's, the same in every call.
     id: str
@@ -37,7 +37,7 @@ class DeliveryRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One call and what came of it."""
+    """One call and its result."""
 
     delivery_id: str
     started_at: str
@@ -135,7 +135,7 @@ def list_attempts(connection: Connection, delivery_ids: list[str]) -> dict[str, 
 
 
 def list_due(connection: Connection, now: str, busy: list[str], limit: int) -> list[DeliveryRow]:
-    """Deliveries whose turn has come and that are not `busy`, teams in turn, the longest due first."""
+    """Deliveries that are due and not `busy`, teams in turn, the longest due first."""
     rows = connection.execute(
         "SELECT id, team_id, source_id, event, url, body, status, tries_left, due_at, created_at FROM ("
         "   SELECT d.*, ROW_NUMBER() OVER (PARTITION BY team_id ORDER BY due_at, id) AS turn FROM deliveries d"
@@ -187,7 +187,7 @@ def create_attempt(connection: Connection, attempt: Attempt) -> None:
 
 
 def move_delivery(connection: Connection, delivery: DeliveryRow, standing: Standing, due_at: str | None) -> None:
-    """Write the delivery's status; one that was made due again since `delivery` was read stays so."""
+    """Write the delivery's status; if it was made due again since `delivery` was read, it stays due."""
     connection.execute(
         "UPDATE deliveries SET status = :status, tries_left = :tries_left, due_at = :due_at"
         " WHERE id = :id AND due_at = :was_due_at",

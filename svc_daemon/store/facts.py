@@ -1,4 +1,4 @@
-"""What an installation knows about itself, by name."""
+"""Facts about the installation, by name."""
 
 from sqlite3 import Connection
 

@@ -1,6 +1,6 @@
-"""What has ended long ago: sessions, batches, tasks and calls that nobody will ask for any more.
+"""Old rows that can be deleted: sessions, batches, tasks and calls that ended long ago.
 
-What a living source rests on stays: its last task, and its calls, which show that none is owed.
+Rows that an existing source needs stay: its last task, and its calls, which show that none is due.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _KINDS = {
         " (SELECT 1 FROM sources s WHERE s.id = t.source_id AND s.task_id = t.id) ORDER BY t.id LIMIT :limit",
         ["DELETE FROM cascades WHERE task_id = :id", "DELETE FROM tasks WHERE id = :id"],
     ),
-    # Somebody may ask for a call once more after it was listed: then it is due, and stays.
+    # A call that was requested again after it was listed is due, and stays.
     "deliveries": _Kind(
         "SELECT d.id FROM deliveries d WHERE d.due_at IS NULL AND d.created_at < :oldest AND d.id > :after"
         " AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.id = d.source_id) ORDER BY d.id LIMIT :limit",
@@ -53,7 +53,7 @@ KINDS = tuple(_KINDS)
 
 
 def list_ended(connection: Connection, kind: str, oldest: str, *, after: str, limit: int) -> list[str]:
-    """Ids beyond `after` of what ended before `oldest`, of all teams; `kind` is one of `KINDS`."""
+    """Ids beyond `after` of rows that ended before `oldest`, of all teams; `kind` is one of `KINDS`."""
     rows = connection.execute(_KINDS[kind].listing, {"oldest": oldest, "after": after, "limit": limit})
     return [row["id"] for row in rows]
 

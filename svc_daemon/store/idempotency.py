@@ -32,7 +32,7 @@ def find_answer(connection: Connection, key_id: str, key: str, oldest: str) -> S
 def create_answer(
     connection: Connection, key_id: str, key: str, answer: StoredAnswer, *, created_at: str, oldest: str
 ) -> bool:
-    """Store the answer; a row of the same key from before `oldest` gives way. False where there is a live one."""
+    """Store the answer, replacing one of the same key from before `oldest`. False if there is a newer one."""
     cursor = connection.execute(
         "INSERT INTO idempotency (key_id, key, route, fingerprint, answer, created_at)"
         " VALUES (:key_id, :key, :route, :fingerprint, :answer, :created_at)"

@@ -43,7 +43,7 @@ class KeyRow:
         )
 
     def reachable(self, bucket_ids: Iterable[str]) -> list[str]:
-        """Those of the buckets that it may reach: the others have no place in an answer to it."""
+        """The buckets that it may reach, out of these; answers to it don't show the others."""
         return [each for each in bucket_ids if self.buckets is None or each in self.buckets]
 
     def is_live(self, now: str) -> bool:
@@ -69,7 +69,7 @@ def create_key(connection: Connection, key: KeyRow) -> None:
 
 
 def find_key(connection: Connection, key_id: str) -> KeyRow | None:
-    """Of any team: the key decides which."""
+    """Find a key by its id, in any team."""
     row = connection.execute("SELECT * FROM keys WHERE id = :id", {"id": key_id}).fetchone()
     return KeyRow.from_row(row) if row else None
 
@@ -88,7 +88,7 @@ def list_keys(connection: Connection, team_id: str) -> list[KeyRow]:
 
 
 def revoke_key(connection: Connection, team_id: str, key_id: str, revoked_at: str) -> None:
-    """End a key for good; one that has ended keeps its moment."""
+    """Revoke a key; one that is revoked already keeps its time."""
     connection.execute(
         "UPDATE keys SET revoked_at = :revoked_at WHERE team_id = :team_id AND id = :id AND revoked_at IS NULL",
         {"team_id": team_id, "id": key_id, "revoked_at": revoked_at},

@@ -92,7 +92,7 @@ def list_member_ids(connection: Connection, bucket_id: str, after_id: str, limit
 
 
 def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
-    """The source is indexed: its memberships may be synced."""
+    """Make the memberships due, because the source is indexed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', due_at = :due_at, lease_until_s = NULL"
         " WHERE source_id = :source_id",
@@ -101,7 +101,7 @@ def schedule_syncs(connection: Connection, source_id: str, due_at: str) -> None:
 
 
 def claim_syncs(connection: Connection, now: str, lease_until_s: float, limit: int) -> list[SyncClaim]:
-    """Take memberships whose turn has come, the longest due first."""
+    """Claim memberships that are due, the longest due first."""
     rows = connection.execute(
         "UPDATE memberships SET sync_status = 'syncing', attempt = attempt + 1, due_at = NULL,"
         " lease_until_s = :lease_until_s WHERE (source_id, bucket_id) IN ("
@@ -136,7 +136,7 @@ def fail_membership(connection: Connection, claim: SyncClaim, due_at: str) -> No
 
 
 def postpone_sync(connection: Connection, claim: SyncClaim, due_at: str) -> None:
-    """It can't be done just now: the same again at `due_at`, which is no failure."""
+    """Retry at `due_at`, without counting a failure."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at"
         " WHERE source_id = :source_id AND bucket_id = :bucket_id AND attempt = :attempt AND sync_status = 'syncing'",
@@ -163,7 +163,7 @@ def renew_syncs(connection: Connection, bucket_id: str, due_at: str) -> None:
 
 
 def withdraw_syncs(connection: Connection, team_id: str, due_at: str) -> None:
-    """The team's index is about to go: syncs under way are to be repeated afterwards."""
+    """Make running syncs due again, because the team's index is about to be removed."""
     connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :due_at, attempt = attempt + 1"
         " WHERE team_id = :team_id AND sync_status = 'syncing'",
@@ -180,7 +180,7 @@ def has_expired_syncs(connection: Connection, now_s: float) -> bool:
 
 
 def release_expired_syncs(connection: Connection, now: str, now_s: float) -> int:
-    """Put back what its worker has left; with `now_s` infinite, everything (at boot)."""
+    """Release claims whose lease has expired; with `now_s` infinite, all of them (at the start)."""
     cursor = connection.execute(
         "UPDATE memberships SET sync_status = 'queued', lease_until_s = NULL, due_at = :now"
         " WHERE lease_until_s IS NOT NULL AND lease_until_s <= :now_s",

@@ -11,7 +11,7 @@ from pathlib import Path
 from svc_daemon.errors import StorageError
 from svc_daemon.store.schemas import SCHEMA
 
-#: What the schema was made by before the first release, step by step; the last one's name is the whole schema's.
+#: The migrations from before the first release, which one schema replaces; it is recorded under all their names.
 FORMER = (
     "m001_teams_buckets_sources",
     "m002_uploads_batches",
@@ -52,7 +52,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     if not pending:
         return
     if not applied:
-        # There is nothing that could be lost or copied, so one transaction does. The library takes a fifth of a start.
+        # A new file has nothing to lose or copy, so one transaction is enough. Loading the library is slow.
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             for statement in _RECORDS.split(";\n\n"):
@@ -92,7 +92,7 @@ def _applied(connection: sqlite3.Connection) -> list[str]:
 
 
 def _copy(connection: sqlite3.Connection, suffix: str) -> None:
-    """A whole copy beside the file, so that a migration that goes wrong costs nothing."""
+    """Copy the file, so that a failed migration loses nothing."""
     path = Path(connection.execute("PRAGMA database_list").fetchone()["file"])
     with sqlite3.connect(path.with_name(f"{path.name}.{suffix}")) as copy:
         connection.backup(copy)

@@ -1,8 +1,8 @@
 """Parts: the bytes of open upload sessions, one file each. The size on the disk is the offset.
 
-What was acknowledged was synced before. A kill leaves bytes behind that nobody synced, and a full disk does; so each
-part's synced size is remembered, and a part of another size is synced before anything is said of it. A finished part
-becomes a blob by a second name: the session keeps its bytes until the source is committed, so that a kill in between
+Bytes are synced before they are acknowledged. A kill or a full disk may leave bytes that were not synced; so each
+part's synced size is remembered, and a part of another size is synced before its size is reported. A finished part
+becomes a blob by a hard link: the session keeps its bytes until the source is committed, so that a kill in between
 loses nothing.
 """
 
@@ -37,24 +37,25 @@ class Parts:
         self._folder_sync = FolderSync(folder, on_broken)
         #: Bytes of each part that this process has synced.
         self._synced: dict[str, int] = {}
-        #: The hash so far of parts that came through this process, and of how many bytes: nothing is read twice.
+        #: The hash so far of parts that this process received, with the number of hashed bytes, to avoid reading them
+        #: again.
         self._hashed: dict[str, tuple[int, _Hash]] = {}
 
     def size_bytes(self, session_id: str) -> int:
         """How many bytes are stored; 0 before the first."""
         try:
-            return os.lstat(f"{self._folder}/{session_id}").st_size  # asked thrice a chunk; a Path costs more
+            return os.lstat(f"{self._folder}/{session_id}").st_size  # called three times per chunk; a Path is slower
         except FileNotFoundError:
             return 0
 
     async def settle(self, session_id: str) -> None:
-        """Make durable what is stored, so that it may be acknowledged; costs nothing where it is."""
+        """Make the stored bytes durable, so that they may be acknowledged; does nothing if they are."""
         size_bytes = self.size_bytes(session_id)
         if size_bytes != self._synced.get(session_id, 0):
             await self._blobs.run(lambda: self._settle(session_id, size_bytes))
 
     async def open(self, session_id: str) -> "PartWriter":
-        """A writer at the stored end; the caller sees to it that there is only one at a time."""
+        """A writer at the stored end; the caller must allow only one at a time."""
         await self.settle(session_id)
         start_bytes = self.size_bytes(session_id)
         return PartWriter(self, session_id, start_bytes, self._hash_at(session_id, start_bytes))
@@ -73,7 +74,7 @@ class Parts:
         return await self._blobs.run(lambda: _head(self.path(session_id)))
 
     async def link(self, session_id: str, source_id: str) -> bytes:
-        """Give the bytes the name of a blob too, durably; their beginning, for sniffing.
+        """Link the bytes as a blob, durably; returns their beginning, for sniffing.
 
         Failed or cancelled, there is no such blob.
         """
@@ -85,7 +86,7 @@ class Parts:
             raise
 
     async def delete(self, *session_ids: str) -> None:
-        """Idempotent. What the disk refuses to remove has no owner, and goes with the next start."""
+        """Delete the bytes. Idempotent; a file that can't be removed is left to the next start."""
 
         def work() -> None:
             for session_id in session_ids:
@@ -106,7 +107,7 @@ class Parts:
         """Sync the part's bytes, and its name where it is new. Blocking; raises OSError.
 
         A failed sync is not tried again: the kernel may have dropped what it could not write, and would report success.
-        The end of the part that nobody acknowledged goes, and `on_broken` is called.
+        The unacknowledged end of the part is cut off, and `on_broken` is called.
         """
         acknowledged_bytes = self._synced.get(session_id, 0)
         try:
@@ -157,7 +158,7 @@ class Parts:
 class PartWriter:
     """Appends to one part. Bytes count once `sync` has returned; without it they may be lost.
 
-    The file is opened with the first bytes, so that a small chunk is handed to a thread once.
+    The file is opened with the first bytes, so that a small chunk needs only one change of thread.
     """
 
     def __init__(self, parts: Parts, session_id: str, start_bytes: int, known: "_Hash | None") -> None:

@@ -1,4 +1,4 @@
-"""Sources: one row for each thing a user put in, with its places (bucket and sync state) and its latest task."""
+"""Sources: one row for each file, page or question, with its buckets, their sync state and its latest task."""
 
 import json
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ class SourceRow:
     type: str = "file"
     #: `queued`, `indexing`, `active` or `failed`.
     status: str = "queued"
-    #: Counts the indexings; the provider keeps only the newest.
+    #: Incremented with each indexing; the provider keeps only the newest.
     generation: int = 1
-    #: The first generation that was read from these very bytes; None where that is `generation`.
+    #: The first generation that was read from the present bytes; None if that is `generation`.
     valid_from: int | None = None
     #: Its bucket's chunking has changed, and it is still cut the old way.
     rechunk: bool = False
@@ -40,7 +40,7 @@ class SourceRow:
     source_url: str | None = None
     #: The same text for every spelling of its URL; a team has one page under each.
     url_key: str | None = None
-    #: What the host said at the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
+    #: What the host reported at the last fetch: `final_url`, `http_status`, `etag`, `last_modified`, `fetched_at`.
     fetched: dict[str, Any] | None = None
     #: `question`, `answer` and `alternate_questions` of a Q and A.
     qa: dict[str, Any] | None = None
@@ -48,7 +48,7 @@ class SourceRow:
     webhook: dict[str, Any] | None = None
     #: Name of its bytes, where that is not its id: they came with a refresh.
     blob: str | None = None
-    #: The source whose place it takes when it becomes ready.
+    #: The source that it replaces when it becomes ready.
     replaces: str | None = None
     task_id: str | None = None
     #: `code`, `message`, `retryable`, once failed.
@@ -83,7 +83,7 @@ class SourceRow:
 
     @property
     def generations(self) -> range:
-        """Those whose text in the index is the source's: more than one where it was rechunked."""
+        """The generations in the index that have its present text: several if it was rechunked."""
         return generations_of(self.valid_from, self.generation)
 
     @property
@@ -97,7 +97,7 @@ class SourceRow:
 
     @property
     def is_complete(self) -> bool:
-        """Indexed and synced, by its own rows: ready, unless something else is in the way."""
+        """Whether it is indexed and synced by its own rows: ready, unless the index is being rebuilt."""
         return readiness.is_ready(self.status, self.places.values())
 
     @property
@@ -211,7 +211,7 @@ def list_sources(connection: Connection, team_id: str, bucket_id: str, chosen: S
 
 
 def list_replacing(connection: Connection, team_id: str, replaced_id: str) -> list[SourceRow]:
-    """Sources that wait to take the place of `replaced_id`."""
+    """Sources that will replace `replaced_id` when they are ready."""
     rows = connection.execute(
         "SELECT * FROM source_views WHERE team_id = :team_id AND replaces = :replaces",
         {"team_id": team_id, "replaces": replaced_id},
@@ -237,7 +237,7 @@ def update_description(connection: Connection, source: SourceRow) -> None:
 
 
 def update_state(connection: Connection, source: SourceRow) -> None:
-    """Write what indexing moves: status, generations, task, media type, error, warnings, extraction, replaces."""
+    """Write what indexing changes: status, generations, task, media type, error, warnings, extraction, replaces."""
     connection.execute(
         "UPDATE sources SET status = :status, generation = :generation, valid_from = :valid_from, rechunk = :rechunk,"
         " task_id = :task_id,"
@@ -262,7 +262,7 @@ def update_state(connection: Connection, source: SourceRow) -> None:
 
 
 def update_content(connection: Connection, source: SourceRow) -> None:
-    """Write what a refresh moves: the bytes, and what the host said of them."""
+    """Write what a refresh changes: the facts about the bytes and the fetch."""
     connection.execute(
         "UPDATE sources SET blob = :blob, content_type = :content_type, size_bytes = :size_bytes, sha256 = :sha256,"
         " fetched = :fetched WHERE id = :id AND team_id = :team_id",
@@ -337,12 +337,12 @@ def places_of(text: str | None) -> dict[str, str]:
 
 
 def _literal(text: str) -> str:
-    """The text with LIKE's wild cards taken at their letter."""
+    """The text with LIKE's wild cards escaped."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def mark_rechunks(connection: Connection, team_id: str, bucket_id: str) -> int:
-    """Mark every source that this bucket's chunking cuts: those that have no older bucket. Returns how many."""
+    """Mark every source whose chunk sizes come from this bucket: those without an older one. Returns how many."""
     cursor = connection.execute(
         "UPDATE sources SET rechunk = 1 WHERE team_id = :team_id"
         " AND id IN (SELECT source_id FROM memberships WHERE bucket_id = :bucket_id)"

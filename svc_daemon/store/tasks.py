@@ -19,9 +19,9 @@ class TaskRow:
     #: `queued`, `running`, `succeeded`, `failed` or `canceled`.
     status: str = "queued"
     source_id: str | None
-    #: Claims so far that count: one that was parked is given back.
+    #: Attempts so far; a claim that was parked does not count.
     attempt: int = 0
-    #: Claims of all time: what a worker writes holds only while this is the number of its claim.
+    #: The number of all claims: a worker may write only while this is the number of its claim.
     token: int = 0
     max_attempts: int
     #: Steady clock of this process, seconds.
@@ -71,7 +71,7 @@ def get_task(connection: Connection, team_id: str, task_id: str) -> TaskRow:
 
 
 def find_waiting(connection: Connection, team_id: str, task_type: str, now: str) -> str | None:
-    """The team's oldest queued task whose turn has come."""
+    """The team's oldest queued task that is due."""
     row = connection.execute(
         "SELECT id FROM tasks WHERE finished_at IS NULL AND team_id = :team_id AND status = 'queued' AND type = :type"
         " AND (next_attempt_at IS NULL OR next_attempt_at <= :now) ORDER BY id LIMIT 1",
@@ -83,7 +83,7 @@ def find_waiting(connection: Connection, team_id: str, task_type: str, now: str)
 def claim_task(
     connection: Connection, task_id: str, now: str, lease_until_s: float, stage: str = "extract"
 ) -> TaskRow | None:
-    """Count an attempt and take the lease; None when another was faster."""
+    """Count an attempt and take the lease; None if another worker was faster."""
     rows = connection.execute(
         "UPDATE tasks SET status = 'running', attempt = attempt + 1, token = token + 1, lease_until_s = :lease_until_s,"
         " started_at = COALESCE(started_at, :now), next_attempt_at = NULL, stage = :stage, chunks_done = 0,"
@@ -128,7 +128,7 @@ def update_progress(connection: Connection, task: TaskRow, stage: str, done: int
 
 
 def count_progress(connection: Connection, task: TaskRow) -> None:
-    """One more is done; a stale claim changes nothing."""
+    """Add one to the progress; a stale claim changes nothing."""
     connection.execute(
         "UPDATE tasks SET chunks_done = chunks_done + 1 WHERE id = :id AND token = :token AND status = 'running'",
         {"id": task.id, "token": task.token},
@@ -157,7 +157,7 @@ def retry_task(
 ) -> None:
     """Put a held task back for another attempt; a stale claim changes nothing.
 
-    One that is endless never comes to its last attempt: that one is given back, and counted again.
+    An endless task never reaches its last attempt, since that is not counted.
     """
     attempt = min(task.attempt, task.max_attempts - 1) if is_endless else task.attempt
     connection.execute(
@@ -174,7 +174,7 @@ def retry_task(
 
 
 def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None = None) -> None:
-    """Put a held task back unharmed, because the process stops or lacks something: the task is not at fault."""
+    """Queue a held task again without counting an attempt, because the process stops or lacks something."""
     connection.execute(
         "UPDATE tasks SET status = 'queued', attempt = attempt - 1, lease_until_s = NULL,"
         " next_attempt_at = :next_attempt_at WHERE id = :id AND token = :token AND status = 'running'",
@@ -183,7 +183,7 @@ def park_task(connection: Connection, task: TaskRow, next_attempt_at: str | None
 
 
 def cancel_tasks(connection: Connection, source_id: str, finished_at: str) -> None:
-    """The source is gone: what was to be done for it is not any more, and running claims become stale."""
+    """Cancel the tasks of a deleted source; running claims become stale."""
     connection.execute(
         "UPDATE tasks SET status = 'canceled', finished_at = :finished_at, lease_until_s = NULL"
         " WHERE source_id = :source_id AND status IN ('queued', 'running')",
@@ -266,7 +266,7 @@ def find_open_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
 
 
 def find_last_rebuild(connection: Connection, team_id: str) -> TaskRow | None:
-    """The team's newest, whatever became of it."""
+    """The team's newest rebuild, in any state."""
     row = connection.execute(
         "SELECT * FROM tasks WHERE team_id = :team_id AND type = 'store_rebuild' ORDER BY id DESC LIMIT 1",
         {"team_id": team_id},

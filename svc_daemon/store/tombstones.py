@@ -1,4 +1,4 @@
-"""Tombstones: what a deleted source leaves until its blob and index rows are gone, and whom it gave its place to.
+"""Tombstones: records of deleted sources until blob and index rows are removed, and of what replaced them.
 
 Bytes that a refresh replaced have one too, under the name of those that took their place.
 """
@@ -55,7 +55,7 @@ def find_successor(connection: Connection, team_id: str, source_id: str) -> str 
 
 
 def list_to_clean(connection: Connection, *, after: str = "", limit: int) -> list[Tombstone]:
-    """Up to `limit` stones behind the source id `after`, in the order of the ids."""
+    """Up to `limit` tombstones behind the source id `after`, in the order of the ids."""
     rows = connection.execute(
         "SELECT source_id, team_id, blob FROM tombstones WHERE cleaned_at IS NULL AND source_id > :after"
         " ORDER BY source_id LIMIT :limit",
@@ -71,7 +71,7 @@ def list_deleted_blobs(connection: Connection) -> set[str]:
 
 
 def finish_tombstone(connection: Connection, source_id: str, cleaned_at: str) -> None:
-    """Blob and index rows are gone. A replaced source's stone stays, to answer with its successor."""
+    """Remove the tombstone after the clean-up; that of a replaced source stays, to show its successor."""
     connection.execute(
         "DELETE FROM tombstones WHERE source_id = :source_id AND replaced_by IS NULL", {"source_id": source_id}
     )

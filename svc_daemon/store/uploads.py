@@ -1,4 +1,4 @@
-"""Upload sessions: what a file in the making is to become, how it ended, and when it expires.
+"""Upload sessions: the fields of the future source, how the session ended, and when it expires.
 
 How many bytes are there is not stored: the size on the disk is it (`store.parts`).
 """
@@ -94,7 +94,7 @@ def create_upload(connection: Connection, upload: UploadRow) -> None:
 
 
 def find_upload(connection: Connection, upload_id: str) -> UploadRow | None:
-    """By id alone: the storage door knows no team, its token is the authority."""
+    """The session by id alone, because the storage address has a token instead of a team."""
     row = connection.execute("SELECT * FROM uploads WHERE id = :id", {"id": upload_id}).fetchone()
     return UploadRow.from_row(row) if row else None
 
@@ -116,7 +116,7 @@ def list_uploads(connection: Connection, batch_id: str) -> list[UploadRow]:
 
 
 def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> None:
-    """A chunk was accepted: the session lives on, but never beyond its end."""
+    """Extend the session after an accepted chunk, but never beyond its end."""
     connection.execute(
         "UPDATE uploads SET expires_at = MIN(:expires_at, ends_at) WHERE id = :id AND status = 'open'",
         {"id": upload_id, "expires_at": expires_at},
@@ -124,7 +124,7 @@ def extend_upload(connection: Connection, upload_id: str, expires_at: str) -> No
 
 
 def renew_upload(connection: Connection, upload_id: str, expires_at: str, ends_at: str) -> None:
-    """The same session with a new life and a new token; one that was finalized or canceled stays as it is."""
+    """Extend an expired session and change its token; one that was finalized or canceled stays as it is."""
     connection.execute(
         "UPDATE uploads SET status = 'open', generation = generation + 1, expires_at = :expires_at, ends_at = :ends_at"
         " WHERE id = :id AND status IN ('open', 'expired')",
@@ -174,7 +174,7 @@ def list_expired_uploads(connection: Connection, now: str, limit: int) -> list[U
 def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, limit: int) -> list[UploadRow]:
     """Open sessions into the bucket behind `after_id`, in order.
 
-    Left to itself, SQLite would walk the ids of all sessions there ever were, to save itself the sorting.
+    Written so that SQLite sorts the result instead of walking the ids of all sessions.
     """
     rows = connection.execute(
         "SELECT * FROM uploads INDEXED BY uploads_open WHERE status = 'open' AND id > :after_id"
@@ -186,7 +186,7 @@ def list_open_uploads(connection: Connection, bucket_id: str, after_id: str, lim
 
 
 def update_buckets(connection: Connection, upload_id: str, bucket_ids: Sequence[str]) -> None:
-    """The open session goes on into these buckets."""
+    """Change the buckets of an open session."""
     connection.execute(
         "UPDATE uploads SET bucket_ids = :bucket_ids WHERE id = :id AND status = 'open'",
         {"id": upload_id, "bucket_ids": json.dumps(bucket_ids)},

@@ -7,12 +7,13 @@ Theory of operation. A connection is in one of four situations:
     serving         the application has the request; `Deadlines` times its body, and we time a response that is not read
     lingering       answered before the whole body was there (`transports`); ended after `linger_s` or `linger_bytes`
 
-One timer per connection covers all four, so that a request costs no timer of its own.
+One timer per connection covers all four, so that requests need no timers of their own.
 
-The open connections of a server are kept below a bound. Where there are too many, the one that has waited longest
-without a request is closed, unless its socket has unread bytes. So idle sockets keep nobody out.
+The number of open connections is limited. When there are too many, the one that has been idle longest is closed, unless
+its socket has unread bytes. So idle sockets keep no client out.
 
-What h11 refuses never reaches the application; it is answered from here, in the same envelope and with a request id.
+Requests that h11 refuses never reach the application; they are answered here, in the same envelope and with a request
+id.
 """
 
 import asyncio
@@ -40,11 +41,11 @@ from svc_daemon.wire.codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
-#: An episode has ended when nothing of its kind happened for so long.
+#: An episode ends when no event of its kind has happened for this long.
 QUIET_S = 60.0
 
 _CLOSE = (b"connection", b"close")
-#: A request target in absolute form (RFC 9112, section 3.2.2), as clients send it that take us for a proxy.
+#: A request target in absolute form (RFC 9112, section 3.2.2), as clients send it to a proxy.
 _ABSOLUTE = re.compile(rb"https?://([^/]*)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -74,13 +75,13 @@ def server_config(
 
 
 class Episodes:
-    """Finds the first event of each series: a series is worth one line of the log."""
+    """Finds the first event of each series, since each series is logged only once."""
 
     def __init__(self) -> None:
         self._last_s = -QUIET_S
 
     def begins(self) -> bool:
-        """Note an event; whether it is the first for a while."""
+        """Record an event; returns whether it is the first for a while."""
         last_s, self._last_s = self._last_s, time.monotonic()
         return self._last_s - last_s >= QUIET_S
 
@@ -101,7 +102,7 @@ class Crowd:
         waiting = [member for member in self._members if member is not newcomer and not member.is_serving]
         waiting.sort(key=lambda member: member.waiting_since_s)
         leaving = next((member for member in waiting if not member.has_unread()), newcomer)
-        # At once: others that come before its socket is closed must find another one.
+        # Removed at once, so that the next new connection closes another one.
         self.leave(leaving)
         leaving.cut()
         if self._episodes.begins():
@@ -174,7 +175,7 @@ class ClientProtocol(H11Protocol):
             self._head_since_s = None
 
     def eof_received(self) -> None:
-        """The client sends no more; where a body is missing it may still read why it was refused."""
+        """The client has stopped sending; if its body is incomplete, it may still read the refusal."""
         self._has_ended = True
         if self.conn.their_state is h11.SEND_BODY and not self.link.is_closing():
             self._refuse(refusal("", "The connection ended before the body did."))
@@ -235,7 +236,7 @@ class ClientProtocol(H11Protocol):
     # What ends a connection.
 
     def _look(self) -> None:
-        """End what has lasted too long, otherwise look again when something could have."""
+        """Close the connection if a time limit has passed; otherwise check again at the next one."""
         now_s, limits = self.loop.time(), self.limits
         head_end_s = now_s + limits.head_s if self._head_since_s is None else self._head_since_s + limits.head_s
         if now_s < head_end_s:
@@ -250,7 +251,7 @@ class ClientProtocol(H11Protocol):
             self.link.close()
 
     def _refuse(self, error: ServiceError) -> None:
-        """Answer in the application's place where it has not begun to, and close."""
+        """Send an error unless the application has begun to respond, and close."""
         request_id = ""
         if self.is_serving:
             # The application finds its client gone.
@@ -261,7 +262,7 @@ class ClientProtocol(H11Protocol):
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             fields = {"status": error.rule.status, "code": error.code}
             logger.info("refused before routing", extra={"request_id": request_id, "fields": fields})
-            # Written past h11, which has lost its place in the conversation.
+            # Written without h11, which is in an error state.
             response = response_of(error, request_id)
             lines = [b"HTTP/1.1 %d %s" % (response.status, STATUS_PHRASES[response.status])]
             lines += [b"%s: %s" % header for header in (*response.headers, *identity_headers(request_id), _CLOSE)]

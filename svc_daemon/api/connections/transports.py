@@ -15,7 +15,7 @@ from typing import Any
 
 from svc_daemon.api.layers.deadlines import ClientLimits
 
-#: So much is sent at once, so that a client that doesn't read slows the writer down as it does without us.
+#: Bytes that are sent at once, so that a client that doesn't read still slows the writer down.
 _GATHERED_BYTES = 64 * 1024
 
 
@@ -32,7 +32,7 @@ class ClientTransport(asyncio.Transport):
         #: Whether the client has more to send than we have read.
         self._is_sending = is_sending
         self._cut: asyncio.TimerHandle | None = None
-        #: Written, and not given to the event loop yet.
+        #: Written, but not yet passed on to the event loop.
         self._unsent: list[bytes] = []
         self._unsent_bytes = 0
 

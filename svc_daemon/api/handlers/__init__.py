@@ -1,1 +1,1 @@
-"""Handlers, a module per noun: parse, call one verb, present. Each module ends with its endpoints."""
+"""Handlers, one module per noun: parse the request, call one operation, respond. Each module ends with endpoints."""

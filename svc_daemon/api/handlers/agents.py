@@ -1,4 +1,4 @@
-"""Handlers of agents, and of the models that they are to OpenAI's clients."""
+"""Handlers of agents, and of agents as models for OpenAI's clients."""
 
 from math import floor
 

@@ -1,4 +1,4 @@
-"""What Responses and chat completions do around the verb: read the conversation, show what an answer rests on."""
+"""Shared by Responses and chat completions: reads the conversation, shows the sources of an answer."""
 
 import logging
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from svc_daemon.wire.sources import Location
 
 logger = logging.getLogger(__name__)
 
-#: Roles whose messages are about how to answer, not about what.
+#: Roles whose messages are instructions on how to answer.
 _GUIDING = ("system", "developer")
 
 

@@ -56,7 +56,7 @@ from svc_daemon.wire.uploads import UploadCreate
 ROUTE = "POST /v1/buckets/{bucket}/batches"
 
 _FIELDS = set(DestinationFields.model_fields)
-#: Where a legacy body names its buckets: the fingerprint holds what they were found to be.
+#: Fields of a legacy body that name buckets; the fingerprint has the buckets that were found instead.
 _DESTINATIONS: dict[str, Any] = {"manifest": {**dict.fromkeys(_FIELDS, True), "items": {"__all__": _FIELDS}}}
 
 
@@ -82,7 +82,7 @@ async def open_batch(
     batch_key = check_key(context, body.manifest.batch_idempotency_key)
     by_id = {item.client_file_id: place for item, place in zip(body.manifest.items, destinations, strict=True)}
     opening = _judge_files(context, creating.key, by_id, body)
-    # One place for all files, or each one's own.
+    # One destination for all files, or one for each file.
     places: Any = {name: destination.identity for name, destination in by_id.items()}
     if len(set(places.values())) == 1:
         places = next(iter(places.values()))

@@ -1,4 +1,4 @@
-"""The legacy doors: permanent aliases whose bodies name the buckets. All but the naming is done by the other doors.
+"""The legacy routes: permanent aliases whose bodies name the buckets. The rest is shared with the other routes.
 
 Their responses name the route that has succeeded them (`layers.response_headers`).
 """

@@ -19,11 +19,11 @@ from svc_daemon.store.keys import KeyRow
 from svc_daemon.wire import searches as wire
 from svc_daemon.wire.codes import ErrorCode
 
-#: What the query string calls the body's `query`.
+#: The names of the body's `query` in the query string.
 QUERY = "q"
-#: Parameters that may be repeated, each a part of a list.
+#: Parameters that may be repeated, and form a list.
 LISTS = ("buckets", "source_ids", "tags")
-#: How the text of every other parameter is read.
+#: The parsers of the other parameters.
 SINGLES: dict[str, Callable[[str], Any]] = {
     QUERY: str,
     "agent": str,

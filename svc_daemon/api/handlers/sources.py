@@ -145,7 +145,7 @@ async def refresh(request: Request) -> Response:
     body = await optional_body_of(request, Refresh)
     source, changed = await refresh_source(context_of(request), key, request.path_params["source_id"], force=body.force)
     response = answer(request, wire.SourceRefreshed, view_source(source, key), changed=changed)
-    # Accepted, and searches don't find its new content yet.
+    # 202, because searches don't find the new content yet.
     response.status_code = 202 if changed else 200
     return response
 
@@ -247,7 +247,7 @@ async def show_task(request: Request) -> Response:
     key = caller(request)
     context, task_id = context_of(request), request.path_params["task_id"]
     task = context.read(partial(get_reachable_task, key=key, task_id=task_id))
-    # After the task, so that one that has ended never comes with counts of a moment before.
+    # Read after the task, so that a task that has ended is never shown with older counts.
     cascade = context.read(partial(find_cascade, task_id=task_id))
     shortage = view_shortage(context.shortages.now) if task.finished_at is None else None
     return answer(request, TaskAnswer, view_task(task, cascade), waits_for=shortage)

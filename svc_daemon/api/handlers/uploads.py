@@ -112,7 +112,7 @@ async def finalize(request: Request) -> Response:
         judged = await judge_finalize(context_of(request), upload)
         if judged.error is not None:
             raise judged.error
-        # As far as it is known before.
+        # The known part of the answer.
         known = {"object", "type", "bucket_ids", "filename", "title", "content_type", "size_bytes", "sha256"}
         source = judged.source
         return would_create(request, view_source(source, key).model_dump(include=known) if source else None)

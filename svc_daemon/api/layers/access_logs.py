@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-#: The route of a request that matched none: its path is the client's text and may hold anything.
+#: The logged route of a request that matched none, since its path may contain anything.
 NO_ROUTE = "-"
 
 

@@ -1,4 +1,4 @@
-"""Deadlines: how long a client may take, and how much of it is waited for.
+"""Deadlines: how long a client may take to send a body.
 
 Only time in which we wait for the client counts against it; a handler may take as long as it needs between two chunks.
 `Deadlines` times bodies; heads, idle connections and responses that are not read are timed by `connections.protocols`.
@@ -20,7 +20,7 @@ _FRAMING = (b"content-length", b"transfer-encoding")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """How long and how much one connection may make us wait."""
+    """The limits of one connection in time and bytes."""
 
     #: From the first byte of a request (or the opening of the connection) to the end of its headers.
     head_s: float = Limits.header_seconds

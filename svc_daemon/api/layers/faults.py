@@ -50,7 +50,7 @@ _OF_STATUS = {
     405: ErrorCode.METHOD_NOT_ALLOWED,
     413: ErrorCode.REQUEST_TOO_LARGE,
 }
-#: Errors of a disk that is not full, but takes nothing.
+#: Errors of a disk that is not full, but can't be written.
 _DISK_ERRORS = frozenset((errno.EIO, errno.EROFS, errno.EFBIG))
 
 _OPENAI_PATHS = ("/v1/responses", "/v1/chat/completions", "/v1/models")
@@ -88,7 +88,7 @@ def response_of(error: ServiceError, request_id: str, *, openai_style: bool = Fa
     if "retry_after_seconds" in error.details:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.details["retry_after_seconds"]))))
     if error.details.get("range"):
-        # Where a resumable upload goes on from: its clients read the header.
+        # The offset from which a resumable upload continues: its clients read the header.
         headers.append((b"range", error.details["range"].encode()))
     if "allowed_methods" in error.details:
         headers.append((b"allow", ", ".join(error.details["allowed_methods"]).encode()))

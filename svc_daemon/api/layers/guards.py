@@ -1,8 +1,7 @@
 """Guards before routing: requests that no handler should ever see are refused here.
 
-A browser can be made to send requests to a local daemon, by a foreign page or by a name that was pointed at loopback;
-Host, Origin and Sec-Fetch-Site give it away. A body with two framings may be read by a proxy in another way than we
-do.
+A foreign page, or a name that resolves to loopback, can make a browser send requests to a local daemon; Host, Origin
+and Sec-Fetch-Site reveal that. A proxy may read a body with two framings differently from this service.
 """
 
 import re
@@ -71,12 +70,12 @@ class Guards:
         named = [*hosts, scope["authority"]] if "authority" in scope else hosts
         if len(hosts) != 1 or not all(map(self.is_our_host, named)):
             raise ServiceError(ErrorCode.HOST_NOT_ALLOWED)
-        # Most requests are plain: nothing but a Host is watched in them.
+        # Most requests have none of these headers but Host.
         if len(watched) > 1:
             _refuse_odd_framing({name for name, _ in watched}, scope)
             self._refuse_foreign_pages(watched, scope)
         query = scope["query_string"]
-        # SQLite and other readers in C see nothing behind a NUL.
+        # SQLite and other C code ignore everything after a NUL.
         if b"%00" in query or b"\0" in query:
             raise refusal("", "The query string has NUL in it.")
         if query and any(name == "team_id" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)):
