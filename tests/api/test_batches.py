@@ -270,6 +270,15 @@ def test_a_batch_is_reached_through_its_bucket_by_a_key_of_it(shared: Daemon) ->
     body_of(ask_finalize(shared, open_batch(shared, THREE, key=key), key=key))
 
 
+def test_a_batch_of_an_archived_bucket_waits_until_it_is_back(daemon: Daemon) -> None:
+    batch = open_batch(daemon, THREE)
+    send(daemon, batch, "a")
+    daemon.patch("/v1/buckets/inbox", status="archived")
+    details_of(ask_finalize(daemon, batch), "bucket_not_found")
+    daemon.patch("/v1/buckets/inbox", status="active")
+    assert outcomes(finalize_batch(daemon, batch))["a"] == "finalized"
+
+
 def test_a_file_whose_predecessor_is_gone_fails_alone(daemon: Daemon) -> None:
     old = daemon.add_source()
     batch = body_of(ask_batch(daemon, replacing(old, A, B)), 201)
