@@ -1,8 +1,8 @@
-"""What can be wrong with a data directory, and what a machine may lack for a while.
+"""Problems of a data directory, and temporary shortages of the machine.
 
 A problem with the data stays until it is repaired. A shortage passes by itself: an error of the system or of SQLite
-names what was missing, and may be the cause of another error, at any depth. What a child process may not have by its
-own limits is no shortage: that is a fault of its document.
+shows what was missing, and may be the cause of another error, at any depth. If a child process reaches its own limits,
+that is a fault of its document and no shortage.
 """
 
 import errno
@@ -10,47 +10,47 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: A kill leaves fewer stored files that nothing in the state names.
+#: A kill leaves fewer stored files without a row than this.
 MANY_FILES = 10
-#: Beyond this a write-ahead log has lost its bound.
+#: A larger write-ahead log was not trimmed as it should be.
 LOG_BYTES = 64 * 1024 * 1024
 
 
 class Mend(StrEnum):
-    """What mends a problem without guessing, in the order in which it is done."""
+    """The safe repairs, in the order in which they are made."""
 
     #: Opening and closing the file moves the log into it.
     TRIM_LOG = "trim_log"
-    #: A file goes that was deleted on purpose, or that was never whole.
+    #: Remove a file that was deleted on purpose, or never complete.
     REMOVE_FILE = "remove_file"
-    #: Stored bytes that the state doesn't know become the source again that a team's index knows.
+    #: Make stored bytes without a row the source again that a team's index knows.
     TAKE_IN = "take_in"
-    #: Stored bytes that nobody knows are moved aside.
+    #: Move unknown stored bytes aside.
     SET_ASIDE = "set_aside"
-    #: The source ends as failed with the reason; wrong bytes are set aside.
+    #: Let the source fail with the reason, and set wrong bytes aside.
     FAIL_SOURCE = "fail_source"
-    #: The team's index is rebuilt from the stored bytes.
+    #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
-    #: A document without a source leaves the index.
+    #: Remove a document without a source from the index.
     REMOVE_DOCUMENT = "remove_document"
-    #: Nobody waits for the task any more.
+    #: Cancel a task that no source waits for.
     CANCEL_TASK = "cancel_task"
-    #: The source is read again from its stored bytes.
+    #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
-    #: The index gets the source's buckets again, and the memberships wait for that.
+    #: Write the source's buckets to the index again, before its memberships become active.
     SYNC_SOURCE = "sync_source"
-    #: The index gets the source's title and buckets again.
+    #: Write the source's title and buckets to the index again.
     UPDATE_INDEX = "tell_index"
-    #: The deletion of the bucket starts again.
+    #: Start the deletion of the bucket again.
     QUEUE_CASCADE = "queue_cascade"
-    #: The event is written down, and its call is due.
+    #: Record the event, and make its call due.
     RECORD_EVENT = "record_event"
-    #: The call is due.
+    #: Make the call due.
     SEND_EVENT = "send_event"
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """A warning about stored files that nothing in the state names; None for what a kill may have left."""
+    """A warning about stored files without a row; None for as few as a kill may have left."""
     if not known and files < MANY_FILES:
         return None
     return (
@@ -62,13 +62,13 @@ def lost_files(files: int, known: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A broken promise."""
+    """A violated invariant."""
 
-    #: Such as `I3`: its number in the list of what must hold.
+    #: The number of the invariant, such as `I3`.
     invariant: str
     #: A sentence with every id.
     message: str
-    #: None where mending would be a guess.
+    #: The repair; None if it would be a guess.
     mend: Mend | None = None
     #: The ids once more, by kind: `source_id`, `team_id`, and such.
     about: dict[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Lack(StrEnum):
     RESERVE = "disk_reserve"
     DESCRIPTORS = "descriptors"
     MEMORY = "memory"
-    #: The system starts no further process or thread.
+    #: The system can't start another process or thread.
     PROCESSES = "processes"
 
 

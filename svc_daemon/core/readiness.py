@@ -1,7 +1,7 @@
-"""When a source is ready and what a bucket's store is: computed, never stored.
+"""Whether a source is ready, and the status of a bucket's store: computed, never stored.
 
     source      queued -> indexing -> active | failed      moved by the indexing worker
-    membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed tries itself again
+    membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed is retried
 
 `ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
 maintenance. Q and A sources are never found through a bucket, but they are as ready as they get by the same rule.

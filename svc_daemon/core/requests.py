@@ -1,4 +1,4 @@
-"""The body of a request: which JSON is accepted, and the error that names the field that is not valid.
+"""The body of a request: which JSON is accepted, and the errors about its fields.
 
 JSON is UTF-8, bounded in depth and entries, and without what readers of JSON disagree about. Refused: duplicate keys
 (each reader keeps another one), NaN and Infinity (not JSON), integers past 64 bits (stores change or refuse them), lone

@@ -5,9 +5,9 @@ from math import ceil
 #: The first pause, in seconds; each further one is four times as long.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
-#: Whatever is due later than this was made due by a wall clock that has been moved back since.
+#: A longer pause can only result from a wall clock that was set back.
 FURTHEST_DUE_S = 2 * LONGEST_PAUSE_S
-#: From this attempt on the pause is the longest. A sync is tried without end, and a power without end overflows.
+#: From this attempt on the pause does not grow: a sync is retried without end, and the power would overflow.
 _LONGEST_FROM = 4
 
 
@@ -20,12 +20,12 @@ def is_last(attempt: int, max_attempts: int, *, retryable: bool) -> bool:
     return not retryable or attempt >= max_attempts
 
 
-#: Bounds of the advice, seconds: an estimate from few documents is wild, and nobody should sleep past the end for long.
+#: Bounds of the estimate, in seconds: with few documents it is unreliable, and clients should not wait much too long.
 SHORTEST_S, LONGEST_S = 1, 30
 
 
 def retry_after_s(elapsed_s: float, done: int, total: int | None) -> int:
-    """Whole seconds until the rest is probably read, at the speed so far."""
+    """Whole seconds until the rest is probably indexed, at the speed so far."""
     if not done or total is None:
         return SHORTEST_S
     left_s = ceil(max(elapsed_s, 0.0) / done * (total - done))

@@ -65,10 +65,10 @@ class Standing:
 
 
 def judge_call(http_status: int | None, tries_left: int) -> Standing:
-    """What follows from the answer to a call, which was one of the tries left; None is no answer at all."""
+    """What follows from the answer to a call, which was one of the tries left; None means no answer."""
     if http_status is not None and 200 <= http_status <= 299:
         return Standing(DELIVERED, 0)
-    # One that was asked for by hand comes on top of what is left.
+    # A call that was requested by hand does not use up an attempt.
     left = max(tries_left - 1, 0)
     return Standing(PENDING if left else GIVEN_UP, left)
 

@@ -1,4 +1,4 @@
-"""The only loops: nine kinds of work, each in the loop of `runners`: it works, rests until woken or due, and repeats.
+"""Background work of nine kinds, each in the loop of `runners`: work, rest until woken or due, repeat.
 
 When a worker wakes:
 

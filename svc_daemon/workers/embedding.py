@@ -2,9 +2,9 @@
 
     open the model  ->  team by team in turn: list chunks without a vector  ->  embed  ->  put  ->  until there are none
 
-Nothing waits for it: a source is ready, and found by its words, before the first of its vectors is there. What is
-missing the index itself knows, so a kill costs only the batch under way. Vectors of another model than the one in use
-answer nothing, and are removed before the first new one comes.
+Nothing waits for it: a source is ready, and found by its words, before it has vectors. The index shows which are
+missing, so a kill loses only the current batch. Vectors of another model are not used, and are removed before the first
+new one is stored.
 
 Where the model fails, the pauses get longer and the batches smaller, down to one chunk. A chunk that fails while a
 plain sentence does not is passed over until the next start, and everything else is embedded.
@@ -34,7 +34,7 @@ SHRINK = 8
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 #: Between two looks, in a pause, whether the operator has installed another model.
 LOOK_S = 1.0
-#: What every model can embed.
+#: A sentence that every model can embed.
 PLAIN = "A plain sentence."
 
 
@@ -47,7 +47,7 @@ class EmbeddingWorker(Worker):
         super().__init__(context, context.wakes.embedding)
         self._choice = choice
         self._embedder: OpenEmbedder | None = None
-        #: The choice that was opened; before the first one, what no choice has.
+        #: The stamp of the opened choice; at first one that no choice has.
         self._opened: object = self
         #: Teams in whose index chunks may lack a vector, the next one first.
         self._turns: dict[str, None] = {}
@@ -94,7 +94,7 @@ class EmbeddingWorker(Worker):
         team_id = next(iter(self._turns), None)
         if self._embedder is None or team_id is None:
             return False
-        # To the end, and out only when there is nothing left: whatever goes wrong, it has another turn.
+        # Moved to the end, and removed only when nothing is left, so that it gets another turn after an error.
         del self._turns[team_id]
         self._turns[team_id] = None
         try:

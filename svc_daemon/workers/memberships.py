@@ -59,7 +59,7 @@ class SyncingWorker(Worker):
                 await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
                 raise Short from error
             raise
-        # After each round, or a stream of syncs would keep them waiting for ever.
+        # Done after each round, since a stream of syncs would delay it for ever.
         cleaned = await clean_detachments(self.context)
         return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
 
@@ -120,7 +120,7 @@ class CascadingWorker(Worker):
         await asyncio.sleep(PAUSE_AFTER_ERROR_S)
 
     async def _is_short(self, error: Exception) -> bool:
-        """Only by what the error names: what others lack does not stop a deletion."""
+        """Only if the error names a shortage: other shortages don't stop a deletion."""
         return await self.context.shortages.is_cause_of(error, lacks=())
 
     async def _remove(self, claim: CascadeClaim, source_ids: list[str], *, singly: bool = False) -> None:

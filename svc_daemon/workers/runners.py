@@ -1,4 +1,4 @@
-"""The loop that every worker runs in, and what is done where its work goes wrong."""
+"""The loop of all workers, and the handling of their errors."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ RETRY_S = 0.5
 
 
 class Worker(ABC):
-    """One kind of background work; what is cut off by a stop is done after the next start."""
+    """One kind of background work; work that a stop interrupts is done after the next start."""
 
     #: What the log calls it.
     doing: str
@@ -35,7 +35,7 @@ class Worker(ABC):
         self.wake = wake
         #: Whether the last rest was cut short.
         self.is_woken = False
-        #: What goes on beside the loop, each with a name.
+        #: Tasks that run beside the loop, each with a name.
         self.running: dict[asyncio.Task[None], str] = {}
 
     async def run(self) -> None:
@@ -60,14 +60,14 @@ class Worker(ABC):
         """Do some of what waits; returns the seconds to rest unless woken, 0 where there may be more to do."""
 
     async def stop(self) -> None:
-        """Cancel what goes on beside the loop, and wait until it has ended."""
+        """Cancel the tasks beside the loop, and wait until they have ended."""
         running = list(self.running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
     def start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        """Have `work` go on beside the loop; its end wakes the worker."""
+        """Run `work` beside the loop; its end wakes the worker."""
 
         def end(task: asyncio.Task[None]) -> None:
             del self.running[task]
@@ -89,7 +89,7 @@ class Worker(ABC):
         """How long to rest until then."""
         if due_at is None:
             return LONGEST_S
-        # A wall clock that was moved must not stop a queue: hence never longer than that.
+        # Limited, so that a wall clock that was changed can't stop a queue.
         return min(max((from_text(due_at) - self.context.clock.now()).total_seconds(), 0.001), LONGEST_S)
 
 

@@ -1,4 +1,4 @@
-"""The workers that tidy up: one clears what deletes and leases left, one records how much was answered."""
+"""Two workers: one cleans up after deletes and expired leases, one records how many answers were given."""
 
 import asyncio
 import logging
@@ -88,7 +88,7 @@ class CountingWorker(Worker):
         try:
             await asyncio.shield(recording)
         except asyncio.CancelledError:
-            # What is being written is written once: given up half-way, nobody would know whether it counts.
+            # Not interrupted while writing: otherwise it would be unknown whether the counts were recorded.
             await recording
             raise
 

@@ -12,9 +12,9 @@ class Passage:
     """A piece of a source that the search found for the question."""
 
     chunk: Chunk
-    #: Of the source; it may name what the text itself leaves out.
+    #: The source's title, which may name what the text itself leaves out.
     title: str = ""
-    #: What the words of the question that it has weigh; empty where it was found by meaning alone.
+    #: The weights of the question's words in it; empty if it was found by meaning only.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -31,7 +31,7 @@ class Passage:
 class Citation:
     """One mark in an answer, and the words of a source that it cites."""
 
-    #: The number in the mark, from 1; another sentence may have the same one.
+    #: The number in the mark, from 1; several sentences may have the same.
     number: int
     #: Index of the passage among those that were given.
     passage: int

@@ -1,9 +1,9 @@
 """The default answerer: the best sentences of what was found, word for word, each with the mark of its source.
 
-Needs no model and no network, and gives the same answer to the same passages. A sentence is worth what it shares with
-the question, by the weight of each word, and a part of what its title and headings share: below a heading "Vacation" a
-sentence need not have the word. Rows of tables, code and headings are worth less, so that prose is preferred to them.
-Sentences of one passage keep their order.
+Needs no model and no network, and gives the same answer to the same passages. The score of a sentence is the weight of
+the words that it shares with the question, plus a part of those in its title and headings: below a heading "Vacation" a
+sentence need not have the word. Rows of tables, code and headings score less, so that prose is preferred. Sentences of
+one passage keep their order.
 """
 
 import re
@@ -15,30 +15,30 @@ from svc_daemon.core.answers.passages import Citation, Passage, quote_of
 from svc_daemon.core.text.sentences import Span, cost_of, fences_of, sentences_of
 from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 
-#: The answer where nothing was found; it cites no source.
+#: The answer if nothing was found; it cites no source.
 NOTHING_FOUND = "I found nothing about this in the sources."
 #: Sentences of one answer.
 MOST_SENTENCES = 3
-#: A further sentence is worth at least this part of the best one,
+#: A further sentence must score at least this part of the best one,
 WORTHY = 0.85
-#: or this one, where it has a word of the question that those before it don't have.
+#: or this part, if it has a word of the question that the ones before it lack.
 WORTHY_OF_MORE = 0.5
-#: What the words above a sentence count beside its own.
+#: The weight of words in the title and headings, compared with the sentence's own.
 CONTEXT_SHARE = 0.5
 #: What a number counts where one was asked for, and "X is …" where it was asked what X is, and what a question or a
 #: heading counts less: enough to leave out an even sentence.
 HINT = 0.2
-#: What the last passage counts less than the first.
+#: How much less the last passage counts than the first.
 RANK = 0.1
-#: What a word of the question counts beside one that an earlier question lent it.
+#: The weight of a word of the question, compared with one added from an earlier question.
 OWN = 2.0
-#: Letters that a word has in common with its stem at least, where it has as many.
+#: The least number of letters that a word shares with its stem.
 BEGINNING = 3
 #: Fewer words mean nothing by themselves: `Yes.`
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
-#: What something is; the group has it.
+#: A question of the form "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
 #: A definition begins so, soon after the name.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
@@ -46,13 +46,13 @@ _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 @dataclass(frozen=True, slots=True)
 class ScoredSentence:
-    """One sentence of a passage, and what it is worth."""
+    """One sentence of a passage, with its score."""
 
     passage: int
     span: Span
-    #: Its words in small letters, so that no two are the same.
+    #: Its words in small letters, to find duplicates.
     words: str
-    #: What it has of the question's own words, as stems.
+    #: The question's own words in it, as stems.
     shared: frozenset[str]
     worth: float
     is_prose: bool = True
@@ -69,8 +69,8 @@ class Quoted:
 def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> list[Quoted]:
     """The pieces of the answer, in order; none where no passage was found.
 
-    `searched` is the question with what a conversation added to it. `passages` come best first. The text of a piece is
-    what it adds to the answer, the space before it included.
+    `searched` is the question with the words added from the conversation. `passages` come best first. The text of a
+    piece includes the space before it.
     """
     fences = [fences_of(passage.text) for passage in passages]
     sentences, best = [], 0.0

@@ -1,4 +1,4 @@
-"""Agents: who answers, and what its policy lets it retrieve.
+"""Agents, and the sources that their policies allow them to retrieve.
 
     scope       retrieves what is indexed and
     buckets     an active member of one of `bucket_ids`; `*` means every active bucket. Never a Q and A
@@ -8,8 +8,8 @@
 A policy narrows what the caller may see, and never widens it. It fails closed: text that is not a whole policy, with
 every field that `policy_text` writes and no other, retrieves nothing.
 
-Of a policy, what is not sent stays, so that a change of one field widens nothing by leaving out the others. Buckets or
-sources that are sent choose the scope where that isn't sent; what the scope doesn't go by is dropped.
+Fields of a policy that are not sent stay, so that a change of one field widens nothing by leaving out the others. If
+buckets or sources are sent without a scope, they choose it; fields that the scope doesn't use are dropped.
 """
 
 import json
@@ -57,7 +57,7 @@ class RetrievalPolicy:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it goes by an empty list."""
+        """Whether its scope is an empty list."""
         return self.scope != TEAM and not (self.bucket_ids if self.scope == BUCKETS else self.source_ids)
 
     def covers(self, bucket_id: str) -> bool:
@@ -65,7 +65,7 @@ class RetrievalPolicy:
         return self.scope != BUCKETS or EVERY_BUCKET in self.bucket_ids or bucket_id in self.bucket_ids
 
     def is_within(self, other: "RetrievalPolicy") -> bool:
-        """Whether the other one retrieves all that this one does; False when in doubt."""
+        """Whether the other policy retrieves everything that this one does; False when in doubt."""
         if self.scope == BUCKETS and not self.bucket_ids:
             return True
         if other.scope not in (TEAM, self.scope):
@@ -98,9 +98,9 @@ class TeamAgent:
     #: How it answers.
     instructions: str = ""
     policy: RetrievalPolicy = NOTHING
-    #: Why the stored policy counts as one that retrieves nothing; None for a whole one.
+    #: Why the stored policy is invalid and retrieves nothing; None for a valid one.
     policy_fault: str | None = None
-    #: Where people meet it, such as `widget`: in the way of its deletion.
+    #: Where it is in use, such as `widget`, which protects it from deletion.
     bound_surface: str | None = None
     created_at: str
     updated_at: str
@@ -150,7 +150,7 @@ def read_policy(text: str) -> RetrievalPolicy:
     )
 
 
-#: What each scope goes by.
+#: The field that each scope uses.
 _LISTS = {BUCKETS: "bucket_ids", SOURCES: "source_ids"}
 
 #: A path and a message.
@@ -166,7 +166,7 @@ def invalid_profile(faults: list[Fault]) -> ServiceError:
 
 
 def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
-    """What is wrong with fields that fit their types; a search gives `most_results` at most."""
+    """Faults of fields whose types are valid; a search returns at most `most_results`."""
     for field in ("name", "bound_surface"):
         if not sent.get(field, "").isprintable():
             yield field, "has no control characters."
@@ -183,7 +183,7 @@ def find_faults(sent: Mapping[str, Any], most_results: int) -> Iterator[Fault]:
 
 
 def change_policy(policy: RetrievalPolicy, sent: Mapping[str, Any]) -> RetrievalPolicy:
-    """The policy with what was sent, its ids found; raises `invalid_agent_profile` where that contradicts itself."""
+    """The policy with the fields that were sent; raises `invalid_agent_profile` if they contradict each other."""
     chosen = [scope for scope, field in _LISTS.items() if sent.get(field)]
     chosen += [scope for scope, field in _LISTS.items() if field in sent]
     scope = str(sent["scope"]) if "scope" in sent else next(iter(chosen), policy.scope)

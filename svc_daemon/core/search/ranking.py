@@ -1,12 +1,12 @@
-"""Ranking: what a word of a query weighs, how much of a query a chunk covers, and how two orders become one.
+"""Ranking: the weight of a query's word, the share of a query that a chunk covers, and the fusion of two rankings.
 
 Feedback: passages on one subject share words that are not in the query. So the words of the best few are weighed, each
 by how good the passages are that have it and how rare it is among all that were found, and the first passages are put
-in order once more by their BM25 and by how much of these words they have. Where a passage has every word of the query,
-nothing that lacks one comes before it: who names a thing by its words finds it, whatever else the passages have.
+in order once more by their BM25 and by how much of these words they have. A passage with every word of the query always
+comes before those that lack one, so that exact queries find their target.
 
-No passage is found or lost by this, and the words of each are counted from its own text, so it costs the same in an
-index of any size. It is worth its time only with many passages to choose from; fewer are in view in any case.
+This adds and removes no passages, and counts words in their own texts, so it takes the same time in an index of any
+size. It is only used with many passages.
 """
 
 import math
@@ -57,20 +57,20 @@ def fuse(*rankings: Sequence[T]) -> list[tuple[T, float]]:
 
 
 def semantic_score(cosine: float) -> float:
-    """0 to 1: what points away from the query is no nearer than what has nothing to do with it."""
+    """The cosine, but not below 0: opposite meanings count as unrelated."""
     return min(1.0, max(0.0, cosine))
 
 
 def hybrid_score(covered: float, cosine: float | None) -> float:
-    """The mean of both scores; of a chunk that has no vector, that of its words: nothing is known against it."""
+    """The mean of both scores; for a chunk without a vector, the score of its words."""
     return covered if cosine is None else (covered + semantic_score(cosine)) / 2
 
 
-#: So many of the first passages change places, and there must be so many.
+#: How many of the first passages are reordered; with fewer nothing is.
 POOL = 50
-#: The best ones, whose words are weighed.
+#: How many of the best passages give the words for feedback.
 BEST = 5
-#: The heaviest words that count.
+#: How many of the words with the highest weight are used.
 MOST_WORDS = 100
 #: What a passage that has most of them gains, as a share of the best passage's BM25.
 WEIGHT = 0.5
@@ -88,7 +88,7 @@ class Candidate:
     bm25: float
     #: Whether it has every word of the query.
     is_whole: bool
-    #: 0 to 1: how much it has of the words of the best ones.
+    #: The share of the feedback words that it has, 0 to 1.
     feedback: float = 0.0
 
 

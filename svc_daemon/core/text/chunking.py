@@ -54,7 +54,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """What search finds: a piece of one page under one heading path, with its place in the original.
+    """A piece of one page under one heading path, with its place in the original, which searches find.
 
     `text` is exactly `document.text[char_start:char_end]`.
     """
@@ -72,7 +72,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What the caged child hands back for one stored file."""
+    """The result of extracting one stored file."""
 
     #: The media type that the bytes turned out to have.
     content_type: str
@@ -89,7 +89,7 @@ class Extraction:
 class ChunkingOptions:
     """Sizes of chunks, in characters."""
 
-    #: A cut is made as near to this size as its window allows.
+    #: The preferred size of a chunk.
     target: int = 1000
     #: No chunk is cut shorter; only a section's last one may be.
     min: int = 800
@@ -101,7 +101,7 @@ class ChunkingOptions:
     def __post_init__(self) -> None:
         if not 1 <= self.min <= self.target <= self.max:
             raise ValueError("Chunk sizes must be 1 <= min <= target <= max.")
-        # A repeat of half a chunk or more would let chunks multiply.
+        # An overlap of half a chunk or more would multiply the chunks.
         if not 0 <= self.overlap <= self.min // 2:
             raise ValueError("The overlap of chunks must be 0 to half of the smallest chunk.")
 
@@ -188,7 +188,7 @@ class _Cutter:
         rest = self._end - start
         if rest <= self._options.max:
             return self._end
-        # Near the end a small first part leaves a last one that is worth finding.
+        # Near the end, cut earlier so that the last chunk does not become too small.
         aim = start + (self._options.target if rest >= self._options.max + self._options.min else self._options.min)
         low, high = start + self._options.min, start + self._options.max
         while self._section[self._ahead].char_end < low:

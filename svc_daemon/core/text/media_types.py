@@ -1,7 +1,7 @@
-"""What kind of file some bytes are: the formats we read, and how content, name and declared type show which it is.
+"""Media types: the readable formats, and their detection from content, name and declared type.
 
-A signature in the bytes decides; else a declared type that is not vague, else the name, else the look of a text. What
-the bytes contradict is passed over: a text is no PDF, and bytes that are no text are no CSV.
+A signature in the bytes decides; otherwise a specific declared type, then the name, then the look of a text. Types that
+the bytes contradict are ignored: a text is no PDF, and binary bytes are no CSV.
 """
 
 import codecs
@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from zipfile import BadZipFile, ZipFile
 
-#: What nothing else fits: bytes without a text in them, as far as we know.
+#: The type of unknown binary bytes.
 UNKNOWN = "application/octet-stream"
 PLAIN = "text/plain"
 ENCRYPTED_OFFICE = "application/x-ole-encrypted"
@@ -169,7 +169,7 @@ _SPELLINGS = {
 }
 #: Formats whose content is text, so that only the name or the declared type shows which.
 _TEXT_FORMATS = frozenset({"text", "markdown", "html", "csv", "json", "notebook", "mail", "code"})
-#: Formats that may begin with an HTML tag and are something else all the same.
+#: Formats that may begin with an HTML tag without being HTML.
 _MAY_HOLD_HTML = frozenset({"code", "csv", "json", "notebook", "mail"})
 
 #: What a binary file starts with: offset, bytes, media type.
@@ -230,7 +230,7 @@ _MARKS = (
 
 _CONTROLS = bytes(sorted(set(range(32)) - {9, 10, 12, 13, 27}))
 
-#: How much of a file is searched for what text looks like.
+#: How many bytes are checked to recognise text.
 _HEAD_BYTES = 64 * 1024
 _LOCAL_NAME = re.compile(rb"PK\x03\x04.{22}(..)..", re.DOTALL)
 _HTML = re.compile(

@@ -1,4 +1,4 @@
-"""Sentences of a text, as spans of it: what an answer quotes, and what it is judged by.
+"""Splits a text into sentences, as spans of it, which answers quote.
 
 A text that was extracted has hard line ends, list marks and table rows in it. A line end separates two sentences only
 where it looks like the end of something: before a list mark or a row, behind a short line such as a heading, and at an
@@ -114,7 +114,7 @@ def _skip(text: str, span: Span, leading: re.Pattern[str]) -> int:
     return match.end() if match else span.start
 
 
-#: What each costs a sentence in an answer, beside the 1 that the whole question is worth. A row may well be the answer.
+#: Deductions from the score of a sentence; the whole question is worth 1. A row may well be the answer.
 ROW, FRAGMENT, CODE = 0.2, 0.3, 0.5
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -140,7 +140,7 @@ def fences_of(text: str) -> list[Span]:
 
 
 def cost_of(text: str, span: Span, fences: Sequence[Span]) -> float:
-    """How much less the sentence is worth in an answer than prose, which costs 0."""
+    """The deduction from the sentence's score; 0 for prose."""
     sentence = text[span.start : span.end]
     if any(fence.start < span.end and span.start < fence.end for fence in fences) or _FURNITURE.search(sentence):
         return CODE

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 PENDING, QUEUED, INDEXING, ACTIVE, FAILED = "pending", "queued", "indexing", "active", "failed"
 #: Ended without a source: abandoned, canceled or expired, or its source was deleted since.
 GIVEN_UP, DELETED = "given_up", "deleted"
-#: Its source was taken out of its last bucket: indexed, and never ready unless it is put into another.
+#: Its source was detached from its last bucket: indexed, but not ready unless it is attached to another.
 DETACHED = "detached"
 
 COUNTED = (QUEUED, INDEXING, ACTIVE, FAILED, PENDING)

@@ -1,4 +1,4 @@
-"""Where something new goes, as a request names it: a bucket in the path, or buckets in the body of a legacy door.
+"""The buckets that a request names for a new source: one in the path, or several in the body of a legacy route.
 
 A body names its buckets in one of three ways. In a batch they are at the manifest's root or on every item. Where both
 name some, the item's are its own, and the lookup refuses an item whose buckets differ from the root's:
@@ -12,7 +12,7 @@ from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 from svc_daemon.wire.legacy import DestinationFields, LegacyManifest
 
-#: How a name is meant: some fields take either.
+#: Whether a name is an id or a slug; some fields accept both.
 ID, SLUG, EITHER = "id", "slug", "either"
 
 _WAYS = "Name one of bucket_ids, bucket_slugs and bucket."
@@ -28,18 +28,18 @@ class BucketName:
     kind: str = EITHER
 
     def means(self, bucket_id: str, slug: str) -> bool:
-        """Whether this is the bucket's name, in the way in which it is meant."""
+        """Whether this names the bucket."""
         return (self.kind != SLUG and self.text == bucket_id) or (self.kind != ID and self.text == slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """All buckets that one new thing is to belong to: at least one."""
+    """All buckets for one new source: at least one."""
 
     names: tuple[BucketName, ...]
     #: Whether buckets are to be made for slugs that nobody has.
     creates_missing: bool = False
-    #: A bucket in the path that isn't there is missing; one in a body can't be assigned.
+    #: Whether the names are from a body, where a missing bucket gets another error than in the path.
     in_body: bool = False
 
 

@@ -44,7 +44,7 @@ def refuse_file(head: bytes, declared: str, filename: str, bucket: str) -> None:
 
 
 def page_title(head: bytes, max_characters: int) -> str | None:
-    """What the page's first bytes call it, in one line; None where they don't."""
+    """The title in the page's first bytes, in one line; None without one."""
     match = _TITLE.search(head.decode(text_encoding(head) or "utf-8", "replace"))
     words = html.unescape(match[1]).split() if match else []
     title = "".join(character for character in " ".join(words) if character.isprintable())

@@ -1,10 +1,10 @@
-"""The upload session: what a PUT may do to it, and which state it is in.
+"""The upload session: its state, and the decision about a PUT.
 
 Rules of this file. It decides from plain values and changes nothing; the caller stores what was decided. The protocol
 is that of Google's resumable uploads: `Content-Range` is where a chunk goes, 308 with `Range` is what is stored.
 
 Theory of operation. Only three things about a session are stored: how it ended (finalized, canceled), when it expires,
-and its bytes, whose number on the disk is the one truth about the offset. The state is computed from these:
+and its bytes, whose number on the disk is the offset. The state is computed from these:
 
     state       what is so                              a PUT              finalize
     pending     no byte is stored                       stores             blob_not_uploaded
@@ -142,7 +142,7 @@ def stored_range(received_bytes: int) -> str | None:
 
 
 def token(secret: bytes, session_id: str, generation: int) -> str:
-    """The capability in an upload URL, 256 bits in hex: derived, so that nothing usable is stored."""
+    """The secret token in an upload URL, 256 bits in hex; derived, so that it is not stored."""
     return hmac.new(secret, f"upload:{session_id}:{generation}".encode(), hashlib.sha256).hexdigest()
 
 
