@@ -5,6 +5,7 @@ httpx.
 """
 
 import http.client
+import io
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,6 +22,30 @@ KEEP_S = 2.0
 
 class ConnectionFailed(Exception):
     """The connection could not be opened; the cause is the OSError."""
+
+
+class _Lines(io.BufferedReader):
+    """Remembers the line that was read last."""
+
+    last = b""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self.last = super().readline(size)
+        return self.last
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer with a whole head: the library takes a cut for its end, and of interim answers knows 100 alone."""
+
+    def begin(self) -> None:
+        lines = self.fp = _Lines(self.fp.detach())
+        while True:
+            super().begin()
+            if lines.last not in {b"\r\n", b"\n"}:
+                raise http.client.RemoteDisconnected("Remote end closed connection within the head of its answer")
+            if not 101 < self.status < 200:
+                return
+            self.headers = None  # type: ignore[assignment]  # so that the next head is read
 
 
 class Connections:
@@ -90,6 +115,7 @@ class Connections:
             connection = http.client.HTTPSConnection(host, port, timeout=self._connect_s, context=self._make_tls())
         else:
             connection = http.client.HTTPConnection(host, port, timeout=self._connect_s)
+        connection.response_class = _Response
         try:
             connection.connect()
         except OSError as error:

@@ -79,7 +79,7 @@ class Transport:
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.base_url = base_url.rstrip("/")
+        self.base_url = base_url.partition("#")[0].rstrip("/")
         self.gate = Gate()
         self._policy = policy or RetryPolicy()
         self._sleep = sleep

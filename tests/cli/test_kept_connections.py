@@ -14,6 +14,7 @@ import trustme
 from svc_cli.client import Client, NetworkFailed
 from svc_cli.client.retries import RetryPolicy
 from svc_cli.client.transport import trusted
+from tests.cli.odd_servers import serving
 
 ONCE = RetryPolicy(attempts=1)
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -69,6 +70,24 @@ def test_an_answer_that_ends_early_is_a_failure_of_the_network(cut: bytes) -> No
         assert next(blocks) == b"half"
         with pytest.raises(NetworkFailed):
             next(blocks)
+
+
+@pytest.mark.parametrize("cut", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Ty"])
+def test_an_answer_that_ends_within_its_head_is_a_failure_of_the_network(cut: bytes) -> None:
+    with served((cut,)) as url, Client(url, "sk-test", policy=ONCE) as client, pytest.raises(NetworkFailed):
+        client.limits()
+
+
+def test_interim_answers_are_passed_over() -> None:
+    interim = b"".join(b"HTTP/1.1 %d Soon\r\nLink: </a>\r\n\r\n" % status for status in (103, 100, 102))
+    with served((interim + ANSWER, ANSWER)) as url, Client(url, "sk-test", policy=ONCE) as client:
+        assert [client.limits(), client.limits()] == [{}, {}]
+
+
+def test_the_fragment_of_an_address_is_not_sent() -> None:
+    with serving() as odd, Client(f"{odd.url}/#/", "sk-test", policy=ONCE) as client:
+        odd.answers["GET /v1/limits"] = (200, {}, {})
+        assert client.limits() == {}
 
 
 def test_https_is_checked_against_the_list_of_certifi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
