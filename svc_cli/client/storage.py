@@ -114,7 +114,7 @@ def _refusal(response: http.client.HTTPResponse, body: bytes) -> SvcError:
 
 
 def _network_failed(address: SplitResult, error: BaseException) -> NetworkFailed:
-    what = str(error) or type(error).__name__
+    what = str(error).strip() or type(error).__name__
     failure = NetworkFailed(
         f"Sending bytes to {address.hostname}:{address.port} failed: {what}.",
         hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",

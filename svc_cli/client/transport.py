@@ -194,7 +194,7 @@ class Transport:
 
     def _network_failed(self, request: Request, error: Exception) -> NetworkFailed:
         cause = error.__cause__ if isinstance(error, ConnectionFailed) else error
-        what = str(cause) or type(cause).__name__
+        what = str(cause).strip() or type(cause).__name__
         failure = NetworkFailed(
             f"{request.method} {request.path} failed at {self.base_url}: {what}.",
             hint="`svc daemon status` shows whether the daemon runs; the same command may be run again.",

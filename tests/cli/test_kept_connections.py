@@ -78,6 +78,13 @@ def test_an_answer_that_ends_within_its_head_is_a_failure_of_the_network(cut: by
         client.limits()
 
 
+def test_what_is_no_http_is_quoted_in_one_line() -> None:
+    with served((b"SSH-2.0-odd\r\n",)) as url, Client(url, "sk-test", policy=ONCE) as client:
+        with pytest.raises(NetworkFailed) as failed:
+            client.limits()
+        assert failed.value.message.endswith(": SSH-2.0-odd.")
+
+
 def test_interim_answers_are_passed_over() -> None:
     interim = b"".join(b"HTTP/1.1 %d Soon\r\nLink: </a>\r\n\r\n" % status for status in (103, 100, 102))
     with served((interim + ANSWER, ANSWER)) as url, Client(url, "sk-test", policy=ONCE) as client:
