@@ -39,7 +39,7 @@ The life of an upload
  6. `extract` has a child process read the blob and cut it into chunks with their places.
  7. `provider.embedded` commits text and chunks to the team's index. Nothing counts yet.
  8. One transaction makes the source `active` and its bucket syncs due.
- 9. `workers.memberships` has the index name the source's buckets, then one transaction makes the membership active.
+ 9. `workers.syncing` has the index name the source's buckets, then one transaction makes the membership active.
     That is the moment of `ready`; a source that this one replaces leaves the bucket in the same commit. Where there is
     a model, `workers.embedding` gives the chunks their vectors afterwards; nothing waits for these.
 10. `operations.searches` asks the index, within what key, request and the agent's policy have in common

@@ -55,7 +55,7 @@ from svc_daemon.operations.installations import (
     refuse_lost_state,
     write_secret,
 )
-from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import rebuild_lost
 from svc_daemon.operations.syncing import release_expired_syncs
 from svc_daemon.paths import DataFiles
@@ -72,12 +72,13 @@ from svc_daemon.store.blobs import Blobs, clear_away
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.parts import Parts
 from svc_daemon.wire.versions import VERSION
+from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.embedding import EmbeddingWorker
 from svc_daemon.workers.indexing import IndexingWorker
-from svc_daemon.workers.memberships import CascadingWorker, SyncingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
+from svc_daemon.workers.syncing import SyncingWorker
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Stored bytes without a row or tombstone: moved aside instead of being deleted at once, and found again by name.
 
 They lie in `aside/2026-11-22/src_01k2…`: the folder is named by the day on which they were moved there. If the state
-was restored from an older copy, they may be the only copy.
+was restored from an older copy, they may be the only copy. `operations.setting_aside` decides what is moved here.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Error codes: what programs branch on (specification, Errors). No pydantic here, so that a name costs nothing."""
+"""Error codes: what programs branch on (specification, Errors). `svc_daemon.errors` has the status of each.
+
+No pydantic here, so that a name costs nothing.
+"""
 
 from enum import StrEnum
 

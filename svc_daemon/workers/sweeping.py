@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from svc_daemon.operations.indexing import release_expired
-from svc_daemon.operations.leftovers import forget_asides
+from svc_daemon.operations.setting_aside import forget_asides
 from svc_daemon.operations.sweeping import (
     clean_tombstones,
     expire_uploads,

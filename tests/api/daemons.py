@@ -44,11 +44,12 @@ from svc_daemon.settings import Limits, LlmSettings
 from svc_daemon.store.keys import KeyRow, create_key
 from svc_daemon.store.migrations import migrate
 from svc_daemon.store.teams import create_team
+from svc_daemon.workers.cascading import CascadingWorker
 from svc_daemon.workers.delivering import DeliveringWorker
 from svc_daemon.workers.indexing import IndexingWorker
-from svc_daemon.workers.memberships import CascadingWorker, SyncingWorker
 from svc_daemon.workers.rebuilding import RebuildingWorker, RechunkingWorker
 from svc_daemon.workers.sweeping import CountingWorker, SweepingWorker
+from svc_daemon.workers.syncing import SyncingWorker
 from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.holds import PATIENCE_S, HeldProvider

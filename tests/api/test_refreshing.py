@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import clean_tombstones
 from svc_daemon.settings import Limits
 from svc_daemon.store.sources import find_source

@@ -13,7 +13,7 @@ import pytest
 
 from svc_daemon.database import Database
 from svc_daemon.operations.finalizing import Finalized, finalize_all
-from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.process import gates
 from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
 from tests.api.answers import body_of, details_of

@@ -11,7 +11,7 @@ import pytest
 
 from svc_daemon.errors import ServiceError
 from svc_daemon.operations import uploads as verbs
-from svc_daemon.operations.leftovers import sort_leftovers
+from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.operations.sweeping import expire_uploads
 from svc_daemon.operations.uploads import ChunkBody, UploadProgress
 from tests.api.answers import body_of, details_of

@@ -1,5 +1,7 @@
 """Grounding: whether a passage supports an answer, where no policy sets a score.
 
+Whether an answer that a model wrote is grounded, `citations` judges sentence by sentence.
+
 A passage that has only a few words of a question has them by chance more often than one that has many. So a passage
 must cover a larger share of a short question: nearly all of two words, a third of twenty. With vectors, either the
 score must be high or the meaning alone very near; coverage by words is enough unless the meaning is clearly different.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_daemon.operations.leftovers import forget_asides, sort_leftovers
+from svc_daemon.operations.setting_aside import forget_asides, sort_leftovers
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.settings import Limits
 from svc_daemon.store.tombstones import create_tombstone

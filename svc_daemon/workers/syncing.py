@@ -1,0 +1,73 @@
+"""The sync worker: has the index name a source's buckets, then makes the memberships active."""
+
+import asyncio
+import logging
+import random
+from functools import partial
+
+from svc_daemon.operations.syncing import (
+    Sync,
+    claim_syncs,
+    clean_detachments,
+    complete_syncs,
+    fail_sync,
+    postpone_syncs,
+    reindex_missing,
+)
+from svc_daemon.process.contexts import Context
+from svc_daemon.process.shortages import Short
+from svc_daemon.provider.errors import DocumentMissing, ProviderError
+from svc_daemon.store.memberships import next_sync_due
+from svc_daemon.workers.runners import Worker
+
+log = logging.getLogger(__name__)
+
+
+class SyncingWorker(Worker):
+    """Has the index name a source's buckets, then makes the membership active.
+
+    Only this worker sets buckets in the index, one source after the other, so that nothing older overwrites what is
+    newer.
+    """
+
+    doing = "bucket sync"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context, context.wakes.syncing)
+
+    async def work(self) -> float:
+        syncs = await claim_syncs(self.context)
+        try:
+            done = [sync for sync in syncs if await self._set_buckets(sync)]
+            if done:
+                await complete_syncs(self.context, done)
+        except Exception as error:
+            if await self.context.shortages.is_cause_of(error):
+                await self.context.shortages.get_through(partial(postpone_syncs, self.context, syncs))
+                raise Short from error
+            raise
+        # Done after each round, since a stream of syncs would delay it for ever.
+        cleaned = await clean_detachments(self.context)
+        return 0 if syncs or cleaned else self.seconds_until(self.context.read(next_sync_due))
+
+    async def _set_buckets(self, sync: Sync) -> bool:
+        """False where the membership can't become active yet."""
+        source = sync.source
+        try:
+            await asyncio.to_thread(
+                self.context.provider.set_buckets,
+                source.team_id,
+                source.id,
+                source.generation,
+                source.searched_places,
+            )
+        except DocumentMissing:
+            await reindex_missing(self.context, sync)
+            return False
+        except ProviderError as error:
+            if await self.context.shortages.is_cause_of(error):
+                raise Short from error
+            log.warning("bucket sync of %s was refused: %s", source.id, error)
+            await fail_sync(self.context, sync, jitter=random.SystemRandom().random())
+            return False
+        return True
