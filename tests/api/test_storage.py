@@ -73,7 +73,7 @@ PUTS: dict[str, tuple[bytes, str | None]] = {
     "rest": (DATA[HALF:], f"bytes {HALF}-{SIZE - 1}/*"),
     "gap": (DATA[HALF + 1 :], f"bytes {HALF + 1}-{SIZE - 1}/{SIZE}"),
     "wrong total": (DATA[:100], f"bytes 0-99/{SIZE + 1}"),
-    "wrong question": (b"", f"bytes */{SIZE + 1}"),
+    "wrong question": (b"", f"bytes */{SIZE - 1}"),
     "beyond the end": (DATA + b"x", f"bytes 0-{SIZE}/*"),
     "too long": (DATA[: HALF + 2], f"bytes 0-{HALF}/{SIZE}"),
     "too short": (DATA[: HALF + 1], f"bytes 0-{HALF + 10}/{SIZE}"),

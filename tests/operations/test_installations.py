@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from svc_daemon.errors import StorageError
-from svc_daemon.operations.installations import prepare_secret, write_secret
+from svc_daemon.operations.installations import prepare_operator_token, prepare_secret, write_secret
 from svc_daemon.paths import DataFiles
 
 
@@ -33,3 +33,10 @@ def test_a_damaged_secret_is_reported_with_the_way_out_and_left_alone(tmp_path: 
         with pytest.raises(StorageError, match=r"damaged.*delete it"):
             prepare_secret(files, os.urandom)
         assert files.secret.read_bytes() == data
+
+
+def test_the_operators_token_is_another_at_each_start_whatever_was_there(tmp_path: Path) -> None:
+    files = DataFiles(tmp_path)
+    files.operator_token.write_bytes(b"\xff")
+    first, second = (prepare_operator_token(files, os.urandom) for _ in range(2))
+    assert (first != second, files.operator_token.read_text()) == (True, f"{second}\n")

@@ -6,7 +6,7 @@ from sqlite3 import Connection
 import pytest
 
 from svc_daemon.core.idempotency import Claim
-from svc_daemon.store.idempotency import StoredAnswer, create_answer, find_answer
+from svc_daemon.store.idempotency import StoredAnswer, create_answer, delete_expired_answers, find_answer
 from tests.store.rows import OURS, THEIRS, table
 
 OUR_KEY, THEIR_KEY = f"key_{OURS}", f"key_{THEIRS}"
@@ -33,5 +33,6 @@ def test_an_old_answer_is_replaced_and_a_live_one_never(db: Connection) -> None:
     assert create(db, OUR_KEY, "k", ANSWER, "1")
     assert create(db, OUR_KEY, "k", OTHER, "3")
     assert not create(db, OUR_KEY, "k", ANSWER, "5")
-    assert find_answer(db, OUR_KEY, "k", "3") == OTHER
+    assert [find_answer(db, OUR_KEY, "k", oldest) for oldest in "34"] == [OTHER, None]
     assert len(table(db, "idempotency")) == 1
+    assert [delete_expired_answers(db, oldest) for oldest in "34"] == [0, 1]
