@@ -24,6 +24,10 @@ class HelpfulCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return convert_late(super().get_params(ctx))
 
+    def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002 - the list of commands wraps its lines
+        """The first sentence, whole."""
+        return super().get_short_help_str(limit=1000)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments after the command; optional ones in brackets."""
         pieces = ["[OPTIONS]"]

@@ -33,6 +33,7 @@ def test_h_and_help_show_the_same_page(svc: RunSvc) -> None:
         words = path.split()[1:]
         pages = [svc(*words, "-h"), svc(*words, "--help")]
         assert {(page.exit, page.stdout) for page in pages} == {(0, pages[0].stdout)}, path
+        assert "...\n" not in pages[0].stdout.split("Commands:")[-1], f"{path}: a sentence is cut off"
         assert svc("help", *words, "--json").json == {"command": path, "help": pages[0].stdout.rstrip("\n")}
     assert svc("help", *words).stdout == pages[0].stdout
 
