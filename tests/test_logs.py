@@ -15,26 +15,17 @@ from tests.limits import limited
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF"  # 43 characters, 256 bits
 
 SECRETS = [
-    ("sk-01k2_s3cr3t-abc", "key sk-01k2_s3cr3t-abc was sent"),
-    ("s3cr3t", "sk-s3cr3t"),
-    ("c2VjcmV0", "secret=whsec_c2VjcmV0+/=="),
-    ("abc.def", "Authorization: Bearer abc.def"),
-    ("dXNlcjpwYXNz", "authorization: Basic dXNlcjpwYXNz"),
-    ("hunter2", "fetched http://user:hunter2@host/path"),
-    ("hunter2", "fetched https://user:p@hunter2@host/path"),
-    ("hunter2", "https://hunter2@host"),
-    (TOKEN, f"PUT /v1/storage/ins_1/{TOKEN} 200"),
-    (TOKEN, f"PUT /upload?upload_id={TOKEN}&x=1"),
-    ("short", "GET /x?token=short&y=1"),
-    ("abc", "GET /x?a=1&signature=abc"),
+    *(("sk-01k2_s3cr3t-abc", "key sk-01k2_s3cr3t-abc was sent"), ("s3cr3t", "sk-s3cr3t")),
+    *(("c2VjcmV0", "secret=whsec_c2VjcmV0+/=="), ("abc.def", "Authorization: Bearer abc.def")),
+    *(("dXNlcjpwYXNz", "authorization: Basic dXNlcjpwYXNz"), ("hunter2", "fetched http://user:hunter2@host/path")),
+    *(("hunter2", "fetched https://user:p@hunter2@host/path"), ("hunter2", "https://hunter2@host")),
+    *((TOKEN, f"PUT /v1/storage/ins_1/{TOKEN} 200"), (TOKEN, f"PUT /upload?upload_id={TOKEN}&x=1")),
+    *(("short", "GET /x?token=short&y=1"), ("abc", "GET /x?a=1&signature=abc")),
 ]
 
 HARMLESS = [
-    "task-force sk",
-    "src_01k2abcdefghjkmnpqrstvwxyz is ready",
-    "GET /v1/buckets/{bucket}/sources 200",
-    "https://example.org/a@b",
-    "mail to a@example.org",
+    *("task-force sk", "src_01k2abcdefghjkmnpqrstvwxyz is ready", "GET /v1/buckets/{bucket}/sources 200"),
+    *("https://example.org/a@b", "mail to a@example.org"),
     "POST /v1/buckets/{bucket}/uploads/{session_id}/finalize 201",
 ]
 

@@ -18,10 +18,7 @@ from tests.embed.real_models import REAL_MODEL, needs_real_model
 from tests.embed.tiny_models import CONFIG, HEADS, LAYERS, VOCABULARY, WIDTH, make_weights
 
 SENTENCES = [
-    "That is a happy person",
-    "That is a happy dog",
-    "That is a very happy person",
-    "Today is a sunny day",
+    *("That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"),
     "The tariff for steel was lowered in the second quarter, after long talks between both ministries.",
     "Boundary layers on slender wings separate early when the leading edge is sharp, as experiments have shown.",
 ]

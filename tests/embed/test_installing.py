@@ -149,16 +149,12 @@ def test_a_missing_library_is_named_with_the_line_that_brings_it(
 #: A file of the folder, what is in it or None where it is missing, and what is reported then.
 SPOILED: list[tuple[str, bytes | None, str]] = [
     ("model.safetensors", None, "neither model.safetensors nor model.onnx"),
-    ("tokenizer.json", None, "has no tokenizer.json"),
-    ("config.json", None, "config.json is not that of a model"),
-    ("model.safetensors", b"junk", "no whole safetensors file"),
-    ("tokenizer.json", b"junk", "can't be run"),
-    ("config.json", b"junk", "no JSON"),
-    ("config.json", b"[]", "no JSON object"),
+    *(("tokenizer.json", None, "has no tokenizer.json"), ("config.json", None, "config.json is not that of a model")),
+    *(("model.safetensors", b"junk", "no whole safetensors file"), ("tokenizer.json", b"junk", "can't be run")),
+    *(("config.json", b"junk", "no JSON"), ("config.json", b"[]", "no JSON object")),
     ("config.json", b'{"model_type": "mpnet", "num_attention_heads": 2}', "mpnet"),
     ("config.json", b'{"model_type": "bert", "num_attention_heads": 0}', "no heads"),
-    ("config.json", b"[" * 100_000, "no JSON"),
-    ("2_Dense/config.json", b"{}", "layer after its pooling"),
+    *(("config.json", b"[" * 100_000, "no JSON"), ("2_Dense/config.json", b"{}", "layer after its pooling")),
     ("sentence_bert_config.json", b'{"max_seq_length": "many"}', "number of tokens"),
     ("1_Pooling/config.json", b'{"pooling_mode_max_tokens": true}', "pooling_mode_max_tokens"),
 ]

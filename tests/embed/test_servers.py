@@ -26,17 +26,12 @@ TEXTS = [f"text number {number}" for number in range(70)]
 Open = Callable[..., ServerEmbedder]
 #: What no answer is, each as the body of one.
 NO_ANSWERS = [
-    b"",
-    b"<html>",
-    b"[]",
-    b'{"data": []}',
-    b'{"data": [{"index": 0, "embedding": [1, 2]}]}',
+    *(b"", b"<html>", b"[]", b'{"data": []}', b'{"data": [{"index": 0, "embedding": [1, 2]}]}'),
     b'{"data": [{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": []}]}',
     b'{"data": [{"index": 0, "embedding": [0, 0]}, {"index": 1, "embedding": [0, 1]}]}',
     b'{"data": [{"index": 0, "embedding": [1e999, 0]}, {"index": 1, "embedding": [0, 1]}]}',
     b'{"data": [{"index": 0, "embedding": "AAAA"}, {"index": 1, "embedding": "AAAA"}]}',
-    b'{"data": [{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1, 2, 3]}]}',
-    b"[" * 100_000,
+    *(b'{"data": [{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1, 2, 3]}]}', b"[" * 100_000),
 ]
 
 

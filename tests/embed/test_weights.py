@@ -34,16 +34,10 @@ NUMBERS = {
     "BF16": (np.array(HALVES, "<f4").view("<u4") >> 16).astype("<u2").tobytes(),
 }
 NO_WHOLE_FILES = [
-    b"",
-    b"\x05",
-    (2**40).to_bytes(8, "little") + b"{}",
-    (4).to_bytes(8, "little") + b"nope",
-    packed({"a": entry("F32", [2], 8)}, bytes(4)),
-    packed({"a": entry("F32", [3], 8)}, bytes(8)),
-    packed({"a": {"dtype": "F32"}}),
-    packed({"a": entry("F32", [2**70], 8)}, bytes(8)),
-    (200_000).to_bytes(8, "little") + b"[" * 200_000,
-    (2).to_bytes(8, "little") + b"[]",
+    *(b"", b"\x05", (2**40).to_bytes(8, "little") + b"{}", (4).to_bytes(8, "little") + b"nope"),
+    *(packed({"a": entry("F32", [2], 8)}, bytes(4)), packed({"a": entry("F32", [3], 8)}, bytes(8))),
+    *(packed({"a": {"dtype": "F32"}}), packed({"a": entry("F32", [2**70], 8)}, bytes(8))),
+    *((200_000).to_bytes(8, "little") + b"[" * 200_000, (2).to_bytes(8, "little") + b"[]"),
 ]
 
 

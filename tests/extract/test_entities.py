@@ -11,10 +11,8 @@ _DECLARED = '<!DOCTYPE x [<!ENTITY half "turquoise">]>'
 _OF_HTML = _DECLARED.replace("x", "html", 1)
 _STRICT = '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "xhtml1-strict.dtd">'
 _SPELLINGS = [
-    _DECLARED,
-    f"<?xml version='1.0'?><!-- {' '.join(map(str, range(100_000)))} -->{_DECLARED}",
-    '<!DOCTYPE x SYSTEM "elsewhere.dtd">',
-    '<!DOCTYPE x [<!ENTITY half SYSTEM "file:///etc/hostname">]>',
+    *(_DECLARED, f"<?xml version='1.0'?><!-- {' '.join(map(str, range(100_000)))} -->{_DECLARED}"),
+    *('<!DOCTYPE x SYSTEM "elsewhere.dtd">', '<!DOCTYPE x [<!ENTITY half SYSTEM "file:///etc/hostname">]>'),
     '<!DOCTYPE x [<!ENTITY % outside SYSTEM "elsewhere.dtd">%outside;]>',
 ]
 

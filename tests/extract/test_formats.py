@@ -83,17 +83,9 @@ def test_markdown_has_headings_items_tables_and_code_with_their_lines() -> None:
     document = read(MARKDOWN.encode(), "a.md")
     first, second, deep = ("First part",), ("First part", "Second part"), ("First part", "Second part", "Deep")
     assert [(block.kind, block.headings, block.line_start, block.line_end) for block in document.blocks] == [
-        ("code", (), 1, 4),
-        ("paragraph", (), 5, 6),
-        ("heading", first, 8, 8),
-        ("item", first, 10, 11),
-        ("item", first, 12, 12),
-        ("row", first, 14, 16),
-        ("code", first, 18, 22),
-        ("heading", second, 24, 25),
-        ("item", second, 26, 26),
-        ("heading", deep, 27, 27),
-        ("paragraph", deep, 28, 29),
+        *(("code", (), 1, 4), ("paragraph", (), 5, 6), ("heading", first, 8, 8), ("item", first, 10, 11)),
+        *(("item", first, 12, 12), ("row", first, 14, 16), ("code", first, 18, 22), ("heading", second, 24, 25)),
+        *(("item", second, 26, 26), ("heading", deep, 27, 27), ("paragraph", deep, 28, 29)),
     ]
     assert document.title == "The guide"
     assert document.text == MARKDOWN
@@ -118,14 +110,9 @@ def test_html_is_its_article_under_its_headings() -> None:
     document = read(samples.make_html(ARTICLE, title="Harbours &amp; ports", language="en-GB"), "a.html")
     one, two = ("The harbour",), ("The harbour", "Its rules")
     assert shape(document) == [
-        ("heading", "The harbour", one),
-        ("paragraph", f"{samples.PROSE} See the map.", one),
-        ("heading", "Its rules", two),
-        ("item", "First rule", two),
-        ("item", "Exception", two),
-        ("row", "Name | Berth", two),
-        ("row", "Anna | 7", two),
-        ("code", "a = 1\n\n  b = 2", two),
+        *(("heading", "The harbour", one), ("paragraph", f"{samples.PROSE} See the map.", one)),
+        *(("heading", "Its rules", two), ("item", "First rule", two), ("item", "Exception", two)),
+        *(("row", "Name | Berth", two), ("row", "Anna | 7", two), ("code", "a = 1\n\n  b = 2", two)),
         ("paragraph", "Line break", two),
     ]
     assert (document.title, document.language) == ("Harbours & ports", "en-GB")
@@ -186,12 +173,8 @@ def test_a_spreadsheet_has_its_sheets_as_pages_and_its_columns_as_headings() -> 
     document = read(data, "a.xlsx")
     columns = ("Ships", "name, draught")
     assert [(block.text, block.page, block.headings) for block in document.blocks] == [
-        ("Ships", 1, ("Ships",)),
-        ("name, draught", 1, columns),
-        ("Anna | 2.5", 1, columns),
-        ("Bob | 3", 1, columns),
-        ("More", 3, ("More",)),
-        ("1 | 2", 3, ("More",)),
+        *(("Ships", 1, ("Ships",)), ("name, draught", 1, columns), ("Anna | 2.5", 1, columns), ("Bob | 3", 1, columns)),
+        *(("More", 3, ("More",)), ("1 | 2", 3, ("More",))),
     ]
 
 

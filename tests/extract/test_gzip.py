@@ -33,12 +33,10 @@ def test_a_compressed_text_is_read_as_the_text_with_its_lines() -> None:
 def test_what_is_no_compressed_text_is_refused_with_the_reason() -> None:
     words = compress(b"words")
     for data, filename, code, reason in (
-        (words, "a.gz", UNSUPPORTED, "notes.txt.gz"),
-        (words, "a.tar.gz", UNSUPPORTED, "notes.txt.gz"),
+        *((words, "a.gz", UNSUPPORTED, "notes.txt.gz"), (words, "a.tar.gz", UNSUPPORTED, "notes.txt.gz")),
         (compress(samples.make_pdf(["x"])), "a.txt.gz", UNSUPPORTED, "no text but application/pdf"),
         (compress(words), "a.txt.gz", UNSUPPORTED, "no text but application/gzip"),
-        (words[:-6], "a.md.gz", UNREADABLE, "expanded"),
-        (words + b"more", "a.md.gz", UNREADABLE, "expanded"),
+        *((words[:-6], "a.md.gz", UNREADABLE, "expanded"), (words + b"more", "a.md.gz", UNREADABLE, "expanded")),
         (compress(bytes(30 * 1024**2)), "a.txt.gz", OVER_LIMIT, "200 times"),
     ):
         assert reason in refused(data, filename, code), (filename, reason)

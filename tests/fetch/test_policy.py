@@ -35,16 +35,12 @@ example.com:22 example.com:25 example.com:6379 example.com:8080 example.com:9999
 """
 #: And whole URLs, some of them none of the web's.
 URLS = (
-    *("http://127.0.0.1:7820/v1/buckets", "https://127.0.0.1/", "HTTP://127.0.0.1/"),
-    *("http:127.0.0.1/", "http:/127.0.0.1/", "http:///127.0.0.1/", "http:\\\\127.0.0.1\\", "//127.0.0.1/", "127.0.0.1"),
-    *(
-        "http://169.254.169.254/latest/meta-data/",
-        "http://127.0.0.1\t/",
-        "ht\ntp://127.0.0.1/",
-        "http://\x00127.0.0.1/",
-    ),
-    *("file:///etc/passwd", "file://localhost/etc/passwd", "ftp://example.com/", "gopher://127.0.0.1:6379/_INFO"),
-    *("dict://127.0.0.1:11211/", "unix:///var/run/docker.sock", "jar:http://127.0.0.1!/"),
+    *("http://127.0.0.1:7820/v1/buckets", "https://127.0.0.1/", "HTTP://127.0.0.1/", "http:127.0.0.1/"),
+    *("http:/127.0.0.1/", "http:///127.0.0.1/", "http:\\\\127.0.0.1\\", "//127.0.0.1/", "127.0.0.1"),
+    *("http://169.254.169.254/latest/meta-data/", "http://127.0.0.1\t/", "ht\ntp://127.0.0.1/"),
+    *("http://\x00127.0.0.1/", "file:///etc/passwd", "file://localhost/etc/passwd", "ftp://example.com/"),
+    *("gopher://127.0.0.1:6379/_INFO", "dict://127.0.0.1:11211/", "unix:///var/run/docker.sock"),
+    "jar:http://127.0.0.1!/",
 )
 #: Other spellings of a loopback address that is allowed, and places beside it.
 NOT_ALLOWED = (

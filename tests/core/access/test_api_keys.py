@@ -77,9 +77,7 @@ def test_capabilities_are_those_of_a_preset_or_the_named_ones_once_and_in_order(
     first, _, _, last, *_ = CAPABILITIES
     assert choose_capabilities(None, [last, first, last]) == (last, first)
     for wrong, named, path in [
-        (None, None, "capabilities"),
-        ("read", ["knowledge:read"], "capabilities"),
-        ("root", None, "preset"),
+        *((None, None, "capabilities"), ("read", ["knowledge:read"], "capabilities"), ("root", None, "preset")),
         (None, ["knowledge:everything"], "capabilities"),
     ]:
         assert field_of(refusal(choose_capabilities, wrong, named))[1] == path, (wrong, named)
@@ -96,18 +94,12 @@ def test_an_expiry_is_stored_in_one_spelling() -> None:
 
 def test_what_is_not_asked_for_is_the_makers() -> None:
     for field, has, asked, gets in [
-        ("buckets", None, None, None),
-        ("buckets", None, ("x",), ("x",)),
-        ("buckets", ("x", "y"), None, ("x", "y")),
-        ("buckets", ("x", "y"), ("x",), ("x",)),
-        ("models", None, ("svc-agent",), ("svc-agent",)),
+        *(("buckets", None, None, None), ("buckets", None, ("x",), ("x",)), ("buckets", ("x", "y"), None, ("x", "y"))),
+        *(("buckets", ("x", "y"), ("x",), ("x",)), ("models", None, ("svc-agent",), ("svc-agent",))),
         ("models", ("svc-agent:a",), None, ("svc-agent:a",)),
         ("models", ("svc-agent:a", "svc-agent"), ("svc-rag-agent:a",), ("svc-rag-agent:a",)),
-        ("expires_at", None, None, None),
-        ("expires_at", None, SOON, SOON),
-        ("expires_at", LATE, None, LATE),
-        ("expires_at", LATE, SOON, SOON),
-        ("expires_at", SOON, SOON, SOON),
+        *(("expires_at", None, None, None), ("expires_at", None, SOON, SOON), ("expires_at", LATE, None, LATE)),
+        *(("expires_at", LATE, SOON, SOON), ("expires_at", SOON, SOON, SOON)),
     ]:
         made = api_keys.narrow(kept(**{field: has}), kept(**{field: asked}))
         assert getattr(made, field) == gets, (field, has, asked)
@@ -115,17 +107,12 @@ def test_what_is_not_asked_for_is_the_makers() -> None:
 
 def test_a_key_covers_what_it_could_have_made() -> None:
     for maker, other, sees in [
-        (kept(), kept(), True),
-        (kept(), kept("a"), True),
-        (kept(), kept("a", "c"), False),
-        (kept(), kept(buckets=("x",), models=("svc-agent",)), True),
-        (kept(buckets=("x",)), kept(), False),
+        *((kept(), kept(), True), (kept(), kept("a"), True), (kept(), kept("a", "c"), False)),
+        *((kept(), kept(buckets=("x",), models=("svc-agent",)), True), (kept(buckets=("x",)), kept(), False)),
         (kept(buckets=("x", "y")), kept(buckets=("y",)), True),
-        (kept(buckets=("x",)), kept(buckets=("x", "y")), False),
-        (kept(models=("svc-agent",)), kept(), False),
+        *((kept(buckets=("x",)), kept(buckets=("x", "y")), False), (kept(models=("svc-agent",)), kept(), False)),
         (kept(models=("svc-agent",)), kept(models=("svc-rag-agent",)), True),
-        (kept(models=("svc-agent",)), kept(models=("svc-agent:a",)), False),
-        (kept(expires_at=SOON), kept(), True),
+        *((kept(models=("svc-agent",)), kept(models=("svc-agent:a",)), False), (kept(expires_at=SOON), kept(), True)),
         *((kept(*CAPABILITIES), kept(*capabilities), True) for capabilities in PRESETS.values()),
     ]:
         assert covers(maker, other) is sees, (maker, other)

@@ -13,11 +13,8 @@ FOLLOWING = [
     "Does it expire?",
 ]
 BY_ITSELF = [
-    "What is the parental leave policy?",
-    "Is it allowed to smoke in the garage?",
-    "Is there a dress code?",
-    "How long is the probation period for interns that joined this year?",
-    "At what time does the garage open?",
+    *("What is the parental leave policy?", "Is it allowed to smoke in the garage?", "Is there a dress code?"),
+    *("How long is the probation period for interns that joined this year?", "At what time does the garage open?"),
     "Pensions",
 ]
 

@@ -62,9 +62,7 @@ def test_a_semantic_score_keeps_to_0_and_1() -> None:
 
 #: BM25, whether it has every word, feedback; then the order.
 ORDERS: list[tuple[list[tuple[float, bool, float]], list[int]]] = [
-    ([], []),
-    ([(3.0, False, 0.0)], [0]),
-    ([(3.0, False, 0.0), (2.0, False, 0.0), (1.0, False, 0.0)], [0, 1, 2]),
+    *(([], []), ([(3.0, False, 0.0)], [0]), ([(3.0, False, 0.0), (2.0, False, 0.0), (1.0, False, 0.0)], [0, 1, 2])),
     # A gain of half the best BM25, 2, for all of the feedback.
     ([(4.0, False, 0.5), (3.0, False, 0.9), (2.4, False, 1.0)], [0, 1, 2]),
     ([(4.0, False, 0.1), (3.0, False, 0.9), (2.4, False, 1.0)], [1, 2, 0]),

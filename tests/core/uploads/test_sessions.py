@@ -23,12 +23,9 @@ def test_a_range_is_read() -> None:
 
 def test_the_state_follows_from_what_is_stored() -> None:
     for stored, received, state, state_when_expired in [
-        ("open", 0, "pending", "expired"),
-        ("open", 1, "uploading", "expired"),
-        ("open", 999, "uploading", "expired"),
-        ("open", 1000, "uploaded", "expired"),
-        ("finalized", 0, "finalized", "finalized"),
-        ("canceled", 500, "canceled", "canceled"),
+        *(("open", 0, "pending", "expired"), ("open", 1, "uploading", "expired")),
+        *(("open", 999, "uploading", "expired"), ("open", 1000, "uploaded", "expired")),
+        *(("finalized", 0, "finalized", "finalized"), ("canceled", 500, "canceled", "canceled")),
     ]:
         assert sessions.state_of(stored, received, SIZE, is_expired=False) == state, (stored, received)
         assert sessions.state_of(stored, received, SIZE, is_expired=True) == state_when_expired, (stored, received)
