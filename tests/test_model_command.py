@@ -96,4 +96,6 @@ def test_without_the_extra_the_line_that_brings_it_is_shown(tmp_path: Path) -> N
 def test_a_server_that_is_named_goes_before_the_model(tmp_path: Path) -> None:
     variables = {"SVC_EMBED_BASE_URL": "http://127.0.0.1:9/v1", "SVC_EMBED_MODEL": "any"}
     installed = run(tmp_path, "model", "install", str(write_model(tmp_path / "tiny")), **variables)
-    assert installed.stderr.endswith("warning: SVC_EMBED_BASE_URL names a server, which is used in its place\n")
+    assert installed.stderr.endswith(
+        "warning: SVC_EMBED_BASE_URL names a server, which is used instead of this model\n"
+    )

@@ -118,7 +118,7 @@ class Connections:
         connection.response_class = _Response
         try:
             connection.connect()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a label of the host is empty or too long
             raise ConnectionFailed from error
         connection.sock.settimeout(silence_s)
         return connection

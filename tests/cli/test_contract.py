@@ -31,6 +31,7 @@ FAILURES = {
     (12, "svc_daemon_unreachable"): (
         *("import http://host/x -b b", "batch show bat_x", "webhook deliveries", "source refresh src_x", "status"),
         *("search words", "bucket ls", "daemon status", "bucket ls --base-url http://127.0.0.1:1"),
+        "bucket ls --base-url http://a..b",
     ),
 }
 
