@@ -1,11 +1,11 @@
-"""Idempotency: what a key must look like, what a request's fingerprint is, and what a stored key means for a new one.
+"""Idempotency: the format of keys, the fingerprint of a request, and whether a repeated key is a replay or a conflict.
 
-    no row                                  new       do the work; row, effect and answer commit together
-    row, same route, same fingerprint       replay    the stored answer, status 200, `Idempotent-Replayed: true`
-    row, same route, keyed by key alone     replay    URL imports: their bodies are not compared
+    no row                                  new       do the work; row, effect and response commit together
+    row, same route, same fingerprint       replay    the stored response, status 200, `Idempotent-Replayed: true`
+    row, same route, no fingerprint         replay    URL imports: their bodies are not compared
     row, other route or fingerprint         conflict  409, nothing is done
 
-What is refused leaves no row, so its key can be used again at once.
+A refused request leaves no row, so its key can be used again at once.
 """
 
 import hashlib
@@ -23,29 +23,30 @@ class ReplayVerdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What identifies a request: stored with its answer, compared with the next request of that key."""
+    """What identifies a request: stored with its response, and compared with the next request that has the same key."""
 
     #: Method and route template, such as `POST /v1/buckets/{bucket}/files`.
     route: str
-    #: SHA-256 of the request's meaning; None where the key alone decides.
+    #: SHA-256 of the request's normalized content; None if the key alone decides.
     fingerprint: str | None
-    #: As earlier releases made it of the same request: their answers are still there for some days after an upgrade.
+    #: The fingerprint that earlier releases computed for the same request: their responses stay stored for some days
+    #: after an upgrade.
     former_fingerprint: str | None = None
 
 
 def is_key(text: str, max_characters: int) -> bool:
-    """Visible ASCII, 0x21 to 0x7E, at least one character."""
+    """Whether the text is a valid key: at least one character, all visible ASCII (0x21 to 0x7E)."""
     return 1 <= len(text) <= max_characters and all("!" <= character <= "~" for character in text)
 
 
 def fingerprint(*parts: Any) -> str:
-    """SHA-256, in hex, over the canonical JSON of the parts."""
+    """Return the SHA-256, in hex, of the canonical JSON of the parts."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def judge(stored: Claim | None, claim: Claim) -> ReplayVerdict:
-    """What to do with `claim`, given the row its key has."""
+    """Compare a request with the stored row of its key, if any."""
     if stored is None:
         return ReplayVerdict.NEW
     if stored.route != claim.route:

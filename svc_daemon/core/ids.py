@@ -1,7 +1,6 @@
-"""Ids: a prefix that names the kind and a ULID, so that ids of one kind sort by the time they were made.
+"""Ids: a prefix that names the kind, and a ULID, so that ids of one kind sort by creation time.
 
-The id by which a client names an agent as a model (specification, Agent and model IDs) has two spellings; both name the
-same agents.
+Clients name an agent by a model id (specification, Agent and model IDs), which has two equivalent prefixes.
 """
 
 import re
@@ -32,29 +31,29 @@ COMPLETION = "chatcmpl"
 
 _ULID = "[0-9A-Za-z]{26}"
 TEAM_ID = re.compile(f"{TEAM}_{_ULID}")
-#: Names of stored bytes: the id of their source, with a ULID of their own where they came by a refresh. Older ones of
-#: these don't contain their source.
+#: Names of blobs: the id of their source, followed by another ULID if a refresh stored them. Older names of refreshed
+#: blobs don't contain the source id.
 BLOB_NAME = re.compile(f"({SOURCE}_{_ULID})(?:_{_ULID})?|{BLOB}_{_ULID}")
-#: Names of the bytes of upload sessions: the session's id.
+#: Names of the partial files of upload sessions: the session's id.
 PART_NAME = re.compile(f"{UPLOAD}_{_ULID}")
 
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """Makes ids from a clock and a source of randomness, both given."""
+    """Generates ids from the given clock and source of randomness."""
 
     now: Callable[[], datetime]
-    #: Takes a number of bytes, returns that many unpredictable ones.
+    #: Returns the given number of unpredictable bytes.
     random: Callable[[int], bytes]
 
     def make(self, prefix: str) -> str:
-        """Such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
+        """Generate an id such as `src_01k2…`: 48 bits of milliseconds, then 80 random bits, in lower-case base 32."""
         milliseconds = int(self.now().timestamp() * 1000)
         return f"{prefix}_{str(ULID(milliseconds.to_bytes(6, 'big') + self.random(10))).lower()}"
 
 
 def source_of(name: str) -> str | None:
-    """The id of the source whose stored bytes have this name; None where the name doesn't contain it."""
+    """Return the id of the source in a blob's name; None if the name doesn't contain one."""
     match = BLOB_NAME.fullmatch(name)
     return match[1] if match else None
 
@@ -63,14 +62,14 @@ def is_id(text: str, prefix: str) -> bool:
     return text.startswith(prefix + "_")
 
 
-#: The advertised spelling and the one of old clients.
+#: The advertised model id prefix, and the one that old clients send.
 SPELLINGS = ("svc-agent", "svc-rag-agent")
-#: The agent id that a bare spelling means.
+#: The agent that a model id without a colon refers to.
 DEFAULT_AGENT = "default"
 
 
 def agent_of(model: str) -> str:
-    """The agent id in a model id; raises `model_not_found` for what is no agent's."""
+    """Return the agent id in a model id; raises `model_not_found` if the prefix is unknown or the agent id empty."""
     spelling, separator, agent_id = model.partition(":")
     if spelling not in SPELLINGS or (separator and not agent_id):
         raise NotFound(
@@ -81,15 +80,15 @@ def agent_of(model: str) -> str:
 
 
 def is_allowed(models: Collection[str] | None, agent_id: str) -> bool:
-    """Whether a key with these allowed models, in either spelling, may use the agent; None allows all."""
+    """Whether a key with these allowed model ids, with either prefix, may use the agent; None allows all."""
     return models is None or any(agent_of(model) == agent_id for model in models)
 
 
 def is_model_spelling(agent_id: str) -> bool:
-    """Whether it reads as the default agent's model id: an agent with this id could not be distinguished from it."""
+    """Whether the agent id equals a model id prefix, which would be mistaken for the default agent's model id."""
     return agent_id.lower() in SPELLINGS
 
 
 def model_of(agent_id: str) -> str:
-    """The model id under which an agent is advertised."""
+    """Return the model id under which an agent is advertised."""
     return SPELLINGS[0] if agent_id == DEFAULT_AGENT else f"{SPELLINGS[0]}:{agent_id}"

@@ -1,8 +1,8 @@
-"""Problems of a data directory, and temporary shortages of the machine.
+"""Problems in a data directory, and temporary shortages of the machine's resources.
 
-A problem with the data stays until it is repaired. A shortage passes by itself: an error of the system or of SQLite
-shows what was missing, and may be the cause of another error, at any depth. If a child process reaches its own limits,
-that is a fault of its document and no shortage.
+A problem with the data persists until it is repaired. A shortage passes by itself: an error from the operating system
+or SQLite shows which resource was missing, and may be the direct or indirect cause of another error. If a child process
+reaches its own limits, its document is at fault; that is not a shortage.
 """
 
 import errno
@@ -10,30 +10,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-#: A kill leaves fewer stored files without a row than this.
+#: If the process is killed, it leaves fewer stored files without a row than this.
 MANY_FILES = 10
-#: A larger write-ahead log was not trimmed as it should be.
+#: A larger write-ahead log was not checkpointed as it should have been.
 LOG_BYTES = 64 * 1024 * 1024
 
 
 class Mend(StrEnum):
     """The safe repairs, in the order in which they are made."""
 
-    #: Opening and closing the file moves the log into it.
+    #: Checkpoint the write-ahead log by opening and closing the database.
     TRIM_LOG = "trim_log"
-    #: Remove a file that was deleted on purpose, or never complete.
+    #: Remove a file that was deleted on purpose or is incomplete.
     REMOVE_FILE = "remove_file"
-    #: Make stored bytes without a row the source again that a team's index knows.
+    #: Restore the source of stored bytes that have no row but are known to a team's index.
     TAKE_IN = "take_in"
     #: Move unknown stored bytes aside.
     SET_ASIDE = "set_aside"
-    #: Let the source fail with the reason, and set wrong bytes aside.
+    #: Mark the source as failed with the reason, and move wrong bytes aside.
     FAIL_SOURCE = "fail_source"
     #: Rebuild the team's index from the stored bytes.
     REBUILD_INDEX = "rebuild_index"
     #: Remove a document without a source from the index.
     REMOVE_DOCUMENT = "remove_document"
-    #: Cancel a task that no source waits for.
+    #: Cancel a task that belongs to no waiting source.
     CANCEL_TASK = "cancel_task"
     #: Index the source again from its stored bytes.
     QUEUE_SOURCE = "queue_source"
@@ -50,7 +50,7 @@ class Mend(StrEnum):
 
 
 def lost_files(files: int, known: int) -> str | None:
-    """A warning about stored files without a row; None for as few as a kill may have left."""
+    """Build a warning about stored files without a row; None if they are so few that a kill may have left them."""
     if not known and files < MANY_FILES:
         return None
     return (
@@ -66,16 +66,16 @@ class Problem:
 
     #: The number of the invariant, such as `I3`.
     invariant: str
-    #: A sentence with every id.
+    #: A sentence that includes all the ids.
     message: str
     #: The repair; None if it would be a guess.
     mend: Mend | None = None
-    #: The ids once more, by kind: `source_id`, `team_id`, and such.
+    #: The same ids by kind, such as `source_id` and `team_id`.
     about: dict[str, str] = field(default_factory=dict)
 
 
 class Lack(StrEnum):
-    """What is missing."""
+    """The resource that is missing."""
 
     DISK = "disk"
     #: Less of the disk is free than is kept in reserve.
@@ -94,7 +94,7 @@ SENTENCES = {
     Lack.PROCESSES: "No more processes or threads can be started.",
 }
 
-#: Errors of the system that mean a shortage.
+#: Operating system errors that mean a shortage.
 ERRNOS = {
     errno.ENOSPC: Lack.DISK,
     errno.EDQUOT: Lack.DISK,
@@ -109,12 +109,12 @@ _SQLITE = {
     "SQLITE_NOMEM": Lack.MEMORY,
     "SQLITE_IOERR_NOMEM": Lack.MEMORY,
 }
-#: Python's message where the system refuses a thread.
+#: Python's error message if the system refuses to start a thread.
 _NO_THREAD = "can't start new thread"
 
 
 def find_lack(error: BaseException) -> Lack | None:
-    """What was missing, by the error or one that caused it; None where that is not known."""
+    """Find the missing resource from the error or one of its causes; None if no shortage caused it."""
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
             return Lack.MEMORY

@@ -1,10 +1,10 @@
-"""Whether a source is ready, and the status of a bucket's store: computed, never stored.
+"""Whether a source is ready, and the status of a bucket's search index: computed, never stored.
 
     source      queued -> indexing -> active | failed      moved by the indexing worker
     membership  queued -> syncing -> active | failed       moved by the bucket sync worker; failed is retried
 
 `ready` needs status `active`, at least one membership, every membership `active`, and an index that is not in
-maintenance. Q and A sources are never found through a bucket, but they are as ready as they get by the same rule.
+maintenance. The same rule applies to Q and A sources, although they are never found through a bucket.
 """
 
 from collections.abc import Collection
@@ -12,16 +12,16 @@ from collections.abc import Collection
 QUEUED, INDEXING, ACTIVE, FAILED = "queued", "indexing", "active", "failed"
 SYNCING = "syncing"
 MAINTENANCE = "maintenance"
-#: A bucket that is none of these is ACTIVE.
+#: Bucket statuses; every other bucket is ACTIVE.
 ARCHIVED, DELETING = "archived", "deleting"
 FILE, PAGE, QA = "file", "page", "qa"
 
-#: The least advanced first: a source's sync status is that of its slowest membership.
+#: Least advanced first: a source's sync status is that of its least advanced membership.
 _SYNC_ORDER = (FAILED, QUEUED, SYNCING, ACTIVE)
 
 
 def sync_status(memberships: Collection[str]) -> str:
-    """One status for all memberships; `queued` for a source that belongs nowhere."""
+    """Combine the statuses of all memberships into one; `queued` for a source in no bucket."""
     return min(memberships, key=_SYNC_ORDER.index, default=QUEUED)
 
 
@@ -30,8 +30,10 @@ def is_ready(status: str, memberships: Collection[str], *, in_maintenance: bool 
 
 
 def store_status(indexed: int, pending: int, failed_syncs: int, *, in_maintenance: bool = False) -> str:
-    """`maintenance` while the team's index is rebuilt, `degraded` while a sync fails, `indexing` while something is
-    on its way, else `active`, or `empty`.
+    """Return `maintenance`, `degraded`, `indexing`, `active` or `empty`.
+
+    `maintenance` means that the team's index is being rebuilt, `degraded` that a sync is failing, and `indexing` that
+    sources are pending.
     """
     if in_maintenance:
         return MAINTENANCE

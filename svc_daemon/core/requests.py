@@ -1,8 +1,8 @@
 """The body of a request: which JSON is accepted, and the errors about its fields.
 
-JSON is UTF-8, bounded in depth and entries, and without what readers of JSON disagree about. Refused: duplicate keys
-(each reader keeps another one), NaN and Infinity (not JSON), integers past 64 bits (stores change or refuse them), lone
-surrogates and NUL (they break on the way into UTF-8 and SQL).
+JSON must be UTF-8, is limited in depth and number of entries, and must not contain anything that JSON parsers disagree
+about. Refused: duplicate keys (parsers differ in which one they keep), NaN and Infinity (not JSON), integers beyond 64
+bits (databases change or refuse them), lone surrogates and NUL (they can't be stored as UTF-8 or in SQL).
 """
 
 import json
@@ -17,14 +17,14 @@ from svc_daemon.wire.codes import ErrorCode
 
 
 def refusal(path: str, message: str) -> ServiceError:
-    """A 400 `invalid_request` about one field; `path` is dotted, such as `items.3.filename`, or empty for the whole."""
+    """Build a 400 `invalid_request` for one field; `path` is dotted (`items.3.filename`), or empty for the body."""
     return ServiceError(
         ErrorCode.INVALID_REQUEST, _sentence(path, message), errors=[{"path": path, "message": message}]
     )
 
 
 def refusals(errors: list[tuple[str, str]]) -> ServiceError:
-    """A 400 `invalid_request` about several fields, each a path and a message; at least one."""
+    """Build a 400 `invalid_request` for one or more fields, each given as path and message."""
     path, message = errors[0]
     sentence = _sentence(path, message) if len(errors) == 1 else f"{len(errors)} fields of the request are not valid."
     listed = [{"path": path, "message": message} for path, message in errors]
@@ -36,23 +36,23 @@ def _sentence(path: str, message: str) -> str:
 
 
 MAX_DEPTH = 32
-#: Entries of all objects and lists together, counted before anything is read: to find what is wrong with each of half
-#: a million takes seconds, in which no other request is served.
+#: Maximum entries of all objects and lists together, counted before parsing: validating half a million entries takes
+#: seconds, during which no other request is served.
 MAX_ENTRIES = 20_000
 
 _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1
-#: Digits and sign of the longest 64-bit integer; longer ones are refused before they cost anything to convert.
+#: Digits and sign of the longest 64-bit integer; longer ones are refused without the cost of converting them.
 _INT_CHARACTERS = 20
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-#: NUL and surrogates reach a decoded string through an escape alone: the decoder of UTF-8 refuses them as bytes.
+#: Escapes of NUL and surrogates: unescaped, the UTF-8 and JSON decoders refuse them.
 _ESCAPED_MISCHIEF = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """The object that `data` spells.
+    """Parse a JSON object.
 
-    Raises ServiceError `invalid_json` for anything that is not JSON in the sense above or is nested deeper than
-    `max_depth` or has more than `MAX_ENTRIES`, and `invalid_request` for a document that is not an object.
+    Raises ServiceError `invalid_json` if `data` is not JSON as defined above, is nested deeper than `max_depth` or has
+    more than `MAX_ENTRIES` entries, and `invalid_request` if it is not an object.
     """
     try:
         text = data.decode("utf-8")
@@ -74,12 +74,12 @@ def parse_object(data: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
 
 
 def too_many_entries() -> ServiceError:
-    """The error for a document with more than `MAX_ENTRIES`."""
+    """Build the error for a document with more than `MAX_ENTRIES` entries."""
     return _invalid(f"its objects and lists have more than {MAX_ENTRIES:,} entries in all")
 
 
 def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str | None:
-    """The dotted path of a `key` in the document, None without one; keys in `skipping` are not entered."""
+    """Find a key and return its dotted path, or None; the values of keys in `skipping` are not searched."""
     waiting: list[tuple[str, Any]] = [("", document)]
     while waiting:
         path, value = waiting.pop()
@@ -90,7 +90,7 @@ def find_key(document: Any, key: str, *, skipping: Collection[str] = ()) -> str 
 
 
 def _check_values(document: Any, max_depth: int) -> None:
-    """Refuse what is nested too deep, and strings with NUL or half of a surrogate pair."""
+    """Raises `invalid_json` if the document is nested too deep, or if a string has NUL or half a surrogate pair."""
     level, depth = [document], 0
     while level:
         children = [child for value in level for child in _children(value)]
@@ -106,7 +106,7 @@ def _check_values(document: Any, max_depth: int) -> None:
 
 
 def _count_entries(text: str) -> int:
-    """Each has a comma before it, or the bracket of what it is the first of."""
+    """Count entries by the comma before each, or the opening bracket before the first."""
     return text.count(",") + text.count("[") + text.count("{")
 
 
@@ -132,7 +132,7 @@ def _integer(text: str) -> int:
 
 
 def _number(text: str) -> float:
-    """Also of NaN and Infinity, which Python's reader takes for numbers."""
+    """Parse a number; refuses NaN and Infinity, which Python's parser accepts."""
     number = float(text)
     if not math.isfinite(number):
         raise _invalid("a number is too large" if text[-1].isdigit() else f"{text} is not JSON")
@@ -143,5 +143,5 @@ def _invalid(reason: str) -> ServiceError:
     return ServiceError(ErrorCode.INVALID_JSON, f"The body is not valid JSON: {reason}.")
 
 
-#: One decoder for all bodies: making one per call costs more than a small body.
+#: One decoder for all bodies: creating one costs more than decoding a small body.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_number, parse_constant=_number)

@@ -1,7 +1,7 @@
-"""Which addresses the daemon may connect to: a table of refused networks, and exceptions of the operator.
+"""Which addresses the daemon may connect to: a table of refused networks, and exceptions set by the operator.
 
-`ipaddress.is_global` is not enough: depending on the release it accepts tunnels that carry an IPv4 address inside,
-multicast, and networks that clouds use for their own services.
+`ipaddress.is_global` is not enough: depending on the Python release, it accepts multicast, IPv6 tunnel addresses that
+embed an IPv4 address, and networks that cloud providers use for their own services.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from svc_daemon.settings import SettingError
 IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
-#: Ports of the web; any other port needs an allowed network.
+#: Ports that are allowed by default; any other port needs an allowed network.
 WEB_PORTS = frozenset({80, 443})
 
-#: The addresses of names of the local machine (RFC 6761, 6.3).
+#: The addresses that `localhost` and its subdomains resolve to (RFC 6761, 6.3).
 LOOPBACKS: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
 
 _REFUSED_V4 = tuple(
@@ -23,12 +23,12 @@ _REFUSED_V4 = tuple(
     for network in (
         "0.0.0.0/8",  # this host
         "10.0.0.0/8",  # private
-        "100.64.0.0/10",  # shared by carriers; some clouds' metadata
+        "100.64.0.0/10",  # carrier-grade NAT; metadata service of some clouds
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # Azure's host, in the middle of public space
-        "169.254.0.0/16",  # link-local; most clouds' metadata
+        "168.63.129.16/32",  # Azure's platform services, within public address space
+        "169.254.0.0/16",  # link-local; metadata service of most clouds
         "172.16.0.0/12",  # private
-        "192.0.0.0/24",  # protocol assignments; one cloud's metadata
+        "192.0.0.0/24",  # protocol assignments; metadata service of one cloud
         "192.0.2.0/24",  # documentation
         "192.31.196.0/24",  # AS112
         "192.52.193.0/24",  # multicast tunnels
@@ -43,14 +43,14 @@ _REFUSED_V4 = tuple(
     )
 )
 
-#: All that is public in IPv6. Loopback, mapped, NAT64, unique local, link-local and multicast lie outside.
+#: All public IPv6 addresses; loopback, IPv4-mapped, NAT64, unique local, link-local and multicast are outside.
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _REFUSED_V6 = tuple(
     IPv6Network(network)
     for network in (
         "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
         "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4, an IPv4 address inside
+        "2002::/16",  # 6to4, which embeds an IPv4 address
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
     )
@@ -62,7 +62,7 @@ class AllowedNetwork:
     """A network that may be fetched from although the table refuses it."""
 
     network: IpNetwork
-    #: The only port that is allowed; None is any.
+    #: The only port that is allowed; None allows any port.
     port: int | None = None
 
     def holds(self, address: IpAddress, port: int) -> bool:
@@ -71,19 +71,19 @@ class AllowedNetwork:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """Where the daemon may connect to. By default to public addresses, on the ports of the web."""
+    """Where the daemon may connect to: by default public addresses, on ports 80 and 443."""
 
     allowed: tuple[AllowedNetwork, ...] = ()
-    #: Where this daemon listens: always refused, so that no URL makes it talk to itself.
+    #: The address and port this daemon listens on: always refused, so that no URL makes the daemon connect to itself.
     own: tuple[IpAddress, int] | None = None
 
     def permits(self, address: IpAddress, port: int) -> bool:
-        # An address that contains another one is never allowed, because rules for the inner one would not apply.
+        # An IPv4-mapped address is never allowed: the rules for the embedded IPv4 address would not apply to it.
         if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
             return False
         if self.own is not None and port == self.own[1]:
-            # Connecting to the unspecified address reaches the machine itself, and listening on it means on all
-            # addresses.
+            # Connecting to the unspecified address (0.0.0.0 or ::) reaches this machine, and listening on it means
+            # listening on all addresses.
             own = self.own[0]
             is_here = address == own or address.is_loopback or address.is_unspecified
             if is_here or (own.is_unspecified and not is_public(address)):
@@ -93,21 +93,21 @@ class AddressPolicy:
         return port in WEB_PORTS and is_public(address)
 
     def may_permit_port(self, port: int) -> bool:
-        """Whether any address could be permitted on this port; if not, a name need not be resolved."""
+        """Whether any address could be permitted on this port; if not, there is no need to resolve the host name."""
         return port in WEB_PORTS or any(allowed.port in (None, port) for allowed in self.allowed)
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether the address is an ordinary one of the public network."""
+    """Whether the address is an ordinary address on the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _REFUSED_V4)
     return address in _GLOBAL_UNICAST and not any(address in network for network in _REFUSED_V6)
 
 
 def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
-    """The networks of `SVC_FETCH_ALLOW`, such as `127.0.0.0/8, 10.1.0.0/16:8443, fd00::/8`; raises SettingError.
+    """Parse `SVC_FETCH_ALLOW`, such as `127.0.0.0/8, 10.1.0.0/16:8443, fd00::/8`; raises SettingError if it is invalid.
 
-    A port follows the prefix length (`fd00::/8:8443`), or an IPv4 address without one.
+    A port follows the prefix length (`fd00::/8:8443`), or an IPv4 address that has no prefix length.
     """
     allowed = []
     for entry in filter(None, map(str.strip, text.split(","))):
@@ -123,7 +123,7 @@ def parse_allowed(text: str) -> tuple[AllowedNetwork, ...]:
 
 
 def _split_port(entry: str) -> tuple[str, int | None]:
-    """The network and the port, if any; a colon begins a port only after a prefix length or in IPv4."""
+    """Split off the port, if any; a colon starts a port only after a prefix length or an IPv4 address."""
     address, slash, rest = entry.partition("/")
     if not slash and entry.count(":") != 1:
         return entry, None

@@ -1,17 +1,17 @@
-"""API keys: their form, what they may do, and which capability each preset holds.
+"""API keys: their format, what they may do, and which capabilities each preset includes.
 
-A key reads `sk-<key id part><secret><checksum>`. The id part finds the row, the 256-bit secret is compared by its
-SHA-256, and the checksum distinguishes a mistyped key from a wrong one without asking the database.
+A key has the form `sk-<key id part><secret><checksum>`. The id part is used to look up the row, the 256-bit secret is
+compared by its SHA-256, and the checksum detects a mistyped key without querying the database.
 
-No key grants more than its maker has:
+A new key never grants more than the key that creates it, its maker:
 
-    capabilities    named one by one or by a preset; each must be the maker's own
-    buckets         not sent: those of the maker; else each must be within the maker's reach
-    models          not sent: those of the maker; else each must be one that the maker may use
-    expires_at      not sent: that of the maker; else not after it
+    capabilities    listed, or given by a preset; the maker must have each of them
+    buckets         default: those of the maker; otherwise the maker must have access to each
+    models          default: those of the maker; otherwise the maker must be allowed to use each
+    expires_at      default: that of the maker; otherwise no later than it
 
-A key sees and revokes the keys that it could have created, and itself: one limited to a bucket can't revoke the team's
-admin key. Expiry is left out of that rule, so that a key that expires can still revoke one that doesn't.
+A key can list and revoke the keys that it could have created, and itself: a key limited to one bucket can't revoke the
+team's admin key. This rule ignores expiry, so that a key that expires can still revoke one that doesn't.
 """
 
 import base64
@@ -68,7 +68,7 @@ PRESETS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyParts:
-    """A well-formed key, taken apart."""
+    """The parts of a well-formed key."""
 
     key_id: str
     secret: str
@@ -79,7 +79,7 @@ class KeyParts:
 
 
 def mint(key_id: str, secret: bytes) -> str:
-    """The text of a new key with 32 random bytes; it is not stored."""
+    """Format a new key from its id and a secret of 32 random bytes; the result is never stored."""
     if len(secret) != 32:
         raise ValueError("a key's secret has 32 bytes")
     body = key_id.removeprefix("key_") + base64.b32encode(secret).decode().rstrip("=").lower()
@@ -87,7 +87,7 @@ def mint(key_id: str, secret: bytes) -> str:
 
 
 def parse(text: str) -> KeyParts | None:
-    """The parts of a well-formed key, else None."""
+    """Split a key into its parts; None if it is malformed."""
     body, checksum = text.removeprefix(PREFIX)[:-CHECKSUM_LENGTH], text[-CHECKSUM_LENGTH:]
     if not text.startswith(PREFIX) or not text.isascii() or len(body) != ID_LENGTH + SECRET_LENGTH:
         return None
@@ -97,12 +97,12 @@ def parse(text: str) -> KeyParts | None:
 
 
 def hint(key_id: str) -> str:
-    """The beginning of the key with this id, up to its secret: enough to recognize it, useless as a key."""
+    """Return the start of the key with this id, without its secret: enough to recognize the key, but not to use it."""
     return f"{PREFIX}{key_id.removeprefix('key_')}…"
 
 
 def hash_secret(secret: str) -> str:
-    """The SHA-256 of a key, which is enough for 256 random bits: they can't be guessed."""
+    """Hash a secret with SHA-256; 256 random bits can't be guessed, so no slower hash is needed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -119,22 +119,22 @@ class Grant:
     """What a key may do, where, with which models, and until when."""
 
     capabilities: tuple[str, ...]
-    #: Bucket ids; None is all.
+    #: Bucket ids; None means all.
     buckets: tuple[str, ...] | None = None
-    #: Model ids as they were named; None is all.
+    #: Model ids, spelled as in the request; None means all.
     models: tuple[str, ...] | None = None
-    #: As stored; None is for ever.
+    #: In the stored format; None means never.
     expires_at: str | None = None
 
 
 def check_name(name: str) -> None:
-    """Raises `invalid_request` for a name that is blank or not readable."""
+    """Raises `invalid_request` if the name is blank or contains unprintable characters."""
     if not name.strip() or not name.isprintable():
         raise refusal("name", "must not be blank, and has no control characters.")
 
 
 def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tuple[str, ...]:
-    """The capabilities of the preset, or the named ones, each once; raises `invalid_request`."""
+    """Return the capabilities of the preset, or the named ones without duplicates; raises `invalid_request`."""
     if (preset is None) == (named is None):
         raise refusal("capabilities", f"send either these or a preset ({', '.join(PRESETS)}).")
     if preset is not None:
@@ -148,7 +148,7 @@ def choose_capabilities(preset: str | None, named: Sequence[str] | None) -> tupl
 
 
 def choose_expiry(text: str | None, now: datetime) -> str | None:
-    """The time of expiry as it is stored; raises `invalid_request` if it lacks a time zone or has passed."""
+    """Convert an expiry time to its stored form; raises `invalid_request` if it has no time zone or is in the past."""
     if text is None:
         return None
     try:
@@ -163,7 +163,7 @@ def choose_expiry(text: str | None, now: datetime) -> str | None:
 
 
 def narrow(maker: Grant, asked: Grant) -> Grant:
-    """The grant of the new key; raises if it would exceed its maker's. The buckets have been checked before."""
+    """Return the new key's grant; raises if it would exceed its maker's. The caller has checked the buckets."""
     for capability in asked.capabilities:
         if capability not in maker.capabilities:
             raise ServiceError(

@@ -1,6 +1,6 @@
-"""Rate limits: a token bucket for creates, a sliding minute for bytes.
+"""Rate limits: a token bucket for create requests, a one-minute sliding window for bytes.
 
-Both are plain values of one team: `take` and `charge` change nothing when they refuse.
+Each team has its own. `take` and `charge` change nothing if they refuse.
 """
 
 from collections import deque
@@ -10,11 +10,11 @@ from itertools import accumulate
 
 @dataclass(slots=True)
 class TokenBucket:
-    """Gains `per_second` tokens each second, and can save up as many."""
+    """A token bucket that is refilled at `per_second` tokens per second; `per_second` is also its capacity."""
 
     per_second: float
     tokens: float
-    #: The steady clock when `tokens` was right, seconds.
+    #: Monotonic time at which `tokens` was updated, in seconds.
     updated_s: float
 
     @classmethod
@@ -22,12 +22,12 @@ class TokenBucket:
         return cls(per_second=per_second, tokens=per_second, updated_s=now_s)
 
     def wait_s(self, now_s: float) -> float:
-        """Seconds until one token is available; 0 if it is now."""
+        """Seconds until a token is available; 0 if one is available now."""
         saved = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second)
         return max(0.0, (1 - saved) / self.per_second)
 
     def take(self, now_s: float) -> float:
-        """Take one token and return 0, or return the seconds until one is available."""
+        """Take a token and return 0; if none is available, return the seconds until one is."""
         if (wait_s := self.wait_s(now_s)) > 0:
             return wait_s
         self.tokens = min(self.per_second, self.tokens + (now_s - self.updated_s) * self.per_second) - 1
@@ -45,7 +45,7 @@ class ByteWindow:
     _charges: deque[tuple[float, int]] = field(default_factory=deque)
 
     def charge(self, size_bytes: int, now_s: float) -> float:
-        """Charge and return 0, or return the seconds until the charge fits (never, if larger than the limit: inf)."""
+        """Charge and return 0, or return the seconds until the charge fits: inf if it is larger than the limit."""
         self._forget(now_s)
         if size_bytes > self.limit_bytes:
             return float("inf")
@@ -59,7 +59,7 @@ class ByteWindow:
         return 0.0
 
     def used_within(self, now_s: float) -> int:
-        """Bytes that count now."""
+        """Return the bytes charged within the window that ends now."""
         self._forget(now_s)
         return self.used_bytes
 

@@ -1,8 +1,8 @@
 """URLs that may be fetched: strict parsing, the canonical form, and the file name in a URL.
 
-Programs interpret unusual URLs differently, and a URL that the connection interprets in another way than the check gets
-past the check. So there is one parser, every ambiguous spelling is refused, and the connection gets the host exactly as
-it was checked.
+Programs interpret unusual URLs differently, and a URL that is checked as one host but connected to as another would
+bypass the check. So there is one parser, it refuses every ambiguous spelling, and the connection uses exactly the host
+that was checked.
 """
 
 import re
@@ -18,32 +18,32 @@ from svc_daemon.core.uploads.source_fields import clean_file_name
 from svc_daemon.errors import ServiceError
 from svc_daemon.wire.codes import ErrorCode
 
-#: RFC 9110, 4.1, asks for 8,000 at least; signed URLs come near it.
+#: RFC 9110, 4.1, recommends supporting at least 8,000; signed URLs come close to it.
 MAX_CHARACTERS = 8000
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#]*)([^#]*)(?:#.*)?")
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([1-9][0-9]{0,4}))?")
-#: One label of a name. Host names have no underscore, but storage services use it.
+#: One label of a host name. Standard host names have no underscores, but some storage services use them.
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_\-]{0,61}[a-z0-9_])?")
 #: A last label that some programs read as a number, so that they treat the name as an IPv4 address.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-#: What has to be escaped in a path or query, and a percent sign that escapes nothing.
+#: Characters that must be escaped in a path or query, including a percent sign that does not begin an escape.
 _UNSAFE = re.compile(r"%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = re.compile(r"[A-Za-z0-9\-._~]")
 
-#: One parameter of `Content-Disposition`, its value quoted or not, and the value of one whose name ends in a star.
+#: One parameter of `Content-Disposition`, with a quoted or unquoted value.
 _PARAMETER = re.compile(r';\s*([\w\-*]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))')
 _EXTENDED = re.compile(r"(utf-8|iso-8859-1)'[^']*'(.+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """An http or https URL in its canonical spelling, without user, password and fragment."""
+    """An http or https URL in canonical form, without user name, password and fragment."""
 
     scheme: str
-    #: A name in lower-case ASCII, or an address; IPv6 without its brackets.
+    #: A host name in lower-case ASCII, or an IP address; IPv6 without brackets.
     host: str
     port: int
     #: Path and query, escaped, without dot segments.
@@ -54,33 +54,33 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port as a `Host` header has them: the scheme's own port is left out."""
+        """Host and port as in a `Host` header, without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def address(self) -> IpAddress | None:
-        """The host where it is an address; None for a name."""
+        """The host if it is an IP address; None if it is a name."""
         if ":" in self.host:
             return IPv6Address(self.host)
         return IPv4Address(self.host) if _ends_in_number(self.host) else None
 
     @property
     def is_local(self) -> bool:
-        """Whether the host is a name of the local machine, which no resolver is asked for (RFC 6761, 6.3)."""
+        """Whether the host is `localhost` or a subdomain of it, which must not be looked up in DNS (RFC 6761, 6.3)."""
         return self.host == "localhost" or self.host.endswith(".localhost")
 
     @property
     def key(self) -> str:
-        """The same text for every spelling of one page (RFC 3986, 6.2.2): `website_url_exists` compares it."""
+        """The normalized URL (RFC 3986, 6.2.2): equal for all spellings of a page. `website_url_exists` compares it."""
         path, mark, query = self.target.partition("?")
-        # An unescaped dot may have made a dot segment.
+        # Unescaping a dot may have created a dot segment.
         path = _without_dots(_ESCAPE.sub(_plain_escape, path))
         return f"{self.scheme}://{self.authority}{path}{mark}{_ESCAPE.sub(_plain_escape, query)}"
 
 
 def blocked(message: str, reason: str) -> ServiceError:
-    """A 400 `url_fetch_blocked`; `reason` is one of url, scheme, credentials, host, port, address."""
+    """Build a 400 `url_fetch_blocked`; `reason` is url, scheme, credentials, host, port or address."""
     return ServiceError(ErrorCode.URL_FETCH_BLOCKED, message, reason=reason)
 
 
@@ -111,8 +111,8 @@ def parse_url(text: str) -> Url:
 
 
 def join_url(url: Url, location: str) -> Url:
-    """The URL in a redirect's `Location`; raises `url_fetch_blocked`, whose message does not contain the location."""
-    # Joining drops tabs and line breaks, which must be refused.
+    """Resolve a redirect's `Location`; raises `url_fetch_blocked`, with a message that does not reveal the location."""
+    # `urljoin` silently drops tabs and line breaks, which must be refused.
     if not location.isprintable():
         raise _bad_redirect("url")
     try:
@@ -124,14 +124,14 @@ def join_url(url: Url, location: str) -> Url:
 
 
 def file_name(url: Url, disposition: str = "") -> str:
-    """A file name: from `Content-Disposition`, otherwise the path's last part, otherwise the host.
+    """Choose a file name: from `Content-Disposition`, otherwise the last path segment, otherwise the host.
 
-    A name that is not valid for a file is skipped, so that it does not make the import fail.
+    Names that are not valid file names are skipped, so that they don't make the import fail.
     """
     values = {
         name.lower(): re.sub(r"\\(.)", r"\1", quoted) or bare for name, quoted, bare in _PARAMETER.findall(disposition)
     }
-    # RFC 6266 prefers the extended form.
+    # RFC 6266 prefers the extended form, `filename*`.
     extended = _EXTENDED.fullmatch(values.get("filename*", ""))
     best = [unquote(extended[2], encoding=extended[1], errors="replace")] if extended else []
     for candidate in (*best, values.get("filename", ""), unquote(url.target.partition("?")[0]).rpartition("/")[2]):
@@ -143,14 +143,15 @@ def file_name(url: Url, disposition: str = "") -> str:
 
 
 def _canonical_host(host: str) -> str:
-    # Some programs turn fullwidth, circled and similar characters, and dots of other scripts, into ASCII.
+    # Some programs convert fullwidth, circled and similar characters, and the full stops of other scripts, to ASCII.
     is_odd = not host.isascii() and (unicodedata.normalize("NFKC", host) != host or "\u3002" in host)
     try:
         if host.startswith("["):
             return str(IPv6Address(host[1:-1]))
         name = host.lower() if host.isascii() or is_odd else idna.encode(host.lower()).decode("ascii")
         if not is_odd and _ends_in_number(name):
-            # It accepts only four decimal numbers without leading zeros: no single number, hex, octal or three numbers.
+            # IPv4Address accepts only four decimal numbers without leading zeros: no single number, hex, octal or three
+            # numbers.
             return str(IPv4Address(name))
     except (AddressValueError, idna.IDNAError) as error:
         raise _odd_host(host.strip("[]")) from error
@@ -180,13 +181,13 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _plain_escape(found: re.Match[str]) -> str:
-    """Upper case for an escape that is needed, the character itself for one that is not."""
+    """Replace an escape of an unreserved character by the character, and convert any other escape to upper case."""
     character = chr(int(found[1], 16))
     return character if _UNRESERVED.fullmatch(character) else found[0].upper()
 
 
 def _without_dots(path: str) -> str:
-    """The path from its root on, `.` and `..` carried out (RFC 3986, 5.2.4)."""
+    """Remove the dot segments `.` and `..` from an absolute path (RFC 3986, 5.2.4)."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -194,6 +195,6 @@ def _without_dots(path: str) -> str:
             del kept[-1:]
         elif segment != ".":
             kept.append(segment)
-    # A dot segment at the end names a folder.
+    # A trailing dot segment refers to a folder, so the result ends in a slash.
     folder = segments[-1:] in (["."], [".."])
     return "/" + "/".join([*kept, ""] if folder else kept)

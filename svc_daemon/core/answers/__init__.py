@@ -1,1 +1,1 @@
-"""Answers: the search for a question, the quotes and citations, and whether they support the answer."""
+"""Answers: the search query for a question, quotes and citations, and whether they support the answer."""

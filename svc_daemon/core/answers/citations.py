@@ -1,10 +1,11 @@
-"""Answers that a model writes: its text is passed on, and its citation marks are checked against the passages.
+"""Answers written by a model: their text is passed on, and their citation marks are checked against the passages.
 
 A mark `[2]` counts if there is a second passage and, if its sentence contains quotations, one of them is in the passage
-word for word. Other marks are removed, and so are repeated ones and those in the sentence for no results. The rest is
-renumbered, one number for each quote. Whatever the model invents, a mark can only refer to the text of a passage.
+word for word. All other marks are removed, as are repeated marks and marks in the "nothing found" sentence. The
+remaining marks are renumbered, one number per quote. Whatever the model invents, a mark can only refer to the text of a
+passage.
 
-The answer is grounded when each of its sentences has a mark, and the marked passages support it (see `claims`).
+The answer is grounded if each of its sentences has a mark, and the cited passages support the sentence (see `claims`).
 """
 
 import re
@@ -17,18 +18,18 @@ from svc_daemon.core.answers.quoting import NOTHING_FOUND
 from svc_daemon.core.text.sentences import LONGEST, Span, sentences_of
 from svc_daemon.core.text.words import stems_of, words_of
 
-#: A shorter quotation is a term or a title.
+#: Minimum words of a quotation that is checked; a shorter one is a term or a title.
 FEWEST_QUOTED_WORDS = 3
-#: A longer run of digits and commas in brackets is no mark.
+#: Maximum characters of a mark; a longer run of digits and commas in brackets is not a mark.
 LONGEST_MARK = 40
-#: The most marks in one answer. A model in a loop writes thousands, and each is sent with its quote.
+#: Maximum marks in one answer. A model stuck in a loop writes thousands, and each is sent with its quote.
 MOST_MARKS = 500
-#: The most characters before a mark that count as its sentence.
+#: Maximum characters before a mark that count as its sentence.
 LONGEST_SENTENCE = 1000
 
 _MARK = re.compile(r"\[\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]")
 _BEGUN_MARK = re.compile(r"\[[\s\d,]*")
-#: No match can contain the beginning of another, so that each character is checked once.
+#: No quotation can contain an opening quotation mark of its own kind, so that matching takes linear time.
 _QUOTATION = re.compile(r"“([^”“]+)”|\"([^\"]+)\"|«([^«»]+)»|„([^„“”]+)[“”]|(?<!\w)‘([^‘]+?)’(?!\w)")  # noqa: RUF001
 _ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _CLOSING = tuple(".,;:!?)")
@@ -36,17 +37,17 @@ _CLOSING = tuple(".,;:!?)")
 
 @dataclass(frozen=True, slots=True)
 class _OpenSentence:
-    """The sentence that is being written, as far as it has arrived."""
+    """The sentence that the model is writing, as far as it has arrived."""
 
     quotations: tuple[str, ...]
-    #: Its last characters, which a mark after a very long sentence refers to.
+    #: Stems of its last characters; for a very long sentence, a mark refers to these only.
     stems: frozenset[str]
-    #: Whether it is the sentence for no results, which cites no source.
+    #: Whether it is the "nothing found" sentence, which cites no source.
     is_nothing_found: bool
 
 
 class WrittenAnswer:
-    """The answer while it is written; text that was returned is not processed again."""
+    """An answer that is streamed from a model; text that has been returned is not processed again."""
 
     def __init__(self, question: str, passages: Sequence[Passage]) -> None:
         self._question = question
@@ -56,16 +57,16 @@ class WrittenAnswer:
         #: In the order of their marks.
         self.citations: list[Citation] = []
         self._numbers: dict[tuple[int, Span], int] = {}
-        #: The beginning of a possible mark.
+        #: Trailing text that may be the beginning of a mark.
         self._held = ""
-        #: Spaces at the end, which are removed with a mark after them.
+        #: Trailing spaces, which are removed if the mark after them is removed.
         self._space = ""
         self._has_dropped = False
         #: Passages that were cited since the last word.
         self._beside: set[int] = set()
-        #: The end of the text without its marks; the sentence that is being written is in it.
+        #: The end of the text, without marks; it includes the current sentence.
         self._end = ""
-        #: None if text has arrived since it was computed.
+        #: The current sentence; None if text has arrived since it was computed.
         self._sentence: _OpenSentence | None = None
 
     @property
@@ -73,7 +74,7 @@ class WrittenAnswer:
         return "".join(self._written)
 
     def feed(self, written: str) -> list[str | Citation]:
-        """Take the next text of the model, and return the text that is final by now, each mark before its citation."""
+        """Process the model's next text, and return the pieces that are now final: each mark precedes its citation."""
         held = self._held + written
         pieces: list[str | Citation] = []
         start = 0
@@ -89,7 +90,7 @@ class WrittenAnswer:
         return pieces
 
     def finish(self) -> list[str | Citation]:
-        """Return the text that was held back; the answer is complete."""
+        """Return the text that was held back, once the answer is complete."""
         pieces = self._write(self._held)
         self._held = self._space = ""
         return pieces
@@ -115,7 +116,7 @@ class WrittenAnswer:
 
     def _write(self, text: str) -> list[str | Citation]:
         if not self._size:
-            # Models like to begin with an empty line.
+            # Models often begin with an empty line.
             text = text.lstrip()
         if self._has_dropped and self._space:
             text = text.lstrip(" ")
@@ -137,9 +138,9 @@ class WrittenAnswer:
         self._size += len(text)
 
     def _mark(self, numbers: Iterable[int]) -> Iterator[str | Citation]:
-        """Add the marks of one bracket that are valid, in order."""
+        """Write the valid marks of one bracket, in order; yields each mark, then its citation."""
         for passage in (number - 1 for number in numbers):
-            # Small models repeat marks without a word in between.
+            # Small models repeat marks without any text in between.
             is_new = 0 <= passage < len(self._references) and passage not in self._beside
             span = self._quoted(passage) if is_new else None
             self._beside.add(passage)
@@ -157,7 +158,7 @@ class WrittenAnswer:
             yield citation
 
     def _quoted(self, passage: int) -> Span | None:
-        """The span that the sentence cites; None if its quotations aren't there, or for the sentence for no results."""
+        """Find the span that the sentence cites; None if its quotations are missing, or if it reports no results."""
         if self._sentence is None:
             spans = sentences_of(self._end, LONGEST_SENTENCE)
             self._end = self._end[spans[-1].start :] if spans else ""
@@ -172,7 +173,7 @@ class WrittenAnswer:
 
 
 def _quotations(sentence: str) -> list[str]:
-    """The quotations in the sentence; one with gaps counts as several."""
+    """Find the quotations in the sentence; a quotation with ellipses is split into several."""
     quoted = (next(filter(None, match.groups())) for match in _QUOTATION.finditer(sentence))
     parts = (part for each in quoted for part in _ELLIPSIS.split(each))
     return [part for part in parts if len(words_of(part)) >= FEWEST_QUOTED_WORDS]

@@ -1,12 +1,12 @@
-"""Claims: whether the passages that a sentence of an answer cites can support it.
+"""Claims: whether the passages cited by a sentence of an answer can support it.
 
-This uses no model and no rules of a language. A sentence is supported unless:
+The check uses no model and no language-specific grammar. A sentence counts as supported unless:
 
 * It shares too few words with the passages.
-* It has a number in digits, a code or a name that neither they nor the question have.
+* It contains a number in digits, a code or a name that is in neither the passages nor the question.
 
-`citations` checks quotations. Negations, number words and units are not understood: a
-sentence that misstates its passage in the passage's own words and numbers passes. Readers can check the quote.
+`citations` checks quotations. Negations, number words and units are not understood: a sentence that misstates its
+passage, but uses the passage's own words and numbers, is accepted. Readers can check the quote.
 """
 
 import re
@@ -22,18 +22,18 @@ from svc_daemon.core.answers.passages import Passage
 from svc_daemon.core.text.sentences import Span, sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stems_of, words_of
 
-#: A word that may be a name, but no number.
+#: A word that may be a name: it begins with a letter.
 _LETTERS = re.compile(r"[^\W\d_]\w*")
 _BEGINNING = re.compile(r"(?:^|[.!?:\n“\"(«|])\s*$")
-#: Abbreviations before a name whose full stop ends no sentence.
+#: Abbreviations before a name, whose full stop does not end a sentence.
 _TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s$")
 _LONGEST_TITLE = 6
-#: A text with a larger share of capitals is German or a title, in which a capital letter does not mark a name.
+#: Maximum share of capitalized words; a text with more is German or a title, where a capital does not mark a name.
 MOST_CAPITALS = 0.25
-#: Two forms of a name share at least this many letters: `Norway`, `Norwegian`.
+#: Two forms of a name, such as `Norway` and `Norwegian`, share at least this many leading letters.
 _COMMON = 4
 _SHORTEST = 3
-#: The part of a sentence's words that the cited passages must have.
+#: The minimum share of a sentence's words that must be in the cited passages.
 SUPPORT = 0.25
 
 _WORD = re.compile(r"\w+")
@@ -43,14 +43,14 @@ _FULL_HOUR = re.compile(r"\b(\d{1,2}):00\b")
 
 
 class Number(NamedTuple):
-    """A number in digits, with the sign of a currency, percentage or degree beside it, if any."""
+    """A number in digits, with an adjacent currency, percent or degree sign, if any."""
 
     value: Decimal
     sign: str | None
 
 
 def numbers_of(text: str) -> list[Number]:
-    """The numbers in order; 1,000 and 1000 have one value, as have 2.50 and 2.5."""
+    """Find the numbers in a text, in order; 1,000 equals 1000, and 2.50 equals 2.5."""
     found = _NUMBER.finditer(_FULL_HOUR.sub(r"\1", text))
     return [Number(Decimal(each[2].replace(",", "")), each[1] or each[3]) for each in found]
 
@@ -92,18 +92,18 @@ class Reference:
 
     @cached_property
     def sentences(self) -> list[PassageSentence]:
-        """Its sentences in order; one at least."""
+        """The passage's sentences in order; at least one."""
         text = self.passage.text
         spans = sentences_of(text) or [Span(0, len(text))]
         texts = ((span, text[span.start : span.end]) for span in spans)
         return [PassageSentence(span, sentence, stems_of(sentence)) for span, sentence in texts]
 
     def closest(self, stems: Collection[str]) -> Span:
-        """The sentence that shares most stems; if several do, the first."""
+        """Find the sentence that shares the most stems; the first of them if there is a tie."""
         return max(self.sentences, key=lambda each: len(each.stems.intersection(stems))).span
 
     def find(self, quotation: str) -> Span | None:
-        """The place where these words follow each other, ignoring punctuation and spaces."""
+        """Find the first place where the quotation's words occur in sequence, ignoring punctuation and spaces."""
         spans, starts, joined = self._run
         found = joined.find(f" {' '.join(words_of(quotation))} ")
         if found < 0:
@@ -117,7 +117,7 @@ class Reference:
 
     @cached_property
     def _run(self) -> tuple[list[Span], list[int], str]:
-        """The span of each word, where it begins among the words joined by spaces, and these joined words."""
+        """Each word's span in the passage, its offset in the words joined by spaces, and the joined words."""
         matches = list(_WORD.finditer(self.passage.text))
         words = [match[0].lower() for match in matches]
         starts = list(accumulate((len(word) + 1 for word in words), initial=0))
@@ -125,7 +125,7 @@ class Reference:
 
 
 def is_borne_out(sentence: str, references: Sequence[Reference], question: str) -> bool:
-    """Whether the passages that the sentence cites, at least one, can support it."""
+    """Whether the passages that the sentence cites (at least one) can support it."""
     stems, words = stems_of(sentence), words_of(sentence)
     shared = [stem for stem in stems if any(stem in reference.stems for reference in references)]
     if len(shared) < max(1, SUPPORT * len(stems)):
@@ -138,7 +138,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
     for known_number in chain(numbers_of(question), *(reference.numbers for reference in references)):
         signs[known_number.value].add(known_number.sign)
     for number in numbers_of(sentence):
-        # A word may replace a sign, in the sentence or in the passage.
+        # A sign may be spelled as a word ("percent"), in the sentence or in the passage.
         with_signs = signs[number.value]
         if not with_signs or not (number.sign is None or number.sign in with_signs or None in with_signs):
             return False
@@ -154,7 +154,7 @@ def is_borne_out(sentence: str, references: Sequence[Reference], question: str) 
 
 
 def _names_of(text: str) -> set[str]:
-    """The names in small letters; a sentence's first word counts if a name follows, or if it is all capitals."""
+    """Find names, in lower case; a sentence's first word counts if a name follows or if it is all capitals."""
     matches = list(_LETTERS.finditer(text))
     names = set()
     for match, following in zip_longest(matches, matches[1:]):

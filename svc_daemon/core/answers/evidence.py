@@ -1,12 +1,12 @@
-"""How much of a question a single sentence covers, which grounds answers while a team has few passages.
+"""How much of a question a single sentence covers: decides whether answers are grounded while a team has few passages.
 
-A few passages don't show how important a word is. A word in none of them would get the highest weight, however common
-it is ("What colour …"), and a word of the only passage nearly none. So weights come from how common a word is in
-English (see `familiar`) and in the sentences that were found. The weights are squared, as they are in the cosine of two
+Word frequencies in a few passages don't show how important a word is. A word in none of them would get the highest
+weight, however common it is ("What colour …"), and a word in the only passage almost none. So weights depend on how
+common a word is in English (see `familiar`) and in the sentences found. They are squared, as in the cosine of two
 tf-idf vectors.
 
-The words must be in one sentence, or in the title and the headings above it: words scattered over a passage are often
-there by chance.
+The words must be in one sentence, or in the title and headings above it: words scattered over a passage are often there
+by chance.
 """
 
 import math
@@ -20,14 +20,14 @@ from svc_daemon.core.search.ranking import coverage
 from svc_daemon.core.text.sentences import sentences_of
 from svc_daemon.core.text.words import STOP_WORDS, stem_of, words_of
 
-#: Sentences of average English that are counted with those that were found.
+#: The number of imaginary sentences of average English that are added to the sentences found, to smooth the counts.
 SENTENCES = 50
 #: Factor for a sentence without a number if the question asks for one.
 WITHOUT_NUMBER = 0.1
-#: With this many passages, only their own counts are used.
+#: With this many chunks or more, single sentences no longer decide.
 MANY = 100
 
-#: Phrases of a question, in small letters, that only a number can answer.
+#: Phrases, in lower case, of questions that only a number can answer.
 ASKS_FOR_NUMBER = re.compile(
     r"\b(?:how (?:many|much|long|old|often|far|big|large|tall|high|deep|wide|heavy|fast|late|early)"
     r"|what time|what year|which year)\b"
@@ -47,9 +47,9 @@ _SPANS = frozenset(map(stem_of, _SPAN_WORDS.split()))
 
 
 def trust_of(question: str, chunks: int) -> float:
-    """How far single sentences, instead of whole passages, decide about an answer, 0 to 1.
+    """Compute how far single sentences, rather than whole passages, decide whether an answer is grounded, 0 to 1.
 
-    It falls with the number of chunks, and is 0 if fewer than half of the question's words are known English ones.
+    It decreases with the number of chunks, and is 0 if fewer than half of the question's words are known English words.
     """
     words = words_of(question)
     known = sum(word in STOP_WORDS or is_familiar(word) for word in words)
@@ -58,16 +58,16 @@ def trust_of(question: str, chunks: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """How the passages that were found support an answer."""
+    """How well the passages found support an answer."""
 
     #: For each passage, how much of the question its best sentence covers, 0 to 1.
     said: tuple[float, ...]
-    #: The weight of each word that is in some passage.
+    #: The weight of each word that occurs in at least one passage.
     weights: Mapping[str, float]
 
 
 def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Passage]) -> Evidence:
-    """`words` are the words of the question that count."""
+    """Compute how much of the question each passage covers; `words` are the question's words that count."""
     # The stems of each sentence, and whether it has a number.
     read = [
         [
@@ -76,12 +76,12 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
         ]
         for passage in passages
     ]
-    # A sentence that occurs twice, in copies of a document, is counted once.
+    # A sentence that occurs several times, in copies of a document, is counted once.
     sentences = {own for each in read for own, _ in each}
     above = []
     for passage, each in zip(passages, read, strict=True):
-        # Each sentence is credited with title, headings, and words that only the index matched: it removes other
-        # endings, ignores accents, and splits scripts without spaces into words.
+        # Each sentence is credited with the words of the title and headings, and with words that only the index
+        # matched: the index removes other endings, ignores accents, and splits scripts without spaces.
         own = frozenset[str]().union(*(stems for stems, _ in each))
         above.append(_stems(words_of(passage.context)) | (frozenset(map(stem_of, passage.weights)) - own))
     having = {stem: sum(stem in own for own in sentences) + SENTENCES * chance_of(stem) for stem in map(stem_of, words)}
@@ -102,7 +102,7 @@ def weigh_evidence(question: str, words: Collection[str], passages: Sequence[Pas
 
 
 def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
-    """The stems of which a sentence must have one beside its number; None if the question asks for no number."""
+    """Stems of which the sentence or its context must contain one, if any; None if no number is asked for."""
     if (count := _ASKS_FOR_COUNT.search(question)) and stem_of(count[1]) in stems:
         return frozenset({stem_of(count[1])})
     if _ASKS_FOR_SPAN.search(question):
@@ -111,5 +111,5 @@ def _wanted(question: str, stems: Collection[str]) -> frozenset[str] | None:
 
 
 def _stems(words: Sequence[str]) -> frozenset[str]:
-    # The index cuts names such as `max_file_size`.
+    # The index splits names such as `max_file_size`.
     return frozenset(stem_of(part) for word in words for part in {word, *word.split("_")})

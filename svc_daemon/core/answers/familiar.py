@@ -1,15 +1,15 @@
-"""Roughly how common English words are, for collections that are too small to show it.
+"""Estimates of how common English words are, for collections that are too small to measure it.
 
-The lists are the project's own judgement and no counts of any corpus. A word is in the first list that fits: it occurs
-in about one of four passages of a hundred words on any subject, in one of sixteen, or in one of sixty-four. A word in
-no list is taken as rare, and so are the words of other languages.
+The lists are the project's own estimates, not counts from a corpus. The words of the first list occur in about one in
+four passages of a hundred words on any subject, those of the second in one in sixteen, and those of the third in one in
+sixty-four. Words in no list, including words of other languages, are considered rare.
 """
 
 from functools import cache
 
 from svc_daemon.core.text.words import stem_of
 
-#: Words of any text, and verbs with little meaning of their own.
+#: Words of any text, and verbs with little meaning by themselves.
 _ANYWHERE = (
     "able actually add again allow already always another anybody anyone anything appear ask away back become begin "
     "best better big bring call case certain change come contain day different does else end enough even ever "
@@ -117,14 +117,14 @@ _SOMETIMES = (
     "waste wave weak wear website weekend weigh welcome wet wheel whenever wild willing winner winter wire wise "
     "witness wonderful worker worry worth wound yard yellow zero zone"
 )
-#: How likely a passage has a given word of each list, and one that is in none.
+#: The probability that a passage contains a given word of each list, and a word that is in none of them.
 _LISTS = {_ANYWHERE: 1 / 4, _OFTEN: 1 / 16, _SOMETIMES: 1 / 64}
 RARE = 1 / 512
 
 
 @cache
 def _chances() -> dict[str, float]:
-    """By stem; a word in two lists counts as the more common."""
+    """Return the probability of each listed stem; a word in two lists gets the higher one."""
     return {stem_of(word): chance for words, chance in reversed(_LISTS.items()) for word in words.split()}
 
 
@@ -133,5 +133,5 @@ def is_familiar(word: str) -> bool:
 
 
 def chance_of(stem: str) -> float:
-    """How likely a passage of any text has a word with this stem, 0 to 1."""
+    """Return the estimated probability, 0 to 1, that a passage contains a word with this stem."""
     return _chances().get(stem, RARE)

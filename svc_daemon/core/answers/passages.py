@@ -1,4 +1,4 @@
-"""Passages: the pieces of sources that an answer may rest on, and the exact places of what it quotes from them."""
+"""Passages: the pieces of sources that an answer may be based on, and the exact locations of its quotes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ class Passage:
     """A piece of a source that the search found for the question."""
 
     chunk: Chunk
-    #: The source's title, which may name what the text itself leaves out.
+    #: The source's title, which may name a subject that the text itself does not mention.
     title: str = ""
-    #: The weights of the question's words in it; empty if it was found by meaning only.
+    #: The weights of the question's words that it contains; empty if only the vector search found it.
     weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -29,11 +29,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """One mark in an answer, and the words of a source that it cites."""
+    """One mark in an answer, and the text that it cites."""
 
-    #: The number in the mark, from 1; several sentences may have the same.
+    #: The number in the mark, from 1; several marks may have the same number.
     number: int
-    #: Index of the passage among those that were given.
+    #: Index in the list of passages, from 0.
     passage: int
     #: The part of the passage's text that is quoted.
     span: Span
@@ -59,7 +59,7 @@ def quote_of(passage: Passage, span: Span) -> str:
 
 
 def place_of(passage: Passage, span: Span) -> QuotePlace:
-    """The quote's own place; its own lines where the chunk's lines are those of the original, else the chunk's."""
+    """Locate a quote; gives the chunk's line range if the chunk's lines don't correspond to those of the original."""
     chunk = passage.chunk
     line_start, line_end = chunk.line_start, chunk.line_end
     if line_start is not None and line_end is not None and chunk.text.count("\n") == line_end - line_start:

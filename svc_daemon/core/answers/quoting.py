@@ -1,9 +1,9 @@
-"""The default answerer: the best sentences of what was found, word for word, each with the mark of its source.
+"""The default answerer: quotes the best sentences of the passages found, each with a citation mark.
 
-Needs no model and no network, and gives the same answer to the same passages. The score of a sentence is the weight of
-the words that it shares with the question, plus a part of those in its title and headings: below a heading "Vacation" a
-sentence need not have the word. Rows of tables, code and headings score less, so that prose is preferred. Sentences of
-one passage keep their order.
+It needs no model and no network, and is deterministic. The score of a sentence is the weight of the words that it
+shares with the question, plus a fraction of the weight of those in its title and headings: under the heading
+"Vacation", a sentence need not repeat the word. Table rows, code and headings score less, so that prose is preferred.
+Sentences of one passage keep their order.
 """
 
 import re
@@ -17,30 +17,30 @@ from svc_daemon.core.text.words import FORMS, stem_of, stems_of, words_of
 
 #: The answer if nothing was found; it cites no source.
 NOTHING_FOUND = "I found nothing about this in the sources."
-#: Sentences of one answer.
+#: Maximum number of sentences in an answer.
 MOST_SENTENCES = 3
-#: A further sentence must score at least this part of the best one,
+#: The minimum score of each further sentence, as a fraction of the best one's,
 WORTHY = 0.85
-#: or this part, if it has a word of the question that the ones before it lack.
+#: or this fraction, if it has a word of the question that the sentences before it lack.
 WORTHY_OF_MORE = 0.5
 #: The weight of words in the title and headings, compared with the sentence's own.
 CONTEXT_SHARE = 0.5
-#: What a number counts where one was asked for, and "X is …" where it was asked what X is, and what a question or a
-#: heading counts less: enough to leave out an even sentence.
+#: The bonus for a number if the question asks for one, and for "X is …" if it asks what X is; the penalty for a
+#: question or a heading. Large enough to decide between otherwise equal sentences.
 HINT = 0.2
-#: How much less the last passage counts than the first.
+#: The penalty for a lower rank: almost this much for the last passage, 0 for the first.
 RANK = 0.1
 #: The weight of a word of the question, compared with one added from an earlier question.
 OWN = 2.0
-#: The least number of letters that a word shares with its stem.
+#: The minimum number of leading characters that a word shares with its stem.
 BEGINNING = 3
-#: Fewer words mean nothing by themselves: `Yes.`
+#: Minimum words of a sentence that makes sense by itself; `Yes.` does not.
 FEWEST_WORDS = 3
 
 _ASKS_WHEN = re.compile(r"\bwhen\b")
 #: A question of the form "what is X"; the group is X.
 _ASKS_WHAT = re.compile(r"what(?: is|'s| are| does) (?:an? |the )?(\w[\w-]*(?: \w+)?)(?: mean)?\s*\??$")
-#: A definition begins so, soon after the name.
+#: The beginning of a definition, to be formatted with the name.
 _DEFINITION = r"\W*(?:an? |the )?{}\W.{{0,80}}?\b(?:is|are|means?|refers? to)\b"
 
 
@@ -50,7 +50,7 @@ class ScoredSentence:
 
     passage: int
     span: Span
-    #: Its words in small letters, to find duplicates.
+    #: Its text in lower case with single spaces, to find duplicates.
     words: str
     #: The question's own words in it, as stems.
     shared: frozenset[str]
@@ -67,14 +67,14 @@ class Quoted:
 
 
 def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> list[Quoted]:
-    """The pieces of the answer, in order; none where no passage was found.
+    """Return the pieces of the answer, in order; empty if there are no passages.
 
-    `searched` is the question with the words added from the conversation. `passages` come best first. The text of a
-    piece includes the space before it.
+    `searched` is the question with the words added from the conversation. `passages` are ordered best first. The text
+    of each piece after the first begins with a space.
     """
     fences = [fences_of(passage.text) for passage in passages]
     sentences, best = [], 0.0
-    # The cost of rows, code and headings is computed only where a sentence may be chosen.
+    # The cost of rows, code and headings is computed only for sentences that may still be chosen.
     for sentence in sorted(_score_sentences(question, searched, passages), key=lambda each: -each.worth):
         if best > 0 and sentence.worth < WORTHY_OF_MORE * best:
             break
@@ -85,7 +85,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
     for sentence in sorted(sentences, key=lambda each: (-each.worth, each.passage, each.span)):
         if len(chosen) < MOST_SENTENCES and (not chosen or _is_better_with(sentence, chosen)):
             chosen.append(sentence)
-    # Sentences of one passage keep their order; passages come as the first sentence of each was chosen.
+    # Sentences of one passage keep their order; passages are ordered by when their first sentence was chosen.
     order = list(dict.fromkeys(each.passage for each in chosen))
     pieces, size = [], 0
     for number, sentence in enumerate(sorted(chosen, key=lambda each: (order.index(each.passage), each.span)), 1):
@@ -100,7 +100,7 @@ def quote_best(question: str, searched: str, passages: Sequence[Passage]) -> lis
 
 def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) -> Iterator[ScoredSentence]:
     asked = stems_of(question)
-    # A word that no passage has weighs nothing, since it distinguishes no passage from another.
+    # A word that is in no passage has no weight, since it doesn't distinguish passages.
     found = {stem_of(word): weight for passage in passages for word, weight in passage.weights.items()}
     weights = found or dict.fromkeys(stems_of(searched), 1.0)
     weights = {stem: weight * (OWN if stem in asked else 1.0) for stem, weight in weights.items()}
@@ -116,9 +116,11 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
             text = quote_of(passage, span)
             words = text.lower().split()
             spelled = words_of(text)
-            # The index cuts names such as `max_file_size`; a sentence has their words if it has the very name.
+            # The index splits names such as `max_file_size`; a sentence that contains the whole name contains its
+            # parts.
             named = [part for name in names if name in spelled for part in name.split("_")]
-            # Words with another beginning than the question's can't share a stem with it, irregular forms aside.
+            # Irregular forms aside, a word that begins differently from all the question's words can't share a stem
+            # with it.
             candidates = [*spelled, *named]
             own = frozenset(stem_of(word) for word in candidates if word[:BEGINNING] in beginnings or word in FORMS)
             shared = sum(weight for stem, weight in weights.items() if stem in own)
@@ -128,14 +130,14 @@ def _score_sentences(question: str, searched: str, passages: Sequence[Passage]) 
                 + bool(definition.match(text.lower()))
                 - (len(words) < FEWEST_WORDS or text.endswith(("?", ":")))
             )
-            # The share of the question's weight that the sentence has, or its headings have, 0 to 1.
+            # The share of the question's weight that the sentence and, in part, its title and headings cover, 0 to 1.
             covered = (shared + CONTEXT_SHARE * lent) / total if total else 0.0
             worth = covered + HINT * hints - RANK * place / len(passages)
             yield ScoredSentence(place, span, " ".join(words), own & asked, worth)
 
 
 def _is_better_with(sentence: ScoredSentence, chosen: Sequence[ScoredSentence]) -> bool:
-    """Whether the answer is better for one more sentence."""
+    """Whether adding the sentence improves the answer."""
     if any(sentence.words == each.words for each in chosen):
         return False
     covered = frozenset[str]().union(*(each.shared for each in chosen))
