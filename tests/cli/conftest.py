@@ -40,7 +40,13 @@ def svc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     work.mkdir()
     monkeypatch.chdir(work)
     before = signal.getsignal(signal.SIGINT)
-    yield lambda *arguments, **options: run_svc(capfd, monkeypatch, *arguments, **options)
+
+    def call(*arguments: str, stdin: bytes = b"") -> Finished:
+        capfd.readouterr()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        return Finished(run(arguments), *capfd.readouterr())
+
+    yield call
     signal.signal(signal.SIGINT, before)
 
 
@@ -67,16 +73,6 @@ def here(at: Callable[[Installation], RunSvc], shared_installation: Installation
 def bucket(request: pytest.FixtureRequest) -> str:
     """The name of a bucket of this test's own."""
     return str(request.node.name).removeprefix("test_").replace("_", "-")[:60].rstrip("-")
-
-
-def run_svc(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: bytes = b""
-) -> Finished:
-    capfd.readouterr()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-    code = run(arguments)
-    out, err = capfd.readouterr()
-    return Finished(code, out, err)
 
 
 @pytest.fixture

@@ -1,11 +1,28 @@
-"""Consoles over recorded streams, and the types of the fixtures that make them."""
+"""Consoles over recorded streams, and what several tests of the command line share."""
 
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from svc_cli.console import Console
 from tests.acceptance.installations import Finished
+
+Json = dict[str, Any]
+
+
+def write(folder: Path, *names: str, data: bytes = b"text") -> None:
+    """Files of these names with these bytes, each folder made where it is missing."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+def only(finished: Finished) -> Json:
+    """The one item of a report."""
+    (item,) = finished.json["items"]
+    return dict(item)
 
 
 class Terminal(io.StringIO):

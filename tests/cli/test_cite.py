@@ -11,10 +11,8 @@ from svc_cli.errors import UsageError
 TEXT = "One page.\n\nThe quay opens at dawn. The quay opens at dawn."
 QUOTE = "The quay opens at dawn."
 PLACE: dict[str, Any] = {"page": 2, "line_start": None, "line_end": None, "char_start": 11, "char_end": 34}
-CHUNKS: list[dict[str, Any]] = [
-    {"location": PLACE | {"page": 1, "char_start": 0, "char_end": 9}},
-    {"location": PLACE | {"char_end": 58}},
-]
+FIRST_PLACE = {"page": 1, "char_start": 0, "char_end": 9}
+CHUNKS: list[dict[str, Any]] = [{"location": PLACE | each} for each in (FIRST_PLACE, {"char_end": 58})]
 CONTENT = {"sha256": "ab", "unchanged": True, "error": None}
 READING: dict[str, Any] = {"content": CONTENT, "text": TEXT, "chunks": CHUNKS}
 

@@ -4,16 +4,14 @@ import functools
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from svc_daemon.tools.catalogue import TOOLS
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import Json, RunSvc
 from tests.samples import make_pdf
 
-Json = dict[str, Any]
 BROKEN = b"%PDF-1.7\nnothing"
 
 
@@ -53,8 +51,7 @@ def test_each_hit_and_each_source_is_a_line_of_its_own(here: RunSvc) -> None:
     for words, rows, name in (("search rule plan", "data", "source_id"), ("source ls", "sources", "id")):
         page = here(*words.split(), "-b", "handbook", "--json").json
         *lines, last = map(json.loads, here(*words.split(), "-b", "handbook", "--ndjson").stdout.splitlines())
-        assert [line[name] for line in lines] == [row[name] for row in page[rows]]
-        assert set(last) == set(page) - {rows}
+        assert ([line[name] for line in lines], set(last)) == ([row[name] for row in page[rows]], set(page) - {rows})
 
 
 def test_quiet_leaves_results_and_errors(here: RunSvc) -> None:
@@ -123,8 +120,7 @@ def test_a_source_moves_between_buckets_and_goes(here: RunSvc) -> None:
     assert here("source", "attach", source["id"], "-b", "second", "--dry-run", "--json").json["dry_run"] is True
     assert len(here("source", "attach", source["id"], "-b", "second", "--json").json["bucket_ids"]) == 2
     assert len(here("source", "detach", source["id"], "-b", "moving", "--json").json["bucket_ids"]) == 1
-    assert here("source", "rm", source["id"], "--dry-run").exit == 0
-    assert here("source", "show", source["id"]).exit == 0
+    assert [here("source", *words, source["id"]).exit for words in (("rm", "--dry-run"), ("show",))] == [0, 0]
     _words(here("source", "rm", source["id"], "--force"), f"deleted {source['id']}")
     assert here("source", "show", source["id"]).exit == 5
 

@@ -38,8 +38,7 @@ def announce(files: DataFiles, odd: OddServer, pid: int) -> None:
 
 def test_the_daemon_of_this_installation_gets_the_admin_key(svc: RunSvc, odd: OddServer, files: DataFiles) -> None:
     odd.prove_health(SECRET, "ins_1")
-    assert svc("bucket", "ls").exit == 0
-    assert svc("bucket", "ls", "--base-url", odd.url).exit == 0
+    assert [svc("bucket", "ls", *at).exit for at in ((), ("--base-url", odd.url))] == [0, 0]
     assert odd.keys_seen() == {"Bearer sk-admin"}
 
 
@@ -62,8 +61,7 @@ def test_another_server_at_that_address_gets_no_key(
         assert svc("bucket", "ls", "--base-url", odd.url, "--json").failure == (12, "svc_daemon_unproven"), answer
     odd.prove_health(SECRET, "ins_1")
     odd.port += 1  # what it passes on is the proof of a daemon elsewhere
-    assert svc("bucket", "ls", "--json").failure == UNREACHABLE
-    assert odd.keys_seen() == set()
+    assert (svc("bucket", "ls", "--json").failure, odd.keys_seen()) == (UNREACHABLE, set())
 
 
 def test_without_the_secret_no_daemon_is_trusted_and_the_way_out_is_named(
@@ -116,8 +114,8 @@ def test_an_address_that_is_no_service_of_ours_gets_no_key(at_odd: RunSvc, odd: 
 
 
 def test_an_address_with_v1_at_its_end_gets_a_hint_to_leave_it_out(svc: RunSvc, odd: OddServer) -> None:
-    finished = svc("bucket", "ls", "--base-url", f"{odd.url}/v1/", "--json")
-    assert finished.json["error"]["hint"] == "leave out the /v1 at the end of the address: svc adds it."
+    error = svc("bucket", "ls", "--base-url", f"{odd.url}/v1/", "--json").json["error"]
+    assert error["hint"] == "leave out the /v1 at the end of the address: svc adds it."
 
 
 def test_an_overlapping_version_works_with_one_notice(svc: RunSvc, at_odd: RunSvc, odd: OddServer) -> None:
@@ -159,8 +157,7 @@ def test_a_projects_address_gets_neither_the_admin_key_nor_a_stored_one(
 ) -> None:
     odd.answer_health("ins_other")
     Path("svc.toml").write_text(f'base_url = "{odd.url}"\n')
-    assert svc("bucket", "ls", "--json").failure == (4, "svc_no_api_key")
-    assert odd.keys_seen() == set()
+    assert (svc("bucket", "ls", "--json").failure, odd.keys_seen()) == ((4, "svc_no_api_key"), set())
 
 
 def test_temporary_refusals_are_tried_again_and_then_reported(at_odd: RunSvc, odd: OddServer) -> None:

@@ -67,10 +67,7 @@ def test_ndjson_fails_with_one_line_too(svc: RunSvc) -> None:
 
 
 def test_a_bug_is_one_line_and_a_traceback_only_on_demand(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
-        raise RuntimeError("broken on purpose")
-
-    monkeypatch.setattr("svc_cli.app.build", broken)
+    monkeypatch.setattr("svc_cli.app.build", lambda: 1 // 0)
     finished = svc("bucket", "ls", "--json")
     assert (finished.failure, "Traceback" in finished.stderr) == ((1, "svc_bug"), False)
     assert "Traceback" in svc("bucket", "ls", "--debug").stderr
@@ -136,9 +133,8 @@ def test_ctrl_c_ends_with_130_and_one_json_value(tmp_path: Path, odd: OddServer)
     error = {"code": "x", "message": "m", "retryable": True}
     odd.answers["GET /v1/buckets"] = (503, {"error": error}, {"Retry-After": "20"})
     environ = environment(tmp_path, {"SVC_BASE_URL": odd.url, "SVC_API_KEY": "sk-test"})
-    words = ("svc_cli", "bucket", "ls", "--json")
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    process = Fork(words, env=environ, cwd=tmp_path, stdin=nothing, stdout=pipe, stderr=pipe)
+    words, pipe = ("svc_cli", "bucket", "ls", "--json"), subprocess.PIPE
+    process = Fork(words, env=environ, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     wait_until(lambda: any(path == "/v1/buckets" for _, path, _ in odd.requests), "the first request")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
@@ -203,10 +199,8 @@ RETRYABLE = (
 
 
 def test_each_answer_has_the_exit_code_of_the_table() -> None:
-    for expected, answers, retryable in [
-        *((*each, False) for each in ANSWERS.items()),
-        (Exit.TEMPORARY, RETRYABLE, True),
-    ]:
+    rows = [*((*each, False) for each in ANSWERS.items()), (Exit.TEMPORARY, RETRYABLE, True)]
+    for expected, answers, retryable in rows:
         for status, code in map(str.split, answers.split(",")):
             error = ApiError(int(status), {"code": code, "message": "m", "retryable": retryable}, "req_1")
             found = (exit_for_answer(int(status), code, retryable), error.exit, error.envelope()["exit_code"])

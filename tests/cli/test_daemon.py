@@ -53,8 +53,7 @@ def test_a_stale_announcement_is_no_daemon(fresh: Installation) -> None:
     fresh.start()
     fresh.kill()
     assert fresh.files.daemon.exists()
-    assert fresh.svc("daemon", "status", "--json").exit == 12
-    assert fresh.svc("bucket", "ls").exit == 0
+    assert [fresh.svc(*words).exit for words in (("daemon", "status"), ("bucket", "ls"))] == [12, 0]
     assert fresh.health() is not None
 
 
@@ -68,9 +67,8 @@ def test_a_limit_that_is_not_in_force_is_reported(here: RunSvc, monkeypatch: pyt
     monkeypatch.setenv("SVC_LIMIT_TAGS", "7")
     monkeypatch.setenv("SVC_LIMIT_NONSENSE", "1")
     ended = here("bucket", "ls")
-    assert ended.exit == 0
-    assert "SVC_LIMIT_TAGS=7 is not in force: the running daemon has 20" in ended.stderr
-    assert "SVC_LIMIT_NONSENSE is not a setting" in ended.stderr
+    lines = ("SVC_LIMIT_TAGS=7 is not in force: the running daemon has 20", "SVC_LIMIT_NONSENSE is not a setting")
+    assert (ended.exit, [line for line in lines if line not in ended.stderr]) == (0, [])
     assert "SVC_LIMIT_CREATES" not in ended.stderr
 
 

@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -15,16 +14,15 @@ from svc_cli.evals.misses import Inquiry, ordinal
 from svc_cli.evals.scopes import DEPTH, EvalScope
 from tests.acceptance.calls import make_bucket, upload, wait_ended
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import Json, RunSvc
 from tests.cli.odd_servers import OddServer
 from tests.conftest import UNLIMITED
 from tests.samples import make_corrupt_pdf
 
-Json = dict[str, Any]
 Run = Callable[..., Finished]
 
 HANDBOOK = (
-    b"# Handbook\n\n## Vacation\n\nThe cobalt rule grants ninety days.\n\n## Garage\n\nThe garage opens at seven.\n"
+    b"# Handbook\n\n## Vacation\n\nThe cobalt rule grants ninety days.\n\n## Garage\n\nThe garage opens at seven."
 )
 PRICING = b"# Prices\n\nThe umber plan costs five crowns a month.\n"
 #: More passages on ferries than can be seen, and one that is the least of them.

@@ -9,15 +9,9 @@ import pytest
 
 from svc_cli.uploads.ignores import IgnoreRules, Patterns, rules_above
 from svc_cli.uploads.selections import FolderPolicy, select
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import RunSvc, write
 
 POLICY = FolderPolicy(frozenset({".md", ".txt", ".log"}), 1000)
-
-
-def _write(root: Path, *names: str) -> None:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("text")
 
 
 def _kept_by_git(root: Path, under: str) -> list[str]:
@@ -37,7 +31,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_svcignore_wins_over_gitignore_and_an_ignored_folder_is_one_line(repository: Path) -> None:
-    _write(repository, "a.md", "b.log", "üml.md", "build/x.md", "build/sub/y.md")
+    write(repository, "a.md", "b.log", "üml.md", "build/x.md", "build/sub/y.md")
     (repository / ".gitignore").write_text("*.log\nbuild/\n")
     (repository / ".svcignore").write_text("!b.log\na.md\n")
     selection = select(["."], POLICY)
@@ -83,8 +77,7 @@ def test_any_pattern_means_what_it_means_to_git(repository: Path) -> None:
         selection = select([under], POLICY)
         # Git knows nothing of the service, which takes no name that ends in a backslash.
         refused = [skip.path for skip in selection.skips if skip.reason == "name is blank or a path"]
-        kept = [*(file.title for file in selection.files), *refused]
-        assert sorted(kept) == _kept_by_git(repository, under), under
+        assert sorted([*(file.title for file in selection.files), *refused]) == _kept_by_git(repository, under), under
 
 
 def test_rules_reach_a_folder_from_its_repository_and_from_nowhere_else(tmp_path: Path) -> None:
@@ -104,7 +97,7 @@ def test_an_include_takes_a_folder_with_all_that_is_in_it() -> None:
 @pytest.fixture
 def docs(svc: RunSvc) -> Path:
     docs = Path.cwd()
-    _write(docs, "a.md", "kept.log", "other.log", "build/x.md", ".env")
+    write(docs, "a.md", "kept.log", "other.log", "build/x.md", ".env")
     (docs / ".gitignore").write_text("# made by tools\n\nbuild/\n*.log\n")
     (docs / ".svcignore").write_text("!kept.log\ndrafts\n")
     (docs / "link.md").symlink_to("a.md")

@@ -4,16 +4,14 @@ import json
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.installations import Finished, Installation, wait_until
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import Json, RunSvc, only
 from tests.cli.odd_servers import OddServer
 from tests.conftest import UNLIMITED
 
-Json = dict[str, Any]
 TakeIn = Callable[[str], Finished]
 
 TEXT = b"# Ferries\n\nThe cobalt ferry leaves at nine."
@@ -47,11 +45,6 @@ def take_in(here: RunSvc, bucket: str, odd: OddServer) -> TakeIn:
     return lambda words: here("import", *shlex.split(words.replace("@", odd.url)), "-b", bucket, "--json")
 
 
-def _only(finished: Finished) -> Json:
-    (item,) = finished.json["items"]
-    return dict(item)
-
-
 def _fetches(odd: OddServer, path: str) -> int:
     return [(method, asked) for method, asked, _ in odd.requests].count(("GET", path))
 
@@ -72,16 +65,16 @@ def test_two_spellings_of_one_page_are_one_source_and_both_become_ready(take_in:
 
 def test_an_import_is_fetched_again_only_to_be_refreshed(take_in: TakeIn, odd: OddServer, here: RunSvc) -> None:
     would = take_in("@/ferries.md --dry-run")
-    assert (would.exit, _only(would)["action"], _fetches(odd, "/ferries.md")) == (0, "would_create", 0)
+    assert (would.exit, only(would)["action"], _fetches(odd, "/ferries.md")) == (0, "would_create", 0)
     assert here("bucket", "show", "an-import-is-fetched-again-only-to-be-refreshed").exit == 5
-    first, second = _only(take_in("@/ferries.md")), _only(take_in("@/ferries.md"))
+    first, second = only(take_in("@/ferries.md")), only(take_in("@/ferries.md"))
     source_id = first["source_id"]
     assert (first["action"], second["action"], second["source_id"]) == ("created", "unchanged", source_id)
     assert _fetches(odd, "/ferries.md") == 1
     same = take_in("@/ferries.md --refresh")
-    assert (same.exit, _only(same)["action"]) == (0, "unchanged")
+    assert (same.exit, only(same)["action"]) == (0, "unchanged")
     odd.answers["GET /ferries.md"] = (200, TEXT + b" And at ten.", {"Content-Type": "text/markdown"})
-    changed = _only(take_in("@/ferries.md --refresh"))
+    changed = only(take_in("@/ferries.md --refresh"))
     assert (changed["action"], changed["ready"], changed["source_id"]) == ("refreshed", True, source_id)
     assert here("source", "refresh", source_id, "--dry-run", "--json").json["dry_run"] is True
     assert here("source", "refresh", source_id, "--json").json["changed"] is False
@@ -90,7 +83,7 @@ def test_an_import_is_fetched_again_only_to_be_refreshed(take_in: TakeIn, odd: O
 def test_a_removed_import_comes_back(take_in: TakeIn, here: RunSvc) -> None:
     ids = set()
     for _ in range(2):
-        item = _only(take_in("@/ferries.md"))
+        item = only(take_in("@/ferries.md"))
         assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
         ids.add(item["source_id"])
         assert here("source", "rm", item["source_id"], "--force").exit == 0
@@ -100,7 +93,7 @@ def test_a_page_of_another_bucket_is_a_conflict_with_the_way_out(take_in: TakeIn
     odd.answers["GET /other"] = (200, PAGE, {"Content-Type": "text/html"})
     assert here("import", f"{odd.url}/other", "-b", "elsewhere").exit == 0
     finished = take_in("@/other")
-    item = _only(finished)
+    item = only(finished)
     assert (finished.exit, item["action"], item["error"]["code"]) == (6, "conflict", "website_url_exists")
     assert f"svc source attach {item['source_id']}" in item["error"]["hint"]
 
@@ -127,7 +120,7 @@ def test_force_takes_a_page_as_a_file(take_in: TakeIn) -> None:
 def test_a_webhook_is_called_listed_sent_again_and_verified(
     take_in: TakeIn, odd: OddServer, here: RunSvc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source_id = _only(take_in("@/ferries.md --webhook @/hook --webhook-meta ticket=7"))["source_id"]
+    source_id = only(take_in("@/ferries.md --webhook @/hook --webhook-meta ticket=7"))["source_id"]
 
     def delivered() -> Json | None:
         listed = here("webhook", "deliveries", "--source", source_id, "--json").json["deliveries"]
@@ -166,11 +159,8 @@ def test_an_old_call_is_refused_unless_its_age_does_not_count(svc: RunSvc, monke
 
 def test_a_check_without_what_it_needs_is_a_usage_error(svc: RunSvc, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, secret, code in (
-        *(
-            ("-H webhook-id", None, "svc_usage"),
-            ("", None, "svc_usage"),
-            ("--secret-file none", None, "svc_file_refused"),
-        ),
+        *(("-H webhook-id", None, "svc_usage"), ("", None, "svc_usage")),
+        ("--secret-file none", None, "svc_file_refused"),
         *(("-H 'webhook-id: msg_1'", secret, "svc_usage") for secret in ("whsec_", "whsec_!!!!")),
     ):
         if secret:

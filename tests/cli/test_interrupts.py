@@ -117,10 +117,8 @@ def test_a_batch_that_is_opened_while_an_interrupt_ends_the_run_hides_nothing(od
         asked.set()
         assert interrupted.wait(30)
         (items,) = [json.loads(body)["files"] for path, _, body in odd.calls if path.endswith("/batches")]
-        opened = [
-            {"session_id": "ses_1", "client_file_id": each["client_file_id"], "upload_url": f"{odd.url}/up"}
-            for each in items
-        ]
+        place = {"session_id": "ses_1", "upload_url": f"{odd.url}/up"}
+        opened = [place | {"client_file_id": each["client_file_id"]} for each in items]
         return 201, {"batch_id": "bat_1", "items": opened, "rejected": []}, {}
 
     odd.answers["POST /v1/buckets/bkt_1/batches"] = open_batch

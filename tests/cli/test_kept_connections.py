@@ -55,15 +55,10 @@ def test_a_connection_is_not_kept_after_a_refusal_or_where_the_service_wants_it_
         assert client.limits() == {}
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
-    ],
-)
+@pytest.mark.parametrize("cut", [b"Content-Length: 9\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"])
 def test_an_answer_that_ends_early_is_a_failure_of_the_network(cut: bytes) -> None:
-    with served((cut,), (cut,)) as url, Client(url, "sk-test", policy=ONCE) as client:
+    answer = b"HTTP/1.1 200 OK\r\n" + cut
+    with served((answer,), (answer,)) as url, Client(url, "sk-test", policy=ONCE) as client:
         with pytest.raises(NetworkFailed):
             client.limits()
         blocks = client.source_content("src_1")

@@ -13,19 +13,14 @@ from svc_cli.errors import FileRefused, PathMissing, UsageError
 from svc_cli.uploads.contents import ATTEMPTS, KEPT_BYTES, STDIN, read
 from svc_cli.uploads.selections import FolderPolicy, select
 from svc_cli.uploads.skips import is_text
+from tests.cli.consoles import write
 
 POLICY = FolderPolicy(frozenset({".md", ".pdf"}), 100)
 
 
-def _write(folder: Path, *names: str, data: bytes = b"text") -> None:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-
-
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    _write(tmp_path, "docs/a.md", "docs/sub/b.md", "c.md")
+    write(tmp_path, "docs/a.md", "docs/sub/b.md", "c.md")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -35,21 +30,13 @@ def _titles(*paths: str) -> list[str]:
 
 
 def test_a_title_is_the_path_as_given(work: Path) -> None:
-    for paths, titles in {
-        "c.md": "c.md",
-        "./c.md": "c.md",
-        "docs": "docs/a.md docs/sub/b.md",
-        "docs/": "docs/a.md docs/sub/b.md",
-        "docs//sub": "docs/sub/b.md",
-        ".": "c.md docs/a.md docs/sub/b.md",
-        "c.md c.md ./c.md": "c.md",
-        "docs docs/a.md": "docs/a.md docs/sub/b.md",
-        "docs/*.md": "docs/a.md",
-        "**/*.md": "c.md docs/a.md docs/sub/b.md",
-        "do?s": "docs/a.md docs/sub/b.md",
-    }.items():
+    expected = {"docs//sub": "docs/sub/b.md", "docs/*.md": "docs/a.md"}
+    expected |= dict.fromkeys(("c.md", "./c.md", "c.md c.md ./c.md"), "c.md")
+    expected |= dict.fromkeys(("docs", "docs/", "docs docs/a.md", "do?s"), "docs/a.md docs/sub/b.md")
+    expected |= dict.fromkeys((".", "**/*.md"), "c.md docs/a.md docs/sub/b.md")
+    for paths, titles in expected.items():
         assert _titles(*paths.split()) == titles.split(), paths
-    _write(work, "[x].md")
+    write(work, "[x].md")
     assert _titles("[x].md", str(work / "c.md")) == ["[x].md", str(work / "c.md")], "no pattern, and an absolute path"
 
 
@@ -61,8 +48,8 @@ def test_a_path_that_leads_nowhere_is_named(work: Path) -> None:
 
 
 def test_a_file_that_is_named_is_sent_although_a_folder_leaves_it_out(work: Path) -> None:
-    _write(work, ".hidden.md", "picture.png", data=b"\x89PNG\0")
-    _write(work, "empty.md", data=b"")
+    write(work, ".hidden.md", "picture.png", data=b"\x89PNG\0")
+    write(work, "empty.md", data=b"")
     (work / "link.md").symlink_to("c.md")
     named = [".hidden.md", "empty.md", "picture.png", "link.md"]
     assert _titles(*named) == named
@@ -70,7 +57,7 @@ def test_a_file_that_is_named_is_sent_although_a_folder_leaves_it_out(work: Path
 
 
 def test_a_compressed_text_is_sent_and_another_compressed_file_is_not(work: Path) -> None:
-    _write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
+    write(work / "packed", "a.txt.gz", "A.MD.GZ", "a.tar.gz", "a.gz", data=b"\x1f\x8b\x08\x00\xff")
     selection = select(("packed",), FolderPolicy(frozenset({".txt.gz", ".md.gz"}), 100))
     assert [each.title for each in selection.files] == ["packed/A.MD.GZ", "packed/a.txt.gz"]
 

@@ -19,10 +19,9 @@ not_on_macos = pytest.mark.skipif(sys.platform == "darwin", reason="launchd is c
 def test_a_unit_runs_the_daemon_with_our_variables_and_without_the_key() -> None:
     daemon, watch = (Systemd(ENVIRON).unit(service) for service in services_of(ENVIRON))
     assert daemon.path == Path("/users/ann/.config/systemd/user/svc.service")
-    for line in (f"ExecStart={sys.executable} -P -m svc_daemon serve\n", "Environment=SVC_LISTEN=127.0.0.1:9000\n"):
-        assert line in daemon.text
-    for words in ("watch run --stay", "After=svc.service"):
-        assert words in watch.text
+    lines = [f"ExecStart={sys.executable} -P -m svc_daemon serve\n", "Environment=SVC_LISTEN=127.0.0.1:9000\n"]
+    for unit, expected in ((daemon, lines), (watch, ["watch run --stay", "After=svc.service"])):
+        assert [each for each in expected if each not in unit.text] == []
     assert "sk-secret" not in daemon.text + watch.text
 
 
@@ -34,8 +33,7 @@ def test_folders_of_their_own_give_another_name_and_are_absolute() -> None:
 
 def test_what_means_something_to_systemd_is_escaped() -> None:
     environ = {**ENVIRON, "SVC_LISTEN": 'a b"c%d$e\\f'}
-    text = Systemd(environ).unit(services_of(environ)[0]).text
-    assert 'Environment="SVC_LISTEN=a b\\"c%%d$e\\\\f"\n' in text
+    assert 'Environment="SVC_LISTEN=a b\\"c%%d$e\\\\f"\n' in Systemd(environ).unit(services_of(environ)[0]).text
     with pytest.raises(UsageError):
         Systemd(ENVIRON).unit(services_of({**ENVIRON, "SVC_LISTEN": "a\nExecStart=b"})[0])
 

@@ -78,8 +78,7 @@ def test_a_misspelled_source_or_bucket_is_suggested(handbook: RunSvc) -> None:
 
 
 def test_the_start_of_an_id_is_completed_to_the_only_one() -> None:
-    assert whole_id("key_1", ["key_12", "key_2"]) == "key_12"
-    assert whole_id("key_3", ["key_12", "key_2"]) == "key_3"
+    assert [whole_id(start, ["key_12", "key_2"]) for start in ("key_1", "key_3")] == ["key_12", "key_3"]
     with pytest.raises(UsageError, match="2 ids start with 'key_'"):
         whole_id("key_", ["key_12", "key_2"])
 
@@ -113,15 +112,13 @@ def test_a_file_is_written_whole_and_takes_the_place_of_another(svc: RunSvc, pla
     Path("old.pdf").write_bytes(b"old")
     got = svc(*GET, "-o", "old.pdf", "--json")
     assert (got.exit, got.json["path"], got.json["sha256"]) == (0, "old.pdf", sha256(plan).hexdigest())
-    assert Path("old.pdf").read_bytes() == plan
-    assert [path.name for path in Path().iterdir()] == ["old.pdf"]
+    assert {path.name: path.read_bytes() for path in Path().iterdir()} == {"old.pdf": plan}
 
 
 def test_where_bytes_can_not_go_is_a_usage_error(svc: RunSvc, plan: bytes) -> None:
     Path("folder").mkdir()
     for words in (("--json",), ("-o", "-", "--json"), ("-o", "folder"), ("-o", "nowhere/plan.pdf")):
-        refused = svc(*GET, *words)
-        assert (refused.exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"])
+        assert (svc(*GET, *words).exit, [path.name for path in Path().rglob("*")]) == (2, ["folder"]), words
 
 
 def test_other_bytes_than_those_that_were_uploaded_leave_no_file(at_odd: RunSvc, odd: OddServer) -> None:
@@ -131,8 +128,7 @@ def test_other_bytes_than_those_that_were_uploaded_leave_no_file(at_odd: RunSvc,
     Path("kept.txt").write_text("kept")
     ended = at_odd("source", "get", SOURCE_ID, "-o", "kept.txt")
     assert (ended.exit, "SHA-256" in ended.stderr) == (7, True)
-    assert Path("kept.txt").read_text() == "kept"
-    assert [path.name for path in Path().iterdir()] == ["kept.txt"]
+    assert {path.name: path.read_text() for path in Path().iterdir()} == {"kept.txt": "kept"}
 
 
 def test_a_link_stays_and_its_target_gets_the_bytes_with_the_mode_it_had(svc: RunSvc, plan: bytes) -> None:
@@ -149,6 +145,5 @@ def test_a_link_stays_and_its_target_gets_the_bytes_with_the_mode_it_had(svc: Ru
 def test_a_pipe_is_written_to_and_no_file_takes_its_place(svc: RunSvc, plan: bytes) -> None:
     os.mkfifo("pipe")
     reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE)
-    assert svc(*GET, "-o", "pipe").exit == 0
-    assert reader.communicate(timeout=60)[0] == plan
+    assert (svc(*GET, "-o", "pipe").exit, reader.communicate(timeout=60)[0]) == (0, plan)
     assert Path("pipe").is_fifo()

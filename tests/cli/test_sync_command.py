@@ -12,13 +12,7 @@ from tests.cli.consoles import MakeConsole, RunSvc
 
 MAPS = """\
 bucket = "handbook"
-[[map]]
-name = "docs"
-dir = "docs"
-[[map]]
-name = "public"
-dir = "docs"
-bucket = "public"
+map = [{ name = "docs", dir = "docs" }, { name = "public", dir = "docs", bucket = "public" }]
 """
 
 

@@ -16,6 +16,7 @@ from svc_cli.tools.folders import Folders, PathRefused
 from svc_cli.tools.services import run_tool
 from svc_daemon.tools.catalogue import TOOLS
 from svc_daemon.tools.services import CallFailed
+from tests.cli.consoles import write
 from tests.cli.odd_servers import OddServer
 
 MOST = 1000
@@ -24,10 +25,9 @@ MOST = 1000
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
     """A folder with a file; beside it is another one that nobody may see."""
-    files = {"docs/a.md": "allowed", "docs/deep/b.md": "deeper", "docs-secret/s.md": "secret", "more/c.md": "more"}
+    files = {"docs/a.md": b"allowed", "docs/deep/b.md": b"deeper", "docs-secret/s.md": b"secret", "more/c.md": b"more"}
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        write(tmp_path, name, data=text)
     return tmp_path / "docs"
 
 

@@ -29,12 +29,10 @@ def _refused(code: str, exit: Exit) -> ReportItem:
 
 READY = _item("a.md", source={"id": "src_1", "status": "active", "ready": True, "warnings": ["Page 2 has no text."]})
 QUEUED = _item("q.md", source={"id": "src_2", "status": "queued", "ready": False})
-ERROR = {"code": "document_unreadable", "message": "bad"}
-FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": ERROR}
+FAILED = {"id": "src_3", "status": "failed", "ready": False, "error": {"code": "document_unreadable", "message": "bad"}}
 BROKEN = _item("f.pdf", source=FAILED)
-CONFLICT = ReportItem(
-    path="c.md", action="conflict", exit=Exit.CONFLICT, error={"code": "svc_title_conflict", "message": "m"}
-)
+TITLE_TAKEN = {"code": "svc_title_conflict", "message": "m"}
+CONFLICT = ReportItem(path="c.md", action="conflict", exit=Exit.CONFLICT, error=TITLE_TAKEN)
 
 
 def _summary(*items: ReportItem, strict: bool = False, stopped_by: SvcError | None = None) -> Summary:
@@ -81,8 +79,7 @@ def test_files_of_one_type_that_can_not_be_read_are_one_row(make_console: MakeCo
     console = make_console().console
     assert f"40 \N{MULTIPLICATION SIGN} .gz  {UNREADABLE}" in render_summary(console, summary)
     console.is_verbose = True
-    text = render_summary(console, summary)
-    assert all(f"a/{number}.gz" in text for number in range(40))
+    assert all(f"a/{number}.gz" in render_summary(console, summary) for number in range(40))
 
 
 def test_one_cause_of_many_failures_is_named_once_with_every_file(make_console: MakeConsole) -> None:

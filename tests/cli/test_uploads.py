@@ -4,15 +4,13 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.acceptance.calls import list_sources, wait_ended
 from tests.acceptance.installations import Finished, Installation
-from tests.cli.consoles import RunSvc
+from tests.cli.consoles import RunSvc, only, write
 
-Json = dict[str, Any]
 Upload = Callable[..., Finished]
 
 
@@ -23,13 +21,7 @@ def upload(here: RunSvc, bucket: str) -> Upload:
 
 
 def _write(name: str, text: str = "Some words about ferries.") -> None:
-    Path(name).parent.mkdir(parents=True, exist_ok=True)
-    Path(name).write_text(text)
-
-
-def _only(finished: Finished) -> Json:
-    (item,) = finished.json["items"]
-    return dict(item)
+    write(Path(), name, data=text.encode())
 
 
 def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
@@ -45,10 +37,10 @@ def test_the_same_command_again_sends_nothing(upload: Upload) -> None:
 
 def test_other_bytes_under_a_title_are_a_conflict_and_nothing_is_sent(upload: Upload) -> None:
     _write("a.md")
-    first = _only(upload("a.md"))
+    first = only(upload("a.md"))
     _write("a.md", "Other words.")
     second = upload("a.md")
-    item = _only(second)
+    item = only(second)
     assert (second.exit, item["action"], item["error"]["code"]) == (6, "conflict", "svc_title_conflict")
     assert (second.json["bytes_sent"], item["source_id"]) == (0, first["source_id"])
     assert "--replace" in item["error"]["hint"]
@@ -59,8 +51,8 @@ def test_replace_swaps_and_goes_back_again(upload: Upload, bucket: str, shared_i
     for text in ("first", "second", "first", "second"):
         _write("a.md", f"The {text} words.")
         finished = upload("a.md", "--replace")
-        assert (finished.exit, _only(finished)["ready"]) == (0, True)
-        ids.append(_only(finished)["source_id"])
+        assert (finished.exit, only(finished)["ready"]) == (0, True)
+        ids.append(only(finished)["source_id"])
     with shared_installation.client() as client:
         assert [source["id"] for source in list_sources(client, bucket)] == [ids[-1]]
     assert len(set(ids)) == 4
@@ -70,18 +62,18 @@ def test_as_new_puts_it_beside_and_does_so_once(upload: Upload, bucket: str, sha
     _write("a.md")
     upload("a.md")
     _write("a.md", "Other words.")
-    assert [_only(upload("a.md", "--as-new"))["action"] for _ in range(2)] == ["created", "unchanged"]
+    assert [only(upload("a.md", "--as-new"))["action"] for _ in range(2)] == ["created", "unchanged"]
     with shared_installation.client() as client:
         assert [source["title"] for source in list_sources(client, bucket)] == ["a.md", "a.md"]
 
 
 def test_a_removed_or_detached_file_comes_back(upload: Upload, bucket: str, svc: RunSvc) -> None:
     _write("a.md")
-    ids = {_only(upload("a.md"))["source_id"]}
+    ids = {only(upload("a.md"))["source_id"]}
     for words in (("rm", "--force"), ("rm", "--force"), ("detach", "-b", bucket)):
         (last,) = ids
         assert svc("source", words[0], last, *words[1:]).exit == 0
-        item = _only(upload("a.md"))
+        item = only(upload("a.md"))
         assert (item["action"], item["ready"], item["source_id"] in ids) == ("created", True, False)
         ids = {item["source_id"]}
 
@@ -108,11 +100,11 @@ def test_what_policy_skips_is_listed_and_fails_only_when_strict(upload: Upload) 
 
 def test_titles_tags_and_metadata_arrive(upload: Upload, svc: RunSvc) -> None:
     _write("a.md")
-    named = _only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
+    named = only(upload("-", "--title", "notes/today.md", stdin=b"# Today\n\nNothing happened."))
     shown = svc("source", "show", named["source_id"], "--json").json
     facts = (shown["title"], shown["filename"], shown["content_type"], named["ready"])
     assert facts == ("notes/today.md", "today.md", "text/markdown", True)
-    item = _only(upload("a.md", "--tag", "x", "--tag", "y z", "--meta", "k=v=w", "--title", "Ü"))
+    item = only(upload("a.md", "--tag", "x", "--tag", "y z", "--meta", "k=v=w", "--title", "Ü"))
     shown = svc("source", "show", item["source_id"], "--json").json
     assert (shown["tags"], shown["metadata"], shown["title"]) == (["x", "y z"], {"k": "v=w"}, "Ü")
 
@@ -126,8 +118,7 @@ def test_a_dry_run_decides_and_changes_nothing(upload: Upload, bucket: str, svc:
     upload("a.md")
     _write("a.md", "Other words.")
     dry = upload("a.md", "b.md", "--dry-run", "--replace").json
-    assert [item["action"] for item in dry["items"]] == ["would_replace", "would_create"]
-    assert dry["bytes_sent"] == 0
+    assert ([item["action"] for item in dry["items"]], dry["bytes_sent"]) == (["would_replace", "would_create"], 0)
 
 
 def test_one_file_that_can_not_be_read_does_not_hold_up_the_others(upload: Upload) -> None:

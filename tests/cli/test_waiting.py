@@ -1,9 +1,9 @@
 """Waiting for sources, before a request is tried again, and at the gate before creates."""
 
 import random
-import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,8 +12,8 @@ from svc_cli.client.retries import RetryPolicy, is_worth_retrying, parse_retry_a
 from svc_cli.client.waiting import FEW, LONGEST_PAUSE_S, Watch, wait_until_settled
 from svc_cli.errors import ApiError, WaitTimedOut
 from svc_daemon.core.access.rates import TokenBucket
+from tests.cli.consoles import Json
 
-Json = dict[str, Any]
 NAMES = [f"src_{number:04}" for number in range(2000)]
 
 
@@ -22,11 +22,8 @@ class Service:
 
     def __init__(self, ends: dict[str, tuple[float, str]]) -> None:
         #: By id: the second at which it ends, and how: `ready`, `failed`, `gone`.
-        self.ends = ends
-        self.now_s = 0.0
-        self.pauses: list[float] = []
-        self.asked = 0
-        self.listed = 0
+        self.ends, self.pauses = ends, list[float]()
+        self.now_s, self.asked, self.listed = 0.0, 0, 0
 
     def source(self, source_id: str) -> Json:
         self.asked += 1
@@ -59,8 +56,7 @@ class Service:
 
 def test_one_small_file_is_seen_within_milliseconds() -> None:
     service = Service({"a": (0.015, "ready")})
-    assert service.wait(Watch(["a"]))["a"]["ready"] is True
-    assert service.now_s < 0.05
+    assert (service.wait(Watch(["a"]))["a"]["ready"], service.now_s < 0.05) == (True, True)
 
 
 def test_the_pause_grows_to_a_second_and_starts_again_when_something_happens() -> None:
@@ -72,16 +68,14 @@ def test_the_pause_grows_to_a_second_and_starts_again_when_something_happens() -
 
 
 def test_failed_and_gone_end_the_wait_too() -> None:
-    service = Service({"a": (1, "failed"), "b": (1, "gone"), "c": (1, "ready")})
-    seen = service.wait(Watch(["a", "b", "c"]))
+    seen = Service({"a": (1, "failed"), "b": (1, "gone"), "c": (1, "ready")}).wait(Watch(["a", "b", "c"]))
     assert [seen[key]["status"] for key in "abc"] == ["failed", "gone", "active"]
     assert seen["b"]["replaced_by"] == "src_next"
 
 
 def test_many_are_watched_through_their_bucket_and_never_asked_for_one_by_one() -> None:
     service = Service({name: (number / 100, "ready") for number, name in enumerate(NAMES[:1000])})
-    seen = service.wait(Watch(NAMES[:1000], "handbook"))
-    assert all(source["ready"] for source in seen.values())
+    assert all(source["ready"] for source in service.wait(Watch(NAMES[:1000], "handbook")).values())
     assert service.asked <= FEW * 10
     assert service.listed < 60
 
@@ -90,8 +84,7 @@ def test_only_one_that_left_the_bucket_is_asked_for_by_itself() -> None:
     gone = {NAMES[7], NAMES[250], NAMES[299]}
     service = Service({name: (1, "gone" if name in gone else "ready") for name in NAMES[:300]})
     seen = service.wait(Watch(NAMES[:300], "handbook"))
-    assert {name for name in seen if seen[name]["status"] == "gone"} == gone
-    assert service.asked == len(gone)
+    assert ({name for name in seen if seen[name]["status"] == "gone"}, service.asked) == (gone, len(gone))
     service = Service(dict.fromkeys(NAMES, (0, "ready")))
     assert set(service.wait(Watch(NAMES[::100], "handbook"))) == set(NAMES[::100]), "others are read over"
     assert service.asked == 0
@@ -107,13 +100,10 @@ def test_a_time_out_names_what_is_left() -> None:
     assert 5 <= service.now_s < 6.5
 
 
-def test_another_error_is_passed_on() -> None:
-    class Refusing(Service):
-        def source(self, source_id: str) -> Json:
-            raise ApiError(401, {"code": "invalid_project_key"})
-
+def test_another_error_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Service, "source", Mock(side_effect=ApiError(401, {"code": "invalid_project_key"})))
     with pytest.raises(ApiError, match="answered 401"):
-        Refusing({"a": (0, "ready")}).wait(Watch(["a"]))
+        Service({"a": (0, "ready")}).wait(Watch(["a"]))
 
 
 def test_only_what_may_pass_soon_is_tried_again() -> None:
@@ -144,8 +134,7 @@ def test_a_retry_after_header_is_seconds_or_nothing() -> None:
 class Clock:
     """A clock that a gate's waiting moves."""
 
-    def __init__(self) -> None:
-        self.now_s = 100.0
+    now_s = 100.0
 
     def __call__(self) -> float:
         return self.now_s
@@ -164,8 +153,7 @@ def _moments(gate: Gate, clock: Clock, count: int, after: Callable[[], None] = l
 
 def test_no_create_meets_an_empty_token_bucket() -> None:
     for per_second, late_s in ((1, 0.0), (2, 0.0), (2, 0.15), (5, 0.0), (5, 0.15), (50, 0.01)):
-        clock = Clock()
-        gate = Gate(clock)
+        gate = Gate(clock := Clock())
         gate.pace(per_second)
         moments = _moments(gate, clock, 200)
         arrivals = sorted(moment + (late_s if number % 3 == 0 else 0.0) for number, moment in enumerate(moments))
@@ -175,16 +163,14 @@ def test_no_create_meets_an_empty_token_bucket() -> None:
 
 
 def test_what_was_not_counted_costs_no_time() -> None:
-    clock = Clock()
-    gate = Gate(clock)
+    gate = Gate(clock := Clock())
     gate.pace(5)
     moments = _moments(gate, clock, 100, after=gate.give_back)
     assert moments[-1] == moments[0]
 
 
 def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
-    clock = Clock()
-    gate = Gate(clock)
+    gate = Gate(clock := Clock())
     assert _moments(gate, clock, 50)[-1] == 100.0
     gate.hold(3)
     gate.hold(1)
@@ -194,23 +180,10 @@ def test_without_a_pace_only_a_hold_makes_creates_wait() -> None:
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_a_held_gate_holds_everybody_until_it_opens_or_stops(is_stopped: bool) -> None:
     gate = Gate()
-    gate.hold(600 if is_stopped else 0.2)
-    passed: list[bool] = []
-
-    def pass_through() -> None:
-        try:
-            gate.wait()
-        except Stopped:
-            passed.append(False)
-        else:
-            passed.append(True)
-
-    threads = [threading.Thread(target=pass_through) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    assert passed == []
-    if is_stopped:
-        gate.stop()
-    for thread in threads:
-        thread.join(10)
-    assert passed == [not is_stopped] * 4
+    gate.hold(60 if is_stopped else 0.2)
+    with ThreadPoolExecutor(4) as threads:
+        passing = [threads.submit(gate.wait) for _ in range(4)]
+        assert not any(each.done() for each in passing)
+        if is_stopped:
+            gate.stop()
+        assert [type(each.exception(10)) for each in passing] == [Stopped if is_stopped else type(None)] * 4

@@ -13,8 +13,7 @@ FINAL = json.dumps({"code": "no_extractable_text", "retryable": False})
 
 
 def row(path: str = "a.md", sha256: str = "one", **fields: Any) -> Row:
-    known = Row(*PRINT, 9, path, path, sha256, "src_1", "src_1", "ready", None)
-    return known._replace(**fields)
+    return Row(*PRINT, 9, path, path, sha256, "src_1", "src_1", "ready", None)._replace(**fields)
 
 
 def source(source_id: str, title: str = "a.md", sha256: str = "one", **fields: Any) -> dict[str, Any]:
@@ -44,8 +43,7 @@ def test_a_file_is_judged_by_its_row_and_its_hash() -> None:
 
 def test_a_new_file_with_the_bytes_of_one_that_is_gone_is_a_move() -> None:
     moves, rest = match_moves([new("b.md", "one"), new("c.md", "three")], [row("a.md", "one")])
-    assert [(to.path, was.path) for to, was in moves] == [("b.md", "a.md")]
-    assert [each.path for each in rest] == ["c.md"]
+    assert ([(to.path, was.path) for to, was in moves], [each.path for each in rest]) == ([("b.md", "a.md")], ["c.md"])
 
 
 def test_of_several_with_the_same_bytes_the_one_of_the_same_name_moves() -> None:
@@ -64,9 +62,8 @@ def test_a_lost_index_comes_back_from_the_bucket() -> None:
     rows, surplus = merge({}, [source("src_1"), source("src_2", "b.md", "two", status="failed", error={"code": "x"})])
     found = {path: (each.sha256, each.source_id, each.state) for path, each in rows.items()}
     assert found == {"a.md": ("one", "src_1", "ready"), "b.md": ("two", "src_2", "failed")}
-    assert rows["b.md"].error == {"code": "x"}
+    assert (rows["b.md"].error, surplus) == ({"code": "x"}, [])
     assert not rows["a.md"].is_same(PRINT), "nobody has seen the file yet"
-    assert surplus == []
 
 
 def test_what_the_bucket_still_has_keeps_its_fingerprint() -> None:
@@ -98,14 +95,12 @@ def test_a_replacement_that_failed_leaves_the_place_to_the_old_one() -> None:
     failed = source("src_2", sha256="two", ready=False, status="failed", replaces="src_1", error={"retryable": False})
     rows, _ = merge({}, [source("src_1"), failed])
     assert (rows["a.md"].source_id, rows["a.md"].place_id) == ("src_2", "src_1")
-    assert judge(rows["a.md"], "three") is Verb.UPDATE
-    assert judge(rows["a.md"], "two") is Verb.FAIL
+    assert [judge(rows["a.md"], sha256) for sha256 in ("three", "two")] == [Verb.UPDATE, Verb.FAIL]
 
 
 def test_a_title_that_is_there_twice_keeps_the_newest_and_returns_the_others() -> None:
     rows, surplus = merge({}, [source("src_2", sha256="two"), source("src_1")])
-    assert rows["a.md"].source_id == "src_2"
-    assert [each["id"] for each in surplus] == ["src_1"]
+    assert (rows["a.md"].source_id, [each["id"] for each in surplus]) == ("src_2", ["src_1"])
 
 
 def test_a_file_changed_in_the_moment_of_its_hashing_is_read_again() -> None:

@@ -71,9 +71,8 @@ def test_what_is_not_decided_yet_keeps_everything_and_is_named() -> None:
 
 
 def test_doubts_about_the_folder_keep_everything() -> None:
-    assert causes(is_complete=False) == [Cause.FOLDER_UNREADABLE]
-    assert causes(is_moved=True) == [Cause.FOLDER_REPLACED]
-    assert causes(is_restless=True) == [Cause.JUST_DELETED]
+    doubts = [causes(is_complete=False), causes(is_moved=True), causes(is_restless=True)]
+    assert doubts == [[Cause.FOLDER_UNREADABLE], [Cause.FOLDER_REPLACED], [Cause.JUST_DELETED]]
 
 
 def test_all_causes_are_named_and_not_the_first_alone() -> None:
@@ -113,8 +112,8 @@ def test_each_cause_has_a_code_and_a_sentence() -> None:
         assert shown["message"].startswith("3 files are gone here and still answer: "), cause
         assert shown["message"].endswith(" (a, b, c and 2 more)."), cause
     early = Withheld(Cause.ENDED_EARLY, None, tuple("abcde")).as_json()
-    assert (early["code"], early["files"]) == (Cause.ENDED_EARLY.value, None)
-    assert early["message"] == "nothing was pruned: the sync ended early."
+    expected = {"code": Cause.ENDED_EARLY.value, "files": None, "message": "nothing was pruned: the sync ended early."}
+    assert expected.items() <= early.items()
 
 
 def test_a_limit_is_a_number_or_a_share() -> None:

@@ -1,11 +1,11 @@
 """The walk over a folder: real files, of every kind that people have."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from svc_cli.sync.snapshots import Filters, FolderPart, Snapshot
+from tests.cli.consoles import write
 
 MOST_BYTES = 1000
 
@@ -18,22 +18,15 @@ def walk(root: Path, **filters: object) -> tuple[list[str], dict[str, str], bool
     return paths, {skip.path: skip.reason for skip in snapshot.skips}, snapshot.is_complete
 
 
-def fill(root: Path, *names: str | bytes, data: bytes = b"text") -> None:
-    for name in names:
-        path = root / os.fsdecode(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-
 def test_files_come_in_order_each_folder_before_its_folders(tmp_path: Path) -> None:
-    fill(tmp_path, "z.md", "b/two.md", "b/one.md", "b/c/deep.md", "a/x.md")
+    write(tmp_path, "z.md", "b/two.md", "b/one.md", "b/c/deep.md", "a/x.md")
     assert walk(tmp_path)[0] == ["z.md", "a/x.md", "b/one.md", "b/two.md", "b/c/deep.md"]
 
 
 def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
-    fill(tmp_path, "kept.md", ".env", ".git/config", "build/x.md", "a.log", "sub/b.log", "sub/kept.txt", "drafts/d.md")
-    fill(tmp_path, "empty.md", data=b"")
-    fill(tmp_path, "large.md", data=bytes(MOST_BYTES + 1))
+    write(tmp_path, "kept.md", ".env", ".git/config", "build/x.md", "a.log", "sub/b.log", "sub/kept.txt", "drafts/d.md")
+    write(tmp_path, "empty.md", data=b"")
+    write(tmp_path, "large.md", data=bytes(MOST_BYTES + 1))
     (tmp_path / ".gitignore").write_text("build/\n*.log\n")
     (tmp_path / ".svcignore").write_text("!a.log\n")
     paths, skips, is_complete = walk(tmp_path, exclude=("drafts",))
@@ -44,15 +37,15 @@ def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
 
 
 def test_with_includes_only_these_are_taken(tmp_path: Path) -> None:
-    fill(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
+    write(tmp_path, "a.md", "b.txt", "sub/c.md", "sub/d.txt")
     paths, skips, _ = walk(tmp_path, include=("*.md",))
     assert (paths, skips) == (["a.md", "sub/c.md"], dict.fromkeys(("b.txt", "sub/d.txt"), "not included"))
 
 
 def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
-    fill(root, "real/a.md")
-    fill(outside, "secret.md")
+    write(root, "real/a.md")
+    write(outside, "secret.md")
     (root / "file.md").symlink_to("real/a.md")
     (root / "folder").symlink_to("real")
     (root / "away").symlink_to(outside)
@@ -66,7 +59,7 @@ def test_links_are_left_out_unless_they_are_to_be_followed(tmp_path: Path) -> No
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    fill(tmp_path, "a/x.md", "b/y.md")
+    write(tmp_path, "a/x.md", "b/y.md")
     (tmp_path / "a" / "up").symlink_to("..")
     (tmp_path / "a" / "to_b").symlink_to("../b")
     (tmp_path / "b" / "to_a").symlink_to("../a")
@@ -76,14 +69,13 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_goes_while_it_is_walked_makes_the_walk_incomplete(tmp_path: Path) -> None:
-    fill(tmp_path, "a.md", "gone/b.md")
+    write(tmp_path, "a.md", "gone/b.md")
     snapshot = Snapshot(tmp_path, Filters(max_bytes=MOST_BYTES, max_path_characters=300))
     walking = iter(snapshot)
     assert next(walking).path == "a.md"
     (tmp_path / "gone" / "b.md").unlink()
     (tmp_path / "gone").rmdir()
-    assert list(walking) == []
-    assert not snapshot.is_complete
+    assert (list(walking), snapshot.is_complete) == ([], False)
 
 
 def test_a_root_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -95,19 +87,18 @@ def test_a_very_deep_tree_is_walked(tmp_path: Path) -> None:
     folder = tmp_path
     for _ in range(150):
         folder /= "d"
-    fill(folder, "deep.md")
+    write(folder, "deep.md")
     assert walk(tmp_path)[:2] == ([], {"d/" * 150 + "deep.md": "path is too long"})
     assert walk(tmp_path, max_path_characters=400)[0] == ["d/" * 150 + "deep.md"]
 
 
 def test_a_part_leads_to_its_paths_and_to_all_below_them() -> None:
-    inside = ["a", "a/b", "a/b/c.md", "a/b/c/d", "x.md"]
-    part = FolderPart(["a/b", "x.md"])
+    inside, part = ["a", "a/b", "a/b/c.md", "a/b/c/d", "x.md"], FolderPart(["a/b", "x.md"])
     assert [path for path in [*inside, "a/bc", "x.md2"] if part.leads_to(path)] == inside
 
 
 def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_path: Path) -> None:
-    fill(tmp_path, "a/one.md", "a/two.md", "a/deep/three.md", "b/four.md", "a/ignored.log")
+    write(tmp_path, "a/one.md", "a/two.md", "a/deep/three.md", "b/four.md", "a/ignored.log")
     (tmp_path / ".gitignore").write_text("*.log\n")
     filters = Filters(max_bytes=100, max_path_characters=100)
     scope = FolderPart(["a/one.md", "a/deep", "a/ignored.log", "gone.md"])
@@ -116,9 +107,8 @@ def test_a_walk_over_a_part_meets_that_part_under_the_rules_of_the_whole(tmp_pat
 
 def test_one_of_two_spellings_brings_the_other_along(tmp_path: Path) -> None:
     composed, apart = "caf\u00e9.md", "cafe\u0301.md"
-    fill(tmp_path, composed, apart)
+    write(tmp_path, composed, apart)
     if len(list(tmp_path.iterdir())) == 1:
         pytest.skip("this file system knows one spelling only")
     snapshot = Snapshot(tmp_path, Filters(max_bytes=100, max_path_characters=100), FolderPart([composed]))
-    assert [entry.path for entry in snapshot] == [composed]
-    assert len(snapshot.skips) == 1
+    assert ([entry.path for entry in snapshot], len(snapshot.skips)) == ([composed], 1)

@@ -5,20 +5,16 @@ from svc_cli.sync.watch.agendas import PERIOD_S, Agenda, Naps
 
 def test_the_first_is_due_at_once_and_then_one_every_ten_minutes() -> None:
     agenda = Agenda()
-    assert agenda.take(100) == "start"
-    assert agenda.take(100 + PERIOD_S - 1) is None
-    assert agenda.take(100 + PERIOD_S) == "period"
+    assert [agenda.take(100 + later_s) for later_s in (0, PERIOD_S - 1, PERIOD_S)] == ["start", None, "period"]
     assert agenda.counts == {"start": 1, "period": 1}
 
 
 def test_the_earliest_of_several_reasons_counts_and_is_counted_once() -> None:
     agenda = Agenda()
     agenda.take(0)
-    agenda.call("calm", 10, 5)
-    agenda.call("overflow", 10)
-    agenda.call("flush", 11)
-    assert agenda.take(12) == "overflow"
-    assert agenda.take(20) is None
+    for call in (("calm", 10, 5), ("overflow", 10), ("flush", 11)):
+        agenda.call(*call)
+    assert [agenda.take(now_s) for now_s in (12, 20)] == ["overflow", None]
     assert agenda.counts == {"start": 1, "overflow": 1}
 
 

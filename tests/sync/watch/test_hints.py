@@ -23,8 +23,7 @@ def test_what_changes_a_file_is_a_hint_and_reading_it_is_none() -> None:
 
 
 def test_a_fresh_or_hidden_file_that_takes_the_place_of_another_is_its_new_content() -> None:
-    moved = hints("moved", "a.md.tmp", "a.md", fresh="a.md.tmp")
-    assert moved == [Hint("a.md.tmp", G), Hint("a.md", C)]
+    assert hints("moved", "a.md.tmp", "a.md", fresh="a.md.tmp") == [Hint("a.md.tmp", G), Hint("a.md", C)]
     assert hints("moved", ".a.md.swp", "a.md") == [Hint("a.md", C)]
 
 
@@ -40,8 +39,7 @@ def test_nothing_hidden_counts_and_a_file_that_becomes_hidden_is_gone() -> None:
 
 
 def test_other_rules_concern_the_whole_folder() -> None:
-    assert hints("closed", "a/.gitignore") == [Hint("a", W)]
-    assert hints("closed", ".svcignore") == [Hint(EVERYTHING, W)]
+    assert [*hints("closed", "a/.gitignore"), *hints("closed", ".svcignore")] == [Hint("a", W), Hint(EVERYTHING, W)]
 
 
 def test_the_root_and_what_lies_beside_it_are_no_paths_below_it() -> None:

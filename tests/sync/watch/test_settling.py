@@ -12,8 +12,7 @@ class Folder:
     """Files that change by steps, with a clock that moves in ticks."""
 
     def __init__(self, *steps: Step) -> None:
-        self.steps = list(steps)
-        self.sizes: dict[str, int | None] = {}
+        self.steps, self.sizes = list(steps), dict[str, int | None]()
         self.settler = Settler()
         self.settled: list[tuple[float, str]] = []
 
@@ -58,21 +57,12 @@ def test_a_path_settles() -> None:
         assert Folder(*steps).run(7) == settled, case
 
 
-def test_a_file_that_changes_without_a_word_is_waited_for() -> None:
-    folder = Folder((0, "a", C, 1))
-    folder.run(0.1)
-    folder.sizes["a"] = 2
-    assert folder.settler.take(0.15, folder.look) == set()
-    assert folder.settler.take(0.3, folder.look) == {"a"}
-
-
-def test_a_file_that_is_gone_without_a_word_has_its_time_to_come_back() -> None:
-    folder = Folder((0, "a", C, 1))
-    folder.run(0.1)
-    folder.sizes["a"] = None
-    assert folder.settler.take(0.15, folder.look) == set()
-    assert folder.settler.take(5.0, folder.look) == set()
-    assert folder.settler.take(5.15, folder.look) == {"a"}
+def test_a_file_that_changes_or_goes_without_a_word_is_waited_for() -> None:
+    for size, looks in ((2, {0.15: set(), 0.3: {"a"}}), (None, {0.15: set(), 5.0: set(), 5.15: {"a"}})):
+        folder = Folder((0, "a", C, 1))
+        folder.run(0.1)
+        folder.sizes["a"] = size
+        assert {now_s: folder.settler.take(now_s, folder.look) for now_s in looks} == looks, size
 
 
 def test_a_folder_is_not_read_while_a_file_in_it_is_written() -> None:
@@ -86,16 +76,14 @@ def test_a_file_that_is_written_for_long_is_shown_as_busy_until_it_settles() -> 
     steps: list[Step] = [(each / 4, "a", W, each) for each in range(48)]
     folder = Folder(*steps)
     assert folder.run(11) == []
-    assert folder.settler.busy(BUSY_S - 0.1) == []
-    assert folder.settler.busy(BUSY_S) == ["a"]
+    assert [folder.settler.busy(longest_s) for longest_s in (BUSY_S - 0.1, BUSY_S)] == [[], ["a"]]
     assert Folder(*steps).run(13) == [(12.25, "a")]
 
 
 def test_many_paths_are_one_look_at_everything_after_a_rest() -> None:
     steps: list[Step] = [(0, f"f{number}", W, 1) for number in range(MANY + 500)]
     folder = Folder(*steps)
-    assert folder.run(0.45) == []
-    assert folder.settler.due_s() == 0.5
+    assert (folder.run(0.45), folder.settler.due_s()) == ([], 0.5)
     assert folder.run(2) == [(0.5, EVERYTHING)]
 
 
@@ -110,8 +98,7 @@ def test_nothing_is_calm_until_what_is_gone_had_its_time() -> None:
     folder = Folder((0, "a", G, None))
     assert folder.settler.is_calm(0)
     folder.run(1)
-    assert not folder.settler.is_calm(4.9)
-    assert folder.settler.is_calm(5)
+    assert [folder.settler.is_calm(now_s) for now_s in (4.9, 5)] == [False, True]
 
 
 def test_the_next_look_is_due_when_the_first_path_is() -> None:
