@@ -9,7 +9,6 @@ from pathlib import Path
 
 from svc_daemon.offline import Verdict, verify_directory
 from svc_daemon.paths import DataFiles
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.sessions import open_session, put_part
 from tests.api.sites import hosting, receiving
@@ -78,8 +77,8 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
     daemon.start()
     source = daemon.add_ready(LONG.encode(), repeat_key="first")
     shared = daemon.add_ready(b"# Shared\n\nThe ochre bridge.\n")
-    body_of(daemon.ask("POST", "/v1/buckets/other/sources", json={"source_id": shared}))
-    question = body_of(daemon.ask("POST", "/v1/buckets/inbox/qa", json={"question": "Why?", "answer": "So."}), 201)
+    daemon.post("/v1/buckets/other/sources", json={"source_id": shared})
+    question = daemon.post("/v1/buckets/inbox/qa", 201, json={"question": "Why?", "answer": "So."})
     failed = daemon.add_source(b"%PDF-1.4\nnothing", filename="a.pdf")
     with hosting() as site, receiving() as receiver:
         imported, unreadable = (_import(daemon, site.url(path), receiver.url) for path in ("/notes.md", "/file.pdf"))
@@ -89,7 +88,7 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
         daemon.wait(lambda: len(receiver.calls) == 2, "both webhooks were called")
         daemon.wait(lambda: _pending(daemon) == 0, "both calls are written down")
     gone = daemon.add_ready(b"Soon gone.\n")
-    body_of(daemon.ask("DELETE", f"/v1/sources/{gone}"))
+    daemon.delete(f"/v1/sources/{gone}")
     daemon.wait(lambda: daemon.count("tombstones") == 0, "the deleted source is cleared")
     daemon.stop()
     queued = daemon.add_source(b"Later.\n")
@@ -104,7 +103,7 @@ def filled(daemon: Daemon) -> Iterator[Whole]:
 
 def _import(daemon: Daemon, url: str, webhook: str) -> str:
     body = {"url": url, "webhook": {"url": webhook}}
-    return str(body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"])
+    return str(daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
 
 
 def _pending(daemon: Daemon) -> int:

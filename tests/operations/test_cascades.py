@@ -18,7 +18,7 @@ FORCE = {"force": "true"}
 
 def delete(daemon: Daemon, bucket: str = "inbox") -> str:
     """The id of the task that empties the bucket."""
-    answer = body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}", params=FORCE))
+    answer = daemon.delete(f"/v1/buckets/{bucket}", **FORCE)
     return str(answer["deletion"]["task_id"])
 
 
@@ -29,13 +29,13 @@ def claim(daemon: Daemon) -> CascadeClaim:
 
 
 def task(daemon: Daemon, task_id: str) -> dict[str, Any]:
-    return body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))
+    return daemon.show(f"/v1/knowledge/tasks/{task_id}")
 
 
 def attach(daemon: Daemon, source_id: str) -> None:
     """Make it a member of `second` too."""
     daemon.make_bucket("second")
-    body_of(daemon.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    daemon.post("/v1/buckets/second/sources", json={"source_id": source_id})
 
 
 def finish(daemon: Daemon, held: CascadeClaim) -> None:
@@ -104,7 +104,7 @@ def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon
 def test_sessions_end_with_their_only_bucket_and_go_on_into_another(daemon: Daemon, slug: str) -> None:
     ids = {name: daemon.make_bucket(name) for name in ("inbox", "second")}
     fields = {"filename": "a.txt", "size_bytes": 3}
-    lone, both = (body_of(daemon.ask("POST", f"/v1/buckets/{slug}/uploads", json=fields), 201) for _ in range(2))
+    lone, both = (daemon.post(f"/v1/buckets/{slug}/uploads", 201, json=fields) for _ in range(2))
     placed = (json.dumps(list(ids.values())), both["session_id"])
     daemon.write(lambda c: c.execute("UPDATE uploads SET bucket_ids = ? WHERE id = ?", placed).rowcount)
     for session in (lone, both):

@@ -145,7 +145,7 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
 def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> None:
     batch = filled(daemon)
     members = uploads_of(daemon, batch)
-    body_of(daemon.ask("PATCH", "/v1/buckets/inbox", json={"status": "archived"}))
+    daemon.patch("/v1/buckets/inbox", status="archived")
     ended = daemon.loop.run(finalize_all(daemon.context, members))
     assert {one.error.code for one in ended if one.error} == {"bucket_not_found"}
     assert (names(daemon.files.blobs), names(daemon.files.parts)) == (set(), set())

@@ -25,28 +25,28 @@ def forget(daemon: Daemon) -> int:
 def import_called(daemon: Daemon, site: Site, receiver: Receiver, path: str) -> str:
     """Import a page into `inbox`, and wait until its webhook has been called and that is written down."""
     body = {"url": site.url(path), "webhook": {"url": receiver.url}}
-    source_id = str(body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"])
+    source_id = str(daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"])
     daemon.wait_ready(source_id)
     daemon.wait(lambda: not _is_pending(daemon), "the call is written down")
     return source_id
 
 
 def _is_pending(daemon: Daemon) -> bool:
-    listed = body_of(daemon.ask("GET", "/v1/webhooks/deliveries", params={"status": "pending"}))
+    listed = daemon.show("/v1/webhooks/deliveries", status="pending")
     return bool(listed["deliveries"]) or not daemon.count("delivery_attempts")
 
 
 def test_calls_and_tasks_last_as_long_as_their_source_and_their_time_after_it(working: Daemon) -> None:
     with hosting() as site, receiving() as receiver:
         kept, gone = (import_called(working, site, receiver, path) for path in ("/notes.md", "/paper.pdf"))
-    body_of(working.ask("DELETE", f"/v1/sources/{gone}"))
+    working.delete(f"/v1/sources/{gone}")
     working.stop()
     assert (working.count("deliveries"), working.count("tasks")) == (2, 2)
     for days, forgotten in ((0, 0), (29, 0), (2, 2)):
         working.advance(days * DAY_S)
         assert forget(working) == forgotten, days
     assert counts(working) == dict.fromkeys(TABLES, 0) | {"tasks": 1, "deliveries": 1, "delivery_attempts": 1}
-    (delivery,) = body_of(working.ask("GET", "/v1/webhooks/deliveries"))["deliveries"]
+    (delivery,) = working.show("/v1/webhooks/deliveries")["deliveries"]
     assert (delivery["source_id"], forget(working)) == (kept, 0)
 
 
@@ -69,14 +69,14 @@ def test_ended_sessions_and_batches_go_and_their_sources_stay(working: Daemon) -
     working.loop.run(sweeping.expire_uploads(working.context))
     assert forget(working) == 1
     assert counts(working) == dict.fromkeys(TABLES, 0) | {"tasks": 3}
-    assert all(body_of(working.ask("GET", f"/v1/sources/{each}"))["ready"] for each in made)
+    assert all(working.show(f"/v1/sources/{each}")["ready"] for each in made)
 
 
 def test_a_deleted_bucket_leaves_nothing_and_the_directory_is_whole(working: Daemon) -> None:
     working.make_bucket("gone")
     working.add_ready(bucket="gone")
     working.add_ready()
-    body_of(working.ask("DELETE", "/v1/buckets/gone", params={"force": "true"}))
+    working.delete("/v1/buckets/gone", force="true")
     working.wait(lambda: working.count("buckets") == 1, "the bucket is gone")
     working.stop()
     working.advance(31 * DAY_S)

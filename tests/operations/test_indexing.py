@@ -10,7 +10,6 @@ from svc_daemon.operations.indexing import Failure, IndexingClaim
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.acceptance.installations import wait_until
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
@@ -129,7 +128,7 @@ def test_a_stale_claim_changes_nothing(daemon: Daemon) -> None:
 
 def test_what_a_listing_shows_moves_the_revision(daemon: Daemon) -> None:
     def listing() -> tuple[int, Any]:
-        listed = body_of(daemon.ask("GET", "/v1/buckets/inbox/sources?status=all"))
+        listed = daemon.show("/v1/buckets/inbox/sources?status=all")
         return listed["revision"], listed["sources"]
 
     def fail() -> None:

@@ -27,7 +27,7 @@ def replaced_by(daemon: Daemon, source_id: str) -> Any:
 
 
 def attach(daemon: Daemon, bucket: str, source_id: str) -> None:
-    body_of(daemon.ask("POST", f"/v1/buckets/{bucket}/sources", json={"source_id": source_id}))
+    daemon.post(f"/v1/buckets/{bucket}/sources", json={"source_id": source_id})
 
 
 def go_on(daemon: Daemon, *source_ids: str) -> None:
@@ -56,7 +56,7 @@ def test_a_chain_of_replacements_leads_to_the_last(working: Daemon, old: str) ->
     for data in (NEW, NEWER):
         line.append(working.add_ready(data, replaces=line[-1]))
     assert [replaced_by(working, source_id) for source_id in line[:-1]] == [line[-1]] * 2
-    body_of(working.ask("DELETE", f"/v1/sources/{line[-1]}"))
+    working.delete(f"/v1/sources/{line[-1]}")
     assert [replaced_by(working, source_id) for source_id in line] == [None] * 3
 
 
@@ -119,7 +119,7 @@ def test_a_replacement_attached_to_another_bucket_still_takes_its_place(daemon: 
         go_on(daemon, new)
         assert daemon.members(place) == daemon.members(other) == [new]
         assert replaced_by(daemon, old) == new
-        body_of(daemon.ask("DELETE", f"/v1/sources/{new}"))
+        daemon.delete(f"/v1/sources/{new}")
         daemon.stop()
 
 
@@ -181,7 +181,7 @@ def test_a_retried_replacement_takes_the_place_at_last(working: Daemon, old: str
     working.provider.fail("put_document", ProviderFailed("No.", retryable=False))
     new = working.add_source(NEW, replaces=old)
     assert working.wait_status(new, "failed")["replaces"] == old
-    body_of(working.ask("POST", f"/v1/sources/{new}/retry"))
+    working.post(f"/v1/sources/{new}/retry")
     working.wait_ready(new)
     assert working.members(status="all") == [new]
 
@@ -190,7 +190,7 @@ def test_a_retried_replacement_takes_the_place_at_last(working: Daemon, old: str
 def test_an_old_one_that_left_by_itself_is_no_hindrance(working: Daemon, old: str, path: str) -> None:
     working.stop()
     new = working.add_source(NEW, replaces=old)
-    body_of(working.ask("DELETE", path.format(old)))
+    working.delete(path.format(old))
     go_on(working, new)
     assert working.members(status="all") == [new]
     assert working.source(new)["replaces"] is None

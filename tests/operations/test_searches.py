@@ -15,7 +15,7 @@ def test_what_was_deleted_or_detached_does_not_crowd_out_what_is_there(working: 
     kept, gone = working.add_ready(TALE), working.add_ready(LONG)
     working.stop()
     assert working.found("quay")[0] == gone
-    body_of(working.ask("DELETE", path.format(gone)))
+    working.delete(path.format(gone))
     assert working.found("quay", **({"buckets": ["inbox"]} if "buckets" in path else {})) == [kept]
     assert working.provider.get_document(working.team_id, gone) is not None
 
@@ -23,9 +23,9 @@ def test_what_was_deleted_or_detached_does_not_crowd_out_what_is_there(working: 
 def test_a_page_is_full_as_long_as_there_is_more(working: Daemon) -> None:
     kept, gone = working.add_ready(LONG, title="kept"), working.add_ready(LONG)
     working.stop()
-    body_of(working.ask("DELETE", f"/v1/sources/{gone}"))
+    working.delete(f"/v1/sources/{gone}")
     page = body_of(working.search("quay", max_num_results=50))
     assert (len(page["data"]), page["has_more"]) == (50, True)
-    body_of(working.ask("DELETE", f"/v1/sources/{kept}"))
+    working.delete(f"/v1/sources/{kept}")
     details_of(working.search("quay", buckets=["inbox"]), "bucket_store_indexing_pending")
     assert working.found("quay") == []

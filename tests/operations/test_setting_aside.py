@@ -112,7 +112,7 @@ def test_the_index_of_a_team_that_the_state_does_not_know_is_asked_too(daemon: D
 
 
 def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemon: Daemon) -> None:
-    body_of(daemon.ask("DELETE", f"/v1/sources/{daemon.add_source()}"))
+    daemon.delete(f"/v1/sources/{daemon.add_source()}")
     assert sort(daemon) == {"removed": 1}
     make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}

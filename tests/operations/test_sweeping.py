@@ -13,7 +13,6 @@ from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
 from tests.acceptance.installations import wait_until
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
@@ -40,7 +39,7 @@ def reconcile(daemon: Daemon) -> int:
 
 
 def delete(daemon: Daemon, source_id: str) -> None:
-    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
+    daemon.delete(f"/v1/sources/{source_id}")
 
 
 def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +123,7 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Dae
 def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> None:
     with hosting() as site, receiving() as receiver:
         body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
-        source_id = body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"]
+        source_id = daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"]
         daemon.start("indexing", "syncing")
         daemon.wait_ready(source_id)
         daemon.stop()

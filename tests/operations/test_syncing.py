@@ -46,15 +46,15 @@ def status(daemon: Daemon, source_id: str) -> tuple[str, bool]:
 
 
 def revision(daemon: Daemon) -> int:
-    return int(body_of(daemon.ask("GET", "/v1/buckets/inbox"))["revision"])
+    return int(daemon.show("/v1/buckets/inbox")["revision"])
 
 
 def leave(daemon: Daemon, bucket: str, source_id: str) -> None:
-    body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}/sources/{source_id}"))
+    daemon.delete(f"/v1/buckets/{bucket}/sources/{source_id}")
 
 
 def rename(daemon: Daemon, source_id: str, title: str) -> None:
-    body_of(daemon.ask("PATCH", f"/v1/sources/{source_id}", json={"title": title}))
+    daemon.patch(f"/v1/sources/{source_id}", title=title)
 
 
 def clean(daemon: Daemon) -> int:
@@ -70,7 +70,7 @@ def test_each_step_of_a_sync_is_shown_and_moves_the_revision(daemon: Daemon, ind
     daemon.loop.run(syncing.fail_sync(daemon.context, sync, jitter=0))
     seen.append(revision(daemon))
     assert status(daemon, indexed) == ("failed", False)
-    store = body_of(daemon.ask("GET", "/v1/buckets/inbox"))["bucketStore"]
+    store = daemon.show("/v1/buckets/inbox")["bucketStore"]
     assert (store["status"], store["pending_member_count"]) == ("degraded", 1)
     assert claim(daemon) == []
     daemon.advance(60)
@@ -124,7 +124,7 @@ def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(workin
 
     source_id = working.add_ready()
     second = working.make_bucket("second")
-    body_of(working.ask("POST", "/v1/buckets/second/sources", json={"source_id": source_id}))
+    working.post("/v1/buckets/second/sources", json={"source_id": source_id})
     working.wait_ready(source_id)
     working.stop()
     leave(working, "inbox", source_id)

@@ -70,7 +70,6 @@ def add_task(db: Connection, name: str, team_id: str = OURS, **given: Any) -> Ta
 
 
 def table(db: Connection, name: str) -> list[dict[str, Any]]:
-    """Every row of a table, whole."""
     return [dict(row) for row in db.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ from svc_daemon.errors import StorageError
 from svc_daemon.paths import DataFiles
 from svc_daemon.store.blobs import HEAD_BYTES, SPILL_BYTES, Blobs, FolderSync, StagedFile
 from tests.acceptance.installations import wait_until
+from tests.limits import limited
 
 pytestmark = pytest.mark.anyio
 
@@ -29,26 +31,15 @@ SMALL_AND_SPILLED = [10, SPILL_BYTES + 10]
 
 @pytest.fixture
 def files(tmp_path: Path) -> DataFiles:
-    files = DataFiles(tmp_path)
-    files.blobs.mkdir()
-    files.staging.mkdir()
-    return files
+    for name in ("blobs", "staging"):
+        (tmp_path / name).mkdir()
+    return DataFiles(tmp_path)
 
 
 @pytest.fixture
 def blobs(files: DataFiles) -> Iterator[Blobs]:
-    numbers = count()
     with ThreadPoolExecutor(4) as executor:
-        yield Blobs(files, executor, lambda: f"staged{next(numbers)}")
-
-
-@pytest.fixture
-def small_files_only() -> Iterator[None]:
-    """The kernel cuts a write at this size, and refuses the next: what a full disk does too."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SPILL_BYTES * 3 // 2, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        yield Blobs(files, executor, map("staged{}".format, count()).__next__)
 
 
 def _content(size_bytes: int) -> bytes:
@@ -119,9 +110,8 @@ async def test_the_file_is_synced_under_its_name_and_the_folder_after_it(
     fsync = os.fsync
 
     def watch(descriptor: int) -> None:
-        target = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         assert blobs.path("src_1").stat().st_size == SPILL_BYTES + 5
-        synced.append(target)
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", watch)
@@ -174,22 +164,16 @@ async def test_a_clean_up_that_fails_too_hides_no_cause(
 def test_a_lack_of_descriptors_is_no_failed_sync(blobs: Blobs, files: DataFiles) -> None:
     broken: list[OSError] = []
     folder_sync = FolderSync(files.blobs, broken.append)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        with pytest.raises(OSError, match="Too many open files"):
-            folder_sync.sync()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with limited(resource.RLIMIT_NOFILE, 0), pytest.raises(OSError, match="Too many open files"):
+        folder_sync.sync()
     assert broken == []
     folder_sync.sync()
 
 
-async def test_a_disk_that_is_full_in_the_middle_of_a_file_is_a_storage_error_and_leaves_nothing(
-    blobs: Blobs, files: DataFiles, small_files_only: None
-) -> None:
+async def test_a_disk_that_is_full_in_the_middle_of_a_file_leaves_nothing(blobs: Blobs, files: DataFiles) -> None:
     staged = blobs.stage()
-    with pytest.raises(StorageError) as refused:
+    # The kernel cuts a write at this size, and refuses the next: what a full disk does too.
+    with limited(resource.RLIMIT_FSIZE, SPILL_BYTES * 3 // 2), pytest.raises(StorageError) as refused:
         await _fill(staged, _content(3 * SPILL_BYTES))
     assert refused.value.details["errno"] == errno.EFBIG
     await staged.discard()
@@ -238,20 +222,18 @@ async def test_a_keep_that_is_cancelled_leaves_nothing(
 
 def test_deleting_is_idempotent(blobs: Blobs, files: DataFiles) -> None:
     blobs.path("src_1").write_bytes(b"x")
-    blobs.delete("src_1")
-    blobs.delete("src_1")
+    for _ in range(2):
+        blobs.delete("src_1")
     assert (_names(files.blobs), blobs.find("src_1")) == ([], None)
 
 
 def test_clearing_removes_files_and_leaves_folders_alone(blobs: Blobs, files: DataFiles) -> None:
     (files.staging / "extract" / "child").mkdir(parents=True)
     (files.staging / "extract" / "child" / "page.tmp").write_bytes(b"in use")
-    for number in range(3):
-        (files.staging / f"{number:032}").write_bytes(b"half")
+    for name in (f"{0:032}", f"{1:032}", f"{2:032}", "notes.txt"):
+        (files.staging / name).write_bytes(b"x")
     (files.staging / f"{9:032}").symlink_to(files.staging / "extract")
-    (files.staging / "notes.txt").write_bytes(b"somebody's")
-    assert blobs.clear_staging() == 4
-    assert blobs.clear_staging() == 0
+    assert (blobs.clear_staging(), blobs.clear_staging()) == (4, 0)
     assert _names(files.staging) == ["extract", "notes.txt"]
     assert (files.staging / "extract" / "child" / "page.tmp").read_bytes() == b"in use"
 
@@ -265,24 +247,16 @@ def test_no_staging_file_is_removed_through_a_link(blobs: Blobs, files: DataFile
 
 
 #: Disk, free and reserve in megabytes: whether creates are taken.
-ROOM = {
-    (10 * 1024, 257, 256): True,
-    (10 * 1024, 256, 256): False,
-    (40 * 1024, 800, 256): False,
-    (40 * 1024, 900, 256): True,
-    (1000 * 1024, 1024, 256): False,
-    (1000 * 1024, 1024 + 1 / 1024**2, 256): True,
-    (1000 * 1024, 2 * 1024, 3 * 1024): False,
-    (10 * 1024, 100, 1 / 1024**2): False,
-    (1024, 1 / 1024**2, 0): True,
-}
+BYTE = 1 / 1024**2
+ROOM: dict[tuple[float, ...], bool] = {(10_240, 257, 256): True, (10_240, 256, 256): False, (10_240, 100, BYTE): False}
+ROOM |= {(40_960, 800, 256): False, (40_960, 900, 256): True, (1024, BYTE, 0): True}
+ROOM |= {(1_024_000, 1024, 256): False, (1_024_000, 1024 + BYTE, 256): True, (1_024_000, 2048, 3072): False}
 
 
 def test_room_is_what_is_free_beyond_the_reserve(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
     for sizes, has_room in ROOM.items():
         total, free, reserve = (int(size * 1024**2) for size in sizes)
-        usage = type("Usage", (), {"total": total, "free": free})
-        monkeypatch.setattr(shutil, "disk_usage", lambda _, usage=usage: usage)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, t=total, f=free: SimpleNamespace(total=t, free=f))
         assert blobs.has_room(reserve) is has_room, sizes
 
 
@@ -299,12 +273,12 @@ def test_racers_share_the_folders_syncs(tmp_path: Path, monkeypatch: pytest.Monk
     _on_folder_sync(monkeypatch, slow)
     shared = FolderSync(tmp_path)
     with ThreadPoolExecutor(21) as pool:
-        first = pool.submit(shared.sync)
+        calls = [pool.submit(shared.sync)]
         assert begun.wait(DEADLINE_S)
-        others = [pool.submit(shared.sync) for _ in range(20)]
+        calls += [pool.submit(shared.sync) for _ in range(20)]
         wait_until(lambda: shared._asked == 21, "everybody to queue up", DEADLINE_S)
         let_go.set()
-        for call in (first, *others):
+        for call in calls:
             call.result(DEADLINE_S)
     assert len(syncs) == 2
 

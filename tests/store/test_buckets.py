@@ -1,6 +1,7 @@
 """Buckets: found by id or slug within their team, and counted right whatever happened to their members."""
 
 import random
+from collections import Counter
 from dataclasses import replace
 from sqlite3 import Connection
 
@@ -72,15 +73,11 @@ class History:
         facts = {source_id: CELLS[self.sources[source_id][1], sync] for source_id, sync in members.items()}
         kinds = [self.sources[source_id][0] for source_id in members]
         indexed_ids = sorted(source_id for source_id, (indexed, _, _) in facts.items() if indexed)
-        return Census(
-            active_ids=tuple(indexed_ids),
-            types={kind: kinds.count(kind) for kind in set(kinds)},
-            retrievable=sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids),
-            indexed=len(indexed_ids),
-            pending=sum(pending for _, pending, _ in facts.values()),
-            failed=sum(self.sources[source_id][1] == "failed" for source_id in members),
-            failed_syncs=sum(failed for _, _, failed in facts.values()),
-        )
+        totals = {"pending": sum(pending for _, pending, _ in facts.values()), "indexed": len(indexed_ids)}
+        totals["retrievable"] = sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids)
+        totals["failed"] = sum(self.sources[source_id][1] == "failed" for source_id in members)
+        totals["failed_syncs"] = sum(failed for _, _, failed in facts.values())
+        return Census(active_ids=tuple(indexed_ids), types=Counter(kinds), **totals)
 
 
 def test_the_census_equals_a_count_by_hand_in_each_state_and_through_a_long_history(db: Connection) -> None:

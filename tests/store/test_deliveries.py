@@ -11,13 +11,9 @@ from tests.store.rows import LATER, NOW, OURS, THEIRS
 SOON = "2026-01-01T12:00:05.000Z"
 
 
-def make_delivery(name: str, **given: Any) -> DeliveryRow:
-    fields = {"team_id": OURS, "source_id": f"src_{name}", "event": "source.ready", "url": "https://a.example/hook"}
-    return DeliveryRow(id=f"evt_{name}", **{**fields, "body": "{}", "due_at": NOW, "created_at": NOW, **given})
-
-
 def add_delivery(db: Connection, name: str, **given: Any) -> DeliveryRow:
-    delivery = make_delivery(name, **given)
+    fields = {"team_id": OURS, "source_id": f"src_{name}", "event": "source.ready", "url": "https://a.example/hook"}
+    delivery = DeliveryRow(id=f"evt_{name}", **{**fields, "body": "{}", "due_at": NOW, "created_at": NOW, **given})
     deliveries.create_delivery(db, delivery)
     return get_delivery(db, delivery.team_id, delivery.id)
 

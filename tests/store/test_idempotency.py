@@ -30,9 +30,8 @@ def test_an_answer_reads_back_whole_under_its_api_key_and_its_letters(db: Connec
 
 
 def test_an_old_answer_is_replaced_and_a_live_one_never(db: Connection) -> None:
-    assert create(db, OUR_KEY, "k", ANSWER, "1")
-    assert create(db, OUR_KEY, "k", OTHER, "3")
-    assert not create(db, OUR_KEY, "k", ANSWER, "5")
+    tries = ((ANSWER, "1"), (OTHER, "3"), (ANSWER, "5"))
+    assert [create(db, OUR_KEY, "k", answer, at) for answer, at in tries] == [True, True, False]
     assert [find_answer(db, OUR_KEY, "k", oldest) for oldest in "34"] == [OTHER, None]
     assert len(table(db, "idempotency")) == 1
     assert [delete_expired_answers(db, oldest) for oldest in "34"] == [0, 1]

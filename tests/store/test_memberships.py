@@ -9,13 +9,12 @@ from svc_daemon.store.buckets import get_bucket
 from svc_daemon.store.memberships import SyncClaim, activate_membership, claim_syncs, delete_membership, schedule_syncs
 from tests.store.rows import LATER, NOW, OURS, add_bucket, add_source, table, undone
 
-
-def _activate(db: Connection, claim: SyncClaim) -> None:
-    activate_membership(db, claim)
-
-
-def _fail(db: Connection, claim: SyncClaim) -> None:
-    memberships.fail_membership(db, claim, LATER)
+Change = Callable[[Connection, SyncClaim], object]
+WRITES: dict[str, Change] = {
+    "activate": activate_membership,
+    "fail": lambda db, claim: memberships.fail_membership(db, claim, LATER),
+    "suspend": lambda db, claim: memberships.suspend_syncs(db, claim.source_id),
+}
 
 
 def _release(db: Connection, _: SyncClaim) -> None:
@@ -26,10 +25,6 @@ def _schedule(db: Connection, claim: SyncClaim) -> None:
     schedule_syncs(db, claim.source_id, NOW)
 
 
-def _suspend(db: Connection, claim: SyncClaim) -> None:
-    memberships.suspend_syncs(db, claim.source_id)
-
-
 def _detach(db: Connection, claim: SyncClaim) -> None:
     assert delete_membership(db, claim.source_id, claim.bucket_id)
 
@@ -38,13 +33,12 @@ def _claim_again(db: Connection, _: SyncClaim) -> None:
     assert len(claim_syncs(db, NOW, 20.0, 10)) == 1
 
 
-WRITES = {"activate": _activate, "fail": _fail}
-LOSSES: dict[str, list[Callable[[Connection, SyncClaim], None]]] = {
-    "active": [_activate],
-    "refused": [_fail],
+LOSSES: dict[str, list[Change]] = {
+    "active": [activate_membership],
+    "refused": [WRITES["fail"]],
     "released": [_release],
     "released and claimed": [_release, _claim_again],
-    "indexed again": [_suspend],
+    "indexed again": [WRITES["suspend"]],
     "scheduled": [_schedule],
     "scheduled and claimed": [_schedule, _claim_again],
     "detached": [_detach],
@@ -87,12 +81,12 @@ def test_claims_are_those_due_the_longest_up_to_the_limit_each_once(db: Connecti
 def test_a_stale_claim_changes_nothing(db: Connection) -> None:
     stale = _claimed(db)
     for loss, steps in LOSSES.items():
-        for write, change in WRITES.items():
+        for write in ("activate", "fail"):
             with undone(db):
                 for step in steps:
                     step(db, stale)
                 before = _listed(db)
-                change(db, stale)
+                WRITES[write](db, stale)
                 assert _listed(db) == before, (loss, write)
                 assert not activate_membership(db, stale), loss
 
@@ -101,20 +95,16 @@ def test_a_lease_runs_out_at_its_time_and_not_before(db: Connection) -> None:
     claim = _claimed(db)
     assert (memberships.has_expired_syncs(db, 9.9), memberships.release_expired_syncs(db, LATER, 9.9)) == (False, 0)
     with undone(db):
-        assert (memberships.has_expired_syncs(db, 10.0), memberships.release_expired_syncs(db, LATER, 10.0)) == (
-            True,
-            1,
-        )
+        assert memberships.has_expired_syncs(db, 10.0) and memberships.release_expired_syncs(db, LATER, 10.0) == 1
         assert _states(db) == {"src_1": ("queued", 1, LATER)}
         assert not memberships.has_expired_syncs(db, inf)
-    assert activate_membership(db, claim)
-    assert memberships.release_expired_syncs(db, LATER, inf) == 0
+    assert activate_membership(db, claim) and memberships.release_expired_syncs(db, LATER, inf) == 0
     assert _states(db) == {"src_1": ("active", 1, None)}
 
 
 def test_other_sources_memberships_are_left_alone(db: Connection) -> None:
     claim = _claimed(db)
     other = add_source(db, "2", get_bucket(db, OURS, "docs"), sync="active", status="active")
-    for write in (_activate, _fail, _suspend):
-        write(db, claim)
+    for change in WRITES.values():
+        change(db, claim)
         assert _states(db)[other.id] == ("active", 0, None)

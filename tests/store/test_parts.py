@@ -2,10 +2,11 @@
 
 import asyncio
 import errno
-import hashlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -29,17 +30,14 @@ class Folder:
         self.blobs = Blobs(self.files, executor, lambda: "staged")
         self.parts = Parts(self.files.parts, self.blobs, self.broken.append)
 
-    def append(self, *chunks: bytes, session_id: str = "upl_a") -> int:
+    def append(self, *chunks: bytes) -> int:
         """Append and sync; the bytes stored then."""
 
         async def work() -> int:
-            writer = await self.parts.open(session_id)
-            try:
+            with closing(await self.parts.open("upl_a")) as writer:
                 for chunk in chunks:
                     await writer.append(chunk)
                 return await writer.sync()
-            finally:
-                writer.close()
 
         return asyncio.run(work())
 
@@ -74,17 +72,11 @@ def refuse(*_: object) -> None:
     raise OSError(errno.EIO, "broken")
 
 
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def test_chunks_gather_to_the_file_and_only_a_new_one_syncs_its_name(folder: Folder, synced: list[str]) -> None:
-    assert folder.parts.size_bytes("upl_a") == 0
-    assert folder.append(DATA[:10], DATA[10:500]) == 500
+    assert (folder.parts.size_bytes("upl_a"), folder.append(DATA[:10], DATA[10:500])) == (0, 500)
     assert synced == ["upl_a", "parts"]
-    assert folder.append(DATA[500:]) == len(DATA)
+    assert (folder.append(DATA[500:]), folder.stored()) == (len(DATA), DATA)
     assert synced == ["upl_a", "parts", "upl_a"]
-    assert folder.stored() == DATA
     assert (folder.files.parts / "upl_a").stat().st_mode & 0o777 == 0o600
 
 
@@ -94,8 +86,7 @@ def test_linking_settles_the_bytes_and_keeps_the_part(folder: Folder, synced: li
     assert synced == ["upl_a", "parts", "blobs"]
     assert folder.blobs.path("src_a").read_bytes() == folder.stored() == DATA
     asyncio.run(folder.parts.delete("upl_a", "upl_unknown"))
-    assert list(folder.parts.list_ids()) == []
-    assert folder.blobs.path("src_a").read_bytes() == DATA
+    assert (list(folder.parts.list_ids()), folder.blobs.path("src_a").read_bytes()) == ([], DATA)
 
 
 def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +94,7 @@ def test_a_failed_sync_takes_back_what_nobody_acknowledged(folder: Folder, monke
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(StorageError):
         folder.append(b" and lost")
-    assert folder.stored() == b"acknowledged"
-    assert [error.errno for error in folder.broken] == [errno.EIO]
+    assert (folder.stored(), [error.errno for error in folder.broken]) == (b"acknowledged", [errno.EIO])
 
 
 def test_a_link_that_fails_is_reported_where_its_clean_up_fails_too(folder: Folder) -> None:
@@ -134,24 +124,20 @@ def test_what_is_dropped_was_never_there_and_is_not_hashed(folder: Folder) -> No
     folder.append(b"kept")
 
     async def work(*then: bytes) -> int:
-        writer = await folder.parts.open("upl_a")
-        for chunk in (DATA, b"more"):
-            await writer.append(chunk)
-        await writer.drop()
-        for chunk in then:
-            await writer.append(chunk)
-        stored = await writer.sync()
-        writer.close()
-        return stored
+        with closing(await folder.parts.open("upl_a")) as writer:
+            for chunk in (DATA, b"more"):
+                await writer.append(chunk)
+            await writer.drop()
+            for chunk in then:
+                await writer.append(chunk)
+            return await writer.sync()
 
     for then, content in (((), b"kept"), ((b" and more",), b"kept and more")):
         assert (asyncio.run(work(*then)), folder.stored()) == (len(content), content)
-        assert folder.hash() == sha256(content)
+        assert folder.hash() == sha256(content).hexdigest()
 
 
-def test_a_part_that_cannot_be_removed_is_left_for_the_next_start(
-    folder: Folder, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_part_that_cannot_go_is_left_for_the_next_start(folder: Folder, caplog: pytest.LogCaptureFixture) -> None:
     (folder.files.parts / "upl_a").mkdir()
     asyncio.run(folder.parts.delete("upl_a"))
     assert "upl_a could not be removed" in caplog.text
@@ -166,11 +152,11 @@ def test_nothing_is_written_through_a_link(folder: Folder, tmp_path: Path) -> No
 
 
 def test_a_part_is_hashed_as_it_comes_and_read_only_where_it_is_another_processs(folder: Folder) -> None:
-    folder.append(DATA[:10])
-    folder.append(DATA[10:])
+    for data in (DATA[:10], DATA[10:]):
+        folder.append(data)
     (folder.files.parts / "upl_a").write_bytes(bytes(len(DATA)))
-    assert folder.hash() == sha256(DATA)
+    assert folder.hash() == sha256(DATA).hexdigest()
     asyncio.run(folder.parts.delete("upl_a"))
     (folder.files.parts / "upl_a").write_bytes(b"other ")
     folder.append(b"bytes")
-    assert folder.hash() == sha256(b"other bytes"), "a removed part leaves no hash behind"
+    assert folder.hash() == sha256(b"other bytes").hexdigest(), "a removed part leaves no hash behind"

@@ -10,18 +10,10 @@ from svc_daemon.wire.tasks import INDEXING, REBUILD
 from tests.store.rows import LATER, NOW, OURS, THEIRS, add_bucket, add_source, add_task, table
 
 
-def add_rebuild(db: Connection, name: str = "1", team_id: str = OURS) -> TaskRow:
-    return add_task(db, name, team_id, type=REBUILD)
-
-
 def claim(db: Connection, task: TaskRow) -> TaskRow:
     claimed = tasks.claim_again(db, task.id, NOW, 30.0, "clear")
     assert claimed is not None
     return claimed
-
-
-def end(db: Connection, task: TaskRow) -> None:
-    tasks.finish_task(db, claim(db, task), "succeeded", NOW)
 
 
 def test_syncs_and_detachments_of_a_team_in_maintenance_wait(db: Connection) -> None:
@@ -29,11 +21,11 @@ def test_syncs_and_detachments_of_a_team_in_maintenance_wait(db: Connection) -> 
         source = add_source(db, team_id, add_bucket(db, team_id=team_id), team_id=team_id)
         schedule_syncs(db, source.id, due_at)
         create_detachment(db, team_id, source.id)
-    rebuild = add_rebuild(db)
+    rebuild = add_task(db, "1", type=REBUILD)
     assert next_sync_due(db) == LATER
     assert [sync.team_id for sync in claim_syncs(db, LATER, 30.0, 10)] == [THEIRS]
     assert [noted.team_id for noted in list_detachments(db, limit=10)] == [THEIRS]
-    end(db, rebuild)
+    tasks.finish_task(db, claim(db, rebuild), "succeeded", NOW)
     assert next_sync_due(db) == NOW
     assert [sync.team_id for sync in claim_syncs(db, LATER, 30.0, 10)] == [OURS]
     assert len(list_detachments(db, limit=10)) == 2
@@ -56,5 +48,5 @@ def test_running_tasks_are_listed_by_team_and_type(db: Connection) -> None:
     for name, team_id in (("a", OURS), ("b", OURS), ("c", THEIRS)):
         claim(db, add_task(db, name, team_id))
     add_task(db, "waiting")
-    claim(db, add_rebuild(db))
+    claim(db, add_task(db, "1", type=REBUILD))
     assert [task.id for task in tasks.list_running(db, OURS, INDEXING)] == ["task_a", "task_b"]

@@ -36,8 +36,7 @@ def test_another_teams_source_does_not_exist(db: Connection) -> None:
     sources.update_state(db, replace(theirs, status="failed"))
     sources.delete_source(db, THEIRS, source.id)
     assert find_source(db, OURS, source.id) == source
-    assert list_active_sources(db, THEIRS, [source.id]) == {}
-    assert sources.list_replacing(db, THEIRS, "src_0") == []
+    assert (list_active_sources(db, THEIRS, [source.id]), sources.list_replacing(db, THEIRS, "src_0")) == ({}, [])
     bucket = add_bucket(db, team_id=THEIRS)
     add_source(db, "2", bucket, team_id=THEIRS)
     assert _listed(db, bucket.id) == []
@@ -46,22 +45,11 @@ def test_another_teams_source_does_not_exist(db: Connection) -> None:
 
 def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> None:
     source = add_source(db, "1", **FULL)
-    description: dict[str, Any] = {
-        "title": "new",
-        "filename": "new.txt",
-        "tags": ("x",),
-        "metadata": {},
-        "updated_at": LATER,
-    }
+    description: dict[str, Any] = {"title": "new", "filename": "new.txt", "tags": ("x",), "metadata": {}}
+    description["updated_at"] = LATER
     error = {"code": "c", "message": "m", "retryable": True}
-    state: dict[str, Any] = {
-        "status": "active",
-        "generation": 4,
-        "content_type": "text/html",
-        "error": error,
-        "task_id": "task_2",
-    }
-    state |= {"warnings": ("page 2 has no text",), "extraction": {"chunks": 3}, "replaces": None}
+    state: dict[str, Any] = {"status": "active", "generation": 4, "content_type": "text/html", "error": error}
+    state |= {"warnings": ("page 2",), "extraction": {"chunks": 3}, "replaces": None, "task_id": "task_2"}
     changed = replace(source, **{**description, **state})
     sources.update_description(db, changed)
     assert find_source(db, OURS, source.id) == replace(source, **description)
@@ -69,27 +57,12 @@ def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> No
     assert find_source(db, OURS, source.id) == changed
 
 
-TAGS = {
-    "1": ("alpha", "beta"),
-    "2": ("Alpha",),
-    "3": ("alphabet", "al"),
-    "4": ("%", "_", "a_b"),
-    "5": ('say "hi"', "back\\slash", 'a "b'),
-    "6": ("Grün", "b"),
-    "7": (),
-    "8": ("a,b", "axb", "[", "null", "1"),
-}
+TAGS = {"1": ("alpha", "beta"), "2": ("Alpha",), "3": ("alphabet", "al"), "4": ("%", "_", "a_b"), "6": ("Grün", "b")}
+TAGS |= {"5": ('say "hi"', "back\\slash", 'a "b'), "7": (), "8": ("a,b", "axb", "[", "null", "1")}
 OTHER_TAGS = {"ALPHA", "grün", "hi", '"', "", "A_B", "\\", "é"}
-TITLES = {
-    "1": ("100% sure", "a.txt"),
-    "2": ("under_score", "b.txt"),
-    "3": ("say \"hi\" 'there'", "c.txt"),
-    "4": ("back\\slash", "d.txt"),
-    "5": ("Über Größe", "E.TXT"),
-    "6": ("ΔΈΛΤΑ Жизнь", "f.md"),
-    "7": ("", "under the score.pdf"),
-    "8": ("", "."),
-}
+TITLES = {"1": ("100% sure", "a.txt"), "2": ("under_score", "b.txt"), "3": ("say \"hi\" 'there'", "c.txt")}
+TITLES |= {"4": ("back\\slash", "d.txt"), "5": ("Über Größe", "E.TXT"), "6": ("ΔΈΛΤΑ Жизнь", "f.md")}
+TITLES |= {"7": ("", "under the score.pdf"), "8": ("", ".")}
 WORDS = ["%", "_", "100%", "r_s", "r s", '"hi"', "'", "\\", "k\\s", "--", "';", "%%", "a%e", "sure", "x", "under", ""]
 WORDS += ["ÜBER", "über", "GRÖSS", "größe", "δέλτα", "ЖИЗНЬ", "TXT", "e.txt", ".md"]
 
@@ -99,7 +72,7 @@ def test_a_listing_takes_a_tag_exactly_and_words_at_their_letter_in_any_case(db:
     for name, (title, filename) in TITLES.items():
         add_source(db, name, bucket, tags=TAGS[name], title=title, filename=filename)
     for tag in {tag for tags in TAGS.values() for tag in tags} | OTHER_TAGS:
-        assert _listed(db, bucket.id, tag=tag) == [name for name, tags in TAGS.items() if tag in tags], tag
+        assert _listed(db, bucket.id, tag=tag) == sorted(name for name, tags in TAGS.items() if tag in tags), tag
     for word in WORDS:
         expected = [name for name, texts in TITLES.items() if any(word.lower() in text.lower() for text in texts)]
         assert _listed(db, bucket.id, q=word) == expected, word
@@ -120,7 +93,6 @@ def test_new_content_is_written_and_nothing_else(db: Connection) -> None:
     old = add_source(db, "1", title="Old", fetched={"etag": "v1"}, webhook={"url": "u", "metadata": {}})
     new = replace(old, blob="blob_1", size_bytes=9, sha256="1" * 64, content_type="text/html", fetched={"etag": "v2"})
     sources.update_content(db, replace(new, title="New", status="active"))
-    assert find_source(db, OURS, "src_1") == new
-    assert new.blob_name == "blob_1"
+    assert (find_source(db, OURS, "src_1"), new.blob_name) == (new, "blob_1")
     add_source(db, "2")
     assert set(sources.list_all_blobs(db)) == {"blob_1", "src_2"}

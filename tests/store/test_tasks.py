@@ -27,10 +27,6 @@ def _release(db: Connection, _: TaskRow) -> None:
         retry_task(db, expired, NOW, ERROR)
 
 
-def _cancel(db: Connection, _: TaskRow) -> None:
-    tasks.cancel_tasks(db, "src_1", LATER)
-
-
 def _claim_again(db: Connection, _: TaskRow) -> None:
     assert claim_task(db, "task_1", NOW, 20.0) is not None
 
@@ -41,7 +37,7 @@ LOSSES: dict[str, list[Change]] = {
     "failed": [WRITES["fail"]],
     "put back": [WRITES["retry"]],
     "parked": [park_task],
-    "canceled": [_cancel],
+    "canceled": [lambda db, _: tasks.cancel_tasks(db, "src_1", LATER)],
     "released": [_release],
     "released and claimed": [_release, _claim_again],
     "parked and claimed": [park_task, _claim_again],

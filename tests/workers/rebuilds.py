@@ -27,16 +27,16 @@ def adding(daemon: Daemon, method: str = "put_document", data: bytes = NOTES) ->
 
 def join(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
     """Attach the source to another bucket."""
-    body_of(daemon.ask("POST", f"/v1/buckets/{bucket}/sources", json={"source_id": source_id}))
+    daemon.post(f"/v1/buckets/{bucket}/sources", json={"source_id": source_id})
 
 
 def leave(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
     """Detach the source from a bucket."""
-    body_of(daemon.ask("DELETE", f"/v1/buckets/{bucket}/sources/{source_id}"))
+    daemon.delete(f"/v1/buckets/{bucket}/sources/{source_id}")
 
 
 def delete(daemon: Daemon, source_id: str) -> None:
-    body_of(daemon.ask("DELETE", f"/v1/sources/{source_id}"))
+    daemon.delete(f"/v1/sources/{source_id}")
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def importing(daemon: Daemon) -> Iterator[tuple[str, Receiver]]:
     """A source from a URL, and the receiver that is called when it is ready."""
     with hosting() as site, receiving() as receiver:
         body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
-        yield body_of(daemon.ask("POST", "/v1/buckets/inbox/files/import", json=body), 201)["id"], receiver
+        yield daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"], receiver
 
 
 def begin(daemon: Daemon, team_id: str | None = None) -> str:
@@ -53,7 +53,7 @@ def begin(daemon: Daemon, team_id: str | None = None) -> str:
 
 
 def show(daemon: Daemon, task_id: str) -> dict[str, Any]:
-    return body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))
+    return daemon.show(f"/v1/knowledge/tasks/{task_id}")
 
 
 def wait_rebuilt(daemon: Daemon, task_id: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ FORCE = {"force": "true"}
 
 def empty(daemon: Daemon) -> str:
     """The id of the task that empties and deletes the inbox."""
-    answer = body_of(daemon.ask("DELETE", "/v1/buckets/inbox", params=FORCE))
+    answer = daemon.delete("/v1/buckets/inbox", **FORCE)
     return str(answer["deletion"]["task_id"])
 
 
@@ -54,7 +54,7 @@ def test_what_cannot_be_deleted_brings_the_bucket_back_and_the_same_call_runs_ag
     task = wait_emptied(working)
     assert task["status"] == "failed"
     assert task["deletion"] == {"task_id": task["id"], "total": 4, "deleted": 3, "detached": 0, "failed": 1}
-    bucket = body_of(working.ask("GET", "/v1/buckets/inbox"))
+    bucket = working.show("/v1/buckets/inbox")
     assert (bucket["status"], bucket["counts"]["total"]) == ("active", 1)
     assert bucket["lastDeleteError"] == "1 of 4 sources could not be deleted: something needs it"
     working.wait_ready(kept)
@@ -102,8 +102,8 @@ def test_a_batch_into_the_bucket_ends(working: Daemon) -> None:
     manifest = {"version": 1, "items": [{"client_file_id": "a", "filename": "a.txt", "title": "a"}]}
     files = [{"client_file_id": "a", "filename": "a.txt", "content_type": "text/plain", "size_bytes": 3}]
     body = {"manifest": manifest, "files": files}
-    batch = body_of(working.ask("POST", "/v1/buckets/inbox/batches", json=body), 201)
+    batch = working.post("/v1/buckets/inbox/batches", 201, json=body)
     wait_emptied(working)
-    status = body_of(working.ask("GET", f"/v1/knowledge/batches/{batch['batch_id']}", params={"include_items": "true"}))
+    status = working.show(f"/v1/knowledge/batches/{batch['batch_id']}", include_items="true")
     assert (status["status"], status["terminal"]) == ("failed", True)
     assert status["items"][0]["error"]["code"] == "bucket_not_found"

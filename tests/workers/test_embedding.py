@@ -61,7 +61,7 @@ def wait_state(daemon: Daemon, state: str) -> str | None:
     """The message that goes with the state, once it is reached."""
 
     def reached() -> dict[str, str | None] | None:
-        now: dict[str, str | None] = body_of(daemon.ask("GET", "/healthz"))["embedding"]
+        now: dict[str, str | None] = daemon.show("/healthz")["embedding"]
         return now if now["state"] == state else None
 
     return wait_until(reached, f"embedding is {state}", PATIENCE_S)["message"]
@@ -94,7 +94,7 @@ def test_a_source_is_ready_before_its_vectors_and_found_by_meaning_after(working
 def test_teams_take_turns(working: Daemon, shelf: Shelf) -> None:
     other = working.add_team()
     working.make_bucket("inbox", key=other)
-    team_id = body_of(working.ask("GET", "/v1/buckets", key=other))["team_id"]
+    team_id = working.show("/v1/buckets", key=other)["team_id"]
     working.add_ready(LONG)
     working.add_source(LONG, key=other)
     working.wait(lambda: missing(working, team_id=team_id) > 0, "the other team's document is in its index")
@@ -256,7 +256,7 @@ def test_a_rebuilt_index_and_pieces_of_another_size_get_their_vectors(working: D
     wait_rebuilt(working, begin(working))
     wait_embedded(working)
     assert stored(working) == chunks(working) == before
-    body_of(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"target": 250, "min": 200, "max": 300}}))
+    working.patch("/v1/buckets/inbox", chunking={"target": 250, "min": 200, "max": 300})
     working.wait(lambda: chunks(working) > before, "it is rechunked")
     wait_embedded(working)
 

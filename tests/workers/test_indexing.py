@@ -65,7 +65,7 @@ def test_after_three_attempts_it_is_given_up_with_the_last_cause(working: Daemon
     assert source["error"]["code"] == "max_attempts_exhausted"
     assert "busy" in source["error"]["message"]
     assert state_of(working, source_id) == ("failed", "failed", 3)
-    body_of(working.ask("POST", f"/v1/sources/{source_id}/retry"))
+    working.post(f"/v1/sources/{source_id}/retry")
     working.wait_ready(source_id)
     assert working.task(source_id)["attempt"] == 1
 
@@ -85,7 +85,7 @@ def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
         with adding(daemon) as source_id:
             task_id = daemon.source(source_id)["task"]["id"]
             delete(daemon, source_id)
-            assert body_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}"))["status"] == "canceled"
+            assert daemon.show(f"/v1/knowledge/tasks/{task_id}")["status"] == "canceled"
             if "sweeping" in workers:
                 daemon.wait(lambda: daemon.count("tombstones") == 0, "the tombstone is gone")
         ready = daemon.add_ready(b"Another quay.\n")
@@ -98,7 +98,7 @@ def test_a_delete_during_indexing_wins(daemon: Daemon) -> None:
 def test_what_changes_during_indexing_is_in_the_index(working: Daemon) -> None:
     buckets = [working.make_bucket(slug) for slug in ("second", "third")]
     with adding(working) as source_id:
-        body_of(working.ask("PATCH", f"/v1/sources/{source_id}", json={"title": "Vermilion harbours"}))
+        working.patch(f"/v1/sources/{source_id}", title="Vermilion harbours")
         join(working, source_id, "second")
         join(working, source_id, "third")
         leave(working, source_id, "inbox")

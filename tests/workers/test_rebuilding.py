@@ -57,7 +57,7 @@ def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> Non
     leave(filled, first)
     delete(filled, second)
     join(filled, third, "third")
-    body_of(filled.ask("PATCH", f"/v1/sources/{first}", json={"title": "Moorings"}))
+    filled.patch(f"/v1/sources/{first}", title="Moorings")
     fresh, replacing = filled.add_source(), filled.add_source(replaces=third)
     for source_id in (fresh, replacing):
         filled.wait_status(source_id, "active")

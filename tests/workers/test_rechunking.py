@@ -12,7 +12,7 @@ from svc_daemon.operations.rebuilding import begin_rechunk, finish_rechunk, next
 from svc_daemon.operations.sweeping import reconcile_index
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.workers import rebuilding
-from tests.api.answers import body_of, details_of, refused_field
+from tests.api.answers import details_of, refused_field
 from tests.api.daemons import Daemon
 from tests.workers.rebuilds import LONG, begin, chunk_ids, contents, join, leave, wait_rebuilt
 
@@ -20,11 +20,11 @@ SMALL = {"target": 250, "min": 200, "max": 300}
 
 
 def rechunk(daemon: Daemon, chunking: dict[str, int], bucket: str = "inbox") -> dict[str, Any]:
-    return body_of(daemon.ask("PATCH", f"/v1/buckets/{bucket}", json={"chunking": chunking}))
+    return daemon.patch(f"/v1/buckets/{bucket}", chunking=chunking)
 
 
 def left(daemon: Daemon, bucket: str = "inbox") -> int:
-    store = body_of(daemon.ask("GET", f"/v1/buckets/{bucket}"))["bucketStore"]
+    store = daemon.show(f"/v1/buckets/{bucket}")["bucketStore"]
     return int(store["rechunking_member_count"])
 
 
@@ -33,7 +33,7 @@ def wait_cut(daemon: Daemon) -> None:
 
 
 def sizes(daemon: Daemon, source_id: str) -> list[int]:
-    text = body_of(daemon.ask("GET", f"/v1/sources/{source_id}/text"))
+    text = daemon.show(f"/v1/sources/{source_id}/text")
     return [len(chunk["text"]) for chunk in text["chunks"]]
 
 
@@ -126,7 +126,7 @@ def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start
     stop_between(working, source_id)
     assert chunk_ids(working, "umber") == old
     assert (working.source(source_id)["ready"], sizes(working, source_id)[0] > SMALL["max"]) == (True, True)
-    provider = body_of(working.ask("GET", f"/v1/sources/{source_id}?verify=provider"))["provider"]
+    provider = working.show(f"/v1/sources/{source_id}?verify=provider")["provider"]
     assert provider["state"] == "STATE_ACTIVE"
     assert working.loop.run(reconcile_index(working.context)) == 0
     working.start()
@@ -169,7 +169,7 @@ def test_any_other_new_generation_wins(working: Daemon) -> None:
     source_id = working.add_ready(LONG)
     stop_between(working, source_id)
     working.write(lambda connection: connection.execute("UPDATE sources SET status = 'failed'"))
-    body_of(working.ask("POST", f"/v1/sources/{source_id}/retry"))
+    working.post(f"/v1/sources/{source_id}/retry")
     # The old pieces are no longer the source's: it is read again, as one of which nothing is known.
     details_of(working.search("umber"), "bucket_store_indexing_pending")
     working.start()

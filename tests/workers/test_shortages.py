@@ -15,7 +15,6 @@ import pytest
 from svc_daemon.process.shortages import MOST_ALONE
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.settings import Limits
-from tests.api.answers import body_of
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.workers.rebuilds import begin, contents, importing, wait_rebuilt
@@ -100,7 +99,7 @@ def test_below_the_reserve_tasks_wait_with_the_cause_and_go_on(
             task = daemon.task(source_id)
             assert (task["attempt"], task["error"], task["waits_for"]) == (0, None, lack)
         assert contents(daemon) == {}
-        assert "nearly full" in body_of(daemon.ask("GET", "/healthz"))["shortage"]["message"]
+        assert "nearly full" in daemon.show("/healthz")["shortage"]["message"]
         # The daemon goes away meanwhile, and comes back to the same.
         daemon.stop()
         daemon.start()
@@ -110,7 +109,7 @@ def test_below_the_reserve_tasks_wait_with_the_cause_and_go_on(
     wait_short(daemon, short=False)
     assert [daemon.task(source_id)["attempt"] for source_id in made] == [1] * len(made)
     assert daemon.source(made[0])["waits_for"] is daemon.task(made[0])["waits_for"] is None
-    assert body_of(daemon.ask("GET", "/healthz"))["shortage"] is None
+    assert daemon.show("/healthz")["shortage"] is None
     assert caplog.text.count("Work waits") == caplog.text.count("work goes on") == 1
     assert "Traceback" not in caplog.text
 
@@ -173,7 +172,7 @@ def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDa
         made = [daemon.add_source(f"The umber quay {number}.\n".encode() * 20_000) for number in range(3)]
         for number in range(300):
             daemon.add_source(f"Quay {number}.\n".encode(), bucket="old")
-        deletion = body_of(daemon.ask("DELETE", "/v1/buckets/old", params={"force": "true"}))
+        deletion = daemon.delete("/v1/buckets/old", force="true")
         filler = disk / "filler"
         fill(filler)
         daemon.start()
@@ -202,7 +201,7 @@ def test_a_new_chunking_waits_and_is_applied(working: Daemon) -> None:
     before = working.source(source_id)["extraction"]["chunks"]
     with nearly_full():
         small = {"target": 150, "min": 100, "max": 200}
-        body_of(working.ask("PATCH", "/v1/buckets/inbox", json={"chunking": small}))
+        working.patch("/v1/buckets/inbox", chunking=small)
         wait_short(working)
         assert working.source(source_id)["ready"]
     working.wait(lambda: working.source(source_id)["extraction"]["chunks"] > before, "it is cut again")
@@ -218,5 +217,5 @@ def test_a_webhook_is_called_when_there_are_descriptors_again(daemon: Daemon) ->
             wait_short(daemon)
         daemon.wait(lambda: daemon.count("delivery_attempts") == 1, "the receiver is called")
     assert len(receiver.calls) == 1
-    (delivery,) = body_of(daemon.ask("GET", "/v1/webhooks/deliveries"))["deliveries"]
+    (delivery,) = daemon.show("/v1/webhooks/deliveries")["deliveries"]
     assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1)
