@@ -2,9 +2,7 @@
 
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 from svc_daemon.provider.embedded.provider import EmbeddedProvider
@@ -24,8 +22,7 @@ def overwrite(path: Path) -> None:
 def _empty_index(path: Path) -> None:
     """What a kill leaves between the making of the file and that of its tables, where documents should be."""
     path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
+    change(path, "PRAGMA journal_mode = WAL")
 
 
 def _grow_log(path: Path) -> None:
@@ -46,8 +43,7 @@ def _link(path: Path) -> None:
 
 def _delete(whole: Whole, source_id: str) -> None:
     """Delete the source in the state, and forget about the index."""
-    whole.sql(f"DELETE FROM memberships WHERE source_id = '{source_id}'")
-    whole.sql(f"DELETE FROM sources WHERE id = '{source_id}'")
+    whole.sql(*(f"DELETE FROM {rows} = '{source_id}'" for rows in ("memberships WHERE source_id", "sources WHERE id")))
     (whole.files.blobs / source_id).unlink()
 
 
@@ -58,12 +54,20 @@ def _change_session(whole: Whole, *statements: str) -> None:
 
 
 #: Make another session just like the one that is there.
-DOUBLE = (
-    "CREATE TABLE copies AS SELECT * FROM uploads",
-    "UPDATE copies SET id = 'upl_copy'",
-    "INSERT INTO uploads SELECT * FROM copies",
-    "DROP TABLE copies",
-)
+DOUBLE = ["CREATE TABLE copies AS SELECT * FROM uploads", "UPDATE copies SET id = 'upl_copy'"]
+DOUBLE += ["INSERT INTO uploads SELECT * FROM copies", "DROP TABLE copies"]
+BATCHED = "UPDATE uploads SET batch_id = 'bat_1', client_file_id = 'a', status = 'canceled'"
+FINALIZED = "UPDATE uploads SET status = 'finalized'"
+
+
+def _finalize_twice(whole: Whole) -> None:
+    _change_session(whole, f"{FINALIZED}, source_id = '{whole.source}'", *DOUBLE)
+
+
+def _batch_twice(whole: Whole) -> None:
+    _change_session(whole, f"INSERT INTO batches VALUES ('bat_1', '{whole.team}', '[]', '', '')", BATCHED, *DOUBLE)
+
+
 #: How each problem is reported, and below it the statements that make it, each for the state or for the index.
 MENDED_BY_REPAIR = """
 I4: blob {source} has no source, and the index of {team} has it as 'notes.md' in {bucket}
@@ -150,28 +154,11 @@ BY_HAND: list[tuple[str, bool, Break]] = [
     (f"I4: blob {STRAY} has no source, and no", True, lambda w: (w.files.blobs / STRAY).touch()),
     (f"I4: staging file {HALF} belongs to nobody", True, lambda w: (w.files.staging / HALF).touch()),
     (f"I4: part {PART} has no open session", True, lambda w: (w.files.parts / PART).touch()),
-    (
-        "I5: source {source} was made of two sessions",
-        False,
-        lambda w: _change_session(w, f"UPDATE uploads SET status = 'finalized', source_id = '{w.source}'", *DOUBLE),
-    ),
+    ("I5: source {source} was made of two sessions", False, _finalize_twice),
     ("I6: source {source} is active in generation 1", True, _remove_document),
     ("I6: is active in generation 1", True, lambda w: _empty_index(w.index)),
-    (
-        "I7: session {session} is finalized",
-        False,
-        lambda w: _change_session(w, "UPDATE uploads SET status = 'finalized'"),
-    ),
-    (
-        "I7: batch bat_1 counts the file a more than once",
-        False,
-        lambda w: _change_session(
-            w,
-            f"INSERT INTO batches VALUES ('bat_1', '{w.team}', '[]', '', '')",
-            "UPDATE uploads SET batch_id = 'bat_1', client_file_id = 'a', status = 'canceled'",
-            *DOUBLE,
-        ),
-    ),
+    ("I7: session {session} is finalized", False, lambda w: _change_session(w, FINALIZED)),
+    ("I7: batch bat_1 counts the file a more than once", False, _batch_twice),
     ("I8: a document of {question}, which is no source", True, lambda w: _delete(w, w.question)),
     ("I10: the log of the state database has 67108864", True, lambda w: _grow_log(w.files.state)),
     ("I10: the log of the search index of {team} has 67108864", True, lambda w: _grow_log(w.index)),

@@ -12,30 +12,19 @@ from svc_daemon.operations.indexing import release_expired
 from svc_daemon.wire.codes import ErrorCode
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
-
-FORCE = {"force": "true"}
+from tests.workers.rebuilds import join
+from tests.workers.rebuilds import show as task
 
 
 def delete(daemon: Daemon, bucket: str = "inbox") -> str:
     """The id of the task that empties the bucket."""
-    answer = daemon.delete(f"/v1/buckets/{bucket}", **FORCE)
-    return str(answer["deletion"]["task_id"])
+    return str(daemon.delete(f"/v1/buckets/{bucket}", force="true")["deletion"]["task_id"])
 
 
 def claim(daemon: Daemon) -> CascadeClaim:
     found = daemon.loop.run(cascades.claim_cascade(daemon.context))
     assert found is not None
     return found
-
-
-def task(daemon: Daemon, task_id: str) -> dict[str, Any]:
-    return daemon.show(f"/v1/knowledge/tasks/{task_id}")
-
-
-def attach(daemon: Daemon, source_id: str) -> None:
-    """Make it a member of `second` too."""
-    daemon.make_bucket("second")
-    daemon.post("/v1/buckets/second/sources", json={"source_id": source_id})
 
 
 def finish(daemon: Daemon, held: CascadeClaim) -> None:
@@ -58,8 +47,7 @@ def test_a_claim_that_was_released_changes_nothing_and_the_next_goes_on_behind_i
     remove(daemon, stale, second)
     finish(daemon, stale)
     assert (daemon.count("sources"), task(daemon, task_id)["status"]) == (1, "running")
-    assert cascades.next_members(daemon.context, stale) == []
-    assert cascades.next_members(daemon.context, fresh) == [second]
+    assert [cascades.next_members(daemon.context, held) for held in (stale, fresh)] == [[], [second]]
 
 
 def test_kills_without_number_cost_a_cascade_no_attempt(daemon: Daemon) -> None:
@@ -79,17 +67,16 @@ def test_an_attempt_that_goes_wrong_is_repeated_and_the_last_one_brings_the_buck
         daemon.loop.run(cascades.give_back_cascade(daemon.context, held, "the disk is full", 0.0))
         assert task(daemon, task_id)["error"]["retryable"] is ERRORS[ErrorCode.INTERNAL_ERROR].retryable
         daemon.advance(100)
-    ended = task(daemon, task_id)
-    assert (ended["status"], ended["attempt"]) == ("failed", 3)
-    bucket = daemon.ask("GET", "/v1/buckets/inbox").json()
+    ended, bucket = task(daemon, task_id), daemon.show("/v1/buckets/inbox")
+    assert (ended["status"], ended["attempt"], daemon.source(source_id)["bucket_ids"]) == ("failed", 3, [bucket["id"]])
     reason = "1 of 1 sources could not be deleted: the disk is full"
     assert (bucket["status"], bucket["lastDeleteError"]) == ("active", reason)
-    assert daemon.source(source_id)["bucket_ids"] == [bucket["id"]]
 
 
 def test_a_member_of_two_buckets_that_go_together_is_deleted_once(daemon: Daemon) -> None:
     source_id = daemon.add_source()
-    attach(daemon, source_id)
+    daemon.make_bucket("second")
+    join(daemon, source_id)
     tasks = [delete(daemon), delete(daemon, "second")]
     for _ in tasks:
         held = claim(daemon)

@@ -3,11 +3,10 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable
 from concurrent.futures import CancelledError
 from itertools import count
-from sqlite3 import Connection
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,21 +15,11 @@ from svc_daemon.operations.finalizing import Finalized, finalize_all
 from svc_daemon.operations.setting_aside import sort_leftovers
 from svc_daemon.process import gates
 from svc_daemon.store.uploads import UploadRow, get_upload, list_uploads
+from tests.api import sessions
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.holds import PATIENCE_S
-from tests.api.sessions import (
-    ask_finalize,
-    batch_status,
-    finalize,
-    finalize_batch,
-    open_batch,
-    open_session,
-    outcomes,
-    put,
-    state_of,
-    stored_bytes,
-)
+from tests.api.sessions import finalize, finalize_batch, open_batch, open_session, outcomes, put, state_of, stored_bytes
 
 FILES = [(f"f{number}", b"Crane %d.\n" % number) for number in range(5)]
 
@@ -51,18 +40,13 @@ def uploads_of(daemon: Daemon, batch: dict[str, Any]) -> list[UploadRow]:
     return daemon.read(lambda connection: list_uploads(connection, batch["batch_id"]))
 
 
-def _die(_database: Database, _work: Callable[[Connection], object]) -> object:
-    raise asyncio.CancelledError
-
-
 def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon)
     body_of(put(daemon, session, NOTES))
     row = daemon.read(lambda connection: get_upload(connection, daemon.team_id, session["session_id"]))
-    with monkeypatch.context() as patched:
-        patched.setattr(Database, "submit", _die)
-        with pytest.raises(CancelledError):
-            daemon.loop.run(finalize_all(daemon.context, [row]))
+    with monkeypatch.context() as patched, pytest.raises(CancelledError):
+        patched.setattr(Database, "submit", Mock(side_effect=asyncio.CancelledError))
+        daemon.loop.run(finalize_all(daemon.context, [row]))
     assert (len(names(daemon.files.blobs)), daemon.count("sources")) == (1, 0)
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
@@ -108,9 +92,7 @@ def test_racing_finalizes_make_each_source_once(daemon: Daemon, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["link", "fsync"])
-def test_a_disk_that_refuses_one_file_leaves_no_blob(
-    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_disk_that_refuses_a_file_leaves_no_blob(daemon: Daemon, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     batch = filled(daemon)
     real, calls = getattr(os, name), count(1)
 
@@ -121,9 +103,9 @@ def test_a_disk_that_refuses_one_file_leaves_no_blob(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, name, failing)
-        details_of(ask_finalize(daemon, batch), "storage_full")
-    assert (names(daemon.files.blobs), daemon.count("sources")) == (set(), 0)
-    assert len(names(daemon.files.parts)) == len(FILES)
+        details_of(sessions.ask_finalize(daemon, batch), "storage_full")
+    kept = (len(names(daemon.files.blobs)), daemon.count("sources"), len(names(daemon.files.parts)))
+    assert kept == (0, 0, len(FILES))
     if name == "link":
         assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"finalized"}
 
@@ -136,8 +118,7 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
     details_of(finalize(daemon, wrong), "checksum_mismatch")
     assert (state_of(daemon, wrong), daemon.count("sources")) == (("pending", 0), 0)
     daemon.write(lambda connection: connection.execute("UPDATE uploads SET sha256 = ?", ("0" * 64,)).rowcount)
-    name, data = FILES[0]
-    (daemon.files.parts / batch["by_id"][name]["session_id"]).write_bytes(data)
+    (daemon.files.parts / batch["by_id"][FILES[0][0]]["session_id"]).write_bytes(FILES[0][1])
     assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"pending"}
     assert names(daemon.files.blobs) == set()
 
@@ -149,5 +130,5 @@ def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> 
     ended = daemon.loop.run(finalize_all(daemon.context, members))
     assert {one.error.code for one in ended if one.error} == {"bucket_not_found"}
     assert (names(daemon.files.blobs), names(daemon.files.parts)) == (set(), set())
-    status = batch_status(daemon, batch)
+    status = sessions.batch_status(daemon, batch)
     assert (status["status"], status["counters"]["failed"]) == ("failed", len(FILES))

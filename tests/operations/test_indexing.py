@@ -9,10 +9,8 @@ from svc_daemon.operations import indexing, tasks
 from svc_daemon.operations.indexing import Failure, IndexingClaim
 from svc_daemon.settings import Limits
 from svc_daemon.wire.codes import SourceErrorCode
-from tests.acceptance.installations import wait_until
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
 
 TEXT = "The umber quay."
 CHUNK = Chunk(ordinal=0, text=TEXT, char_start=0, char_end=len(TEXT))
@@ -32,8 +30,7 @@ def complete(daemon: Daemon, held: IndexingClaim) -> bool:
 
 def release(daemon: Daemon, now_s: float | None = None) -> int:
     """Put back what is expired now, or at another time."""
-    now_s = daemon.context.clock.monotonic() if now_s is None else now_s
-    return daemon.loop.run(indexing.release_expired(daemon.context, now_s))
+    return daemon.loop.run(indexing.release_expired(daemon.context, now_s or daemon.context.clock.monotonic()))
 
 
 def shown(daemon: Daemon, source_id: str) -> dict[str, Any]:
@@ -62,10 +59,9 @@ def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_i
     daemon.advance(29)
     assert release(daemon) == 0
     daemon.loop.run(tasks.extend_claim(daemon.context, held.task))
-    daemon.advance(29)
-    assert release(daemon) == 0
-    daemon.advance(2)
-    assert release(daemon) == 1
+    for seconds, released in ((29, 0), (2, 1)):
+        daemon.advance(seconds)
+        assert release(daemon) == released, seconds
     after = shown(daemon, source_id)
     assert (after["status"], after["whole_task"]["status"]) == ("queued", "queued")
     assert after["whole_task"]["next_attempt_at"] is not None
@@ -83,7 +79,7 @@ def test_the_worker_beats_while_it_works(make_daemon: MakeDaemon) -> None:
         daemon.add_source()
         hold.wait_entered()
         first = lease_until_s()
-        wait_until(lambda: lease_until_s() > first, "a heartbeat", PATIENCE_S)
+        daemon.wait(lambda: lease_until_s() > first, "a heartbeat")
 
 
 def test_three_lost_leases_end_as_failed(daemon: Daemon) -> None:

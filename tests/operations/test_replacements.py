@@ -8,10 +8,10 @@ import pytest
 
 from svc_daemon.core.access import api_keys
 from svc_daemon.provider.errors import ProviderFailed
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.holds import PATIENCE_S
+from tests.workers.rebuilds import join
 
 OLD, NEW, NEWER = b"The umber quay, first edition.\n", b"The umber quay, second edition.\n", b"The umber quay, third.\n"
 
@@ -24,10 +24,6 @@ def old(working: Daemon) -> str:
 
 def replaced_by(daemon: Daemon, source_id: str) -> Any:
     return details_of(daemon.ask("GET", f"/v1/sources/{source_id}"), "source_not_found").get("replaced_by")
-
-
-def attach(daemon: Daemon, bucket: str, source_id: str) -> None:
-    daemon.post(f"/v1/buckets/{bucket}/sources", json={"source_id": source_id})
 
 
 def go_on(daemon: Daemon, *source_ids: str) -> None:
@@ -44,11 +40,10 @@ def test_the_new_one_takes_the_place_when_it_is_ready(working: Daemon, old: str)
         assert (waiting["replaces"], waiting["status"]) == (old, "active")
         assert working.members() == working.found("quay") == [old]
     working.wait_ready(new)
-    assert working.source(new)["replaces"] is None
+    assert (working.source(new)["replaces"], replaced_by(working, old)) == (None, new)
     assert working.members() == working.members(status="all") == working.found("quay") == [new]
-    assert replaced_by(working, old) == new
     details_of(working.ask("PATCH", f"/v1/sources/{old}", json={"title": "x"}), "source_not_found")
-    wait_until(lambda: not (working.files.blobs / old).exists(), "the old bytes are gone", PATIENCE_S)
+    working.wait(lambda: not (working.files.blobs / old).exists(), "the old bytes are gone")
 
 
 def test_a_chain_of_replacements_leads_to_the_last(working: Daemon, old: str) -> None:
@@ -83,7 +78,7 @@ def test_a_search_that_a_swap_overtakes_asks_again(working: Daemon, elsewhere: b
     old = working.add_ready(OLD, tags="t")
     working.make_bucket("second")
     if elsewhere:
-        attach(working, "second", old)
+        join(working, old)
         working.wait_ready(old)
     found: list[httpx.Response] = []
     body = {"buckets": ["inbox"], **narrowed}
@@ -98,7 +93,7 @@ def test_a_search_that_a_swap_overtakes_asks_again(working: Daemon, elsewhere: b
 
 def test_in_several_buckets_the_old_one_leaves_only_this_one(working: Daemon, old: str) -> None:
     second = working.make_bucket("second")
-    attach(working, "second", old)
+    join(working, old)
     working.wait_ready(old)
     new = working.add_ready(NEW, replaces=old)
     left = working.source(old)
@@ -115,10 +110,9 @@ def test_a_replacement_attached_to_another_bucket_still_takes_its_place(daemon: 
         go_on(daemon, old)
         daemon.stop()
         new = daemon.add_source(NEW, bucket=place, replaces=old)
-        attach(daemon, other, new)
+        join(daemon, new, other)
         go_on(daemon, new)
-        assert daemon.members(place) == daemon.members(other) == [new]
-        assert replaced_by(daemon, old) == new
+        assert daemon.members(place) == daemon.members(other) == [replaced_by(daemon, old)] == [new]
         daemon.delete(f"/v1/sources/{new}")
         daemon.stop()
 
@@ -129,8 +123,7 @@ def test_a_newer_replacement_supersedes_one_that_is_not_ready(working: Daemon, o
     second = working.add_source(NEWER, replaces=old)
     assert replaced_by(working, first) == second
     go_on(working, second)
-    assert working.members(status="all") == working.found("quay") == [second]
-    assert replaced_by(working, old) == second
+    assert working.members(status="all") == working.found("quay") == [replaced_by(working, old)] == [second]
 
 
 def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Daemon, old: str) -> None:
@@ -140,15 +133,13 @@ def test_replacing_one_that_still_waits_for_its_place_replaces_both(working: Dae
         second = working.add_source(NEWER, replaces=first)
         assert working.found("quay") == [old]
     working.wait_ready(second)
-    assert working.members(status="all") == working.found("quay") == [second]
-    assert replaced_by(working, old) == second
+    assert working.members(status="all") == working.found("quay") == [replaced_by(working, old)] == [second]
 
 
 def test_when_the_new_one_fails_the_old_one_stays_until_another_replaces_both(working: Daemon, old: str) -> None:
     failed = working.add_source(b" \n", replaces=old)
     working.wait_status(failed, "failed")
-    assert working.members() == working.found("quay") == [old]
-    assert working.source(old)["ready"] is True
+    assert (working.members(), working.found("quay"), working.source(old)["ready"]) == ([old], [old], True)
     new = working.add_ready(NEW, replaces=failed)
     assert working.members(status="all") == [new]
     assert (replaced_by(working, old), replaced_by(working, failed)) == (new, new)
@@ -156,7 +147,7 @@ def test_when_the_new_one_fails_the_old_one_stays_until_another_replaces_both(wo
 
 def test_a_replacement_of_another_bucket_is_not_superseded(working: Daemon, old: str) -> None:
     working.make_bucket("second")
-    attach(working, "second", old)
+    join(working, old)
     working.wait_ready(old)
     working.stop()
     first = working.add_source(NEW, replaces=old)
@@ -169,7 +160,7 @@ def test_what_is_superseded_in_one_bucket_stays_in_its_other(working: Daemon, ol
     second_bucket = working.make_bucket("second")
     working.stop()
     first = working.add_source(NEW, replaces=old)
-    attach(working, "second", first)
+    join(working, first)
     second = working.add_source(NEWER, replaces=old)
     superseded = working.source(first)
     assert (superseded["bucket_ids"], superseded["replaces"]) == ([second_bucket], None)
@@ -192,8 +183,7 @@ def test_an_old_one_that_left_by_itself_is_no_hindrance(working: Daemon, old: st
     new = working.add_source(NEW, replaces=old)
     working.delete(path.format(old))
     go_on(working, new)
-    assert working.members(status="all") == [new]
-    assert working.source(new)["replaces"] is None
+    assert (working.members(status="all"), working.source(new)["replaces"]) == ([new], None)
     if "buckets" in path:
         assert working.source(old)["bucket_ids"] == []
 

@@ -59,8 +59,8 @@ def test_a_repair_takes_in_again_what_an_index_knows_and_moves_the_rest_aside(
     daemon.start()
     daemon.wait_ready(*known)
     assert whole.source in daemon.found("umber quay paragraph", bucket_ids=[whole.bucket])
-    assert daemon.source(whole.shared)["bucket_ids"] == sorted([whole.bucket, whole.other])
-    assert daemon.source(whole.source)["title"] == "notes.md"
+    shown = (daemon.source(whole.source)["title"], daemon.source(whole.shared)["bucket_ids"])
+    assert shown == ("notes.md", sorted([whole.bucket, whole.other]))
     daemon.close()
     assert whole.verify(read_data=True).is_whole
 
@@ -87,8 +87,7 @@ def test_of_several_contents_none_is_taken_in(whole: Whole) -> None:
     _forget_all(whole)
     second = whole.files.blobs / f"{whole.source}_{'0' * 26}"
     second.write_bytes(b"Fetched later.\n")
-    verdict = whole.verify(repair=True)
-    assert {whole.source, second.name} <= {path.name for path in verdict.findings.aside}
+    assert {whole.source, second.name} <= {path.name for path in whole.verify(repair=True).findings.aside}
 
 
 def test_many_files_that_lie_aside_are_a_warning_that_names_the_setting(whole: Whole) -> None:

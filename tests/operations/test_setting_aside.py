@@ -36,8 +36,8 @@ def sort(daemon: Daemon) -> Counter[str]:
 
 def forget(daemon: Daemon, source_id: str) -> None:
     """As an older state knows the source: not at all."""
-    for statement in ("DELETE FROM memberships WHERE source_id = ?", "DELETE FROM sources WHERE id = ?"):
-        daemon.write(lambda connection, statement=statement: connection.execute(statement, [source_id]))  # type: ignore[misc]
+    daemon.write(lambda db: db.execute("DELETE FROM memberships WHERE source_id = ?", [source_id]))
+    daemon.write(lambda db: db.execute("DELETE FROM sources WHERE id = ?", [source_id]))
 
 
 def make_stray(daemon: Daemon) -> None:
@@ -75,8 +75,7 @@ def test_somebodys_own_files_stay_where_they_are(daemon: Daemon, tmp_path: Path)
     for folder in (daemon.files.blobs, daemon.files.staging):
         folder.rename(folder.with_name(f"real-{folder.name}"))
         folder.symlink_to(theirs)
-    assert sort(daemon) == {"left": 1}
-    assert names(theirs) == {STRAY, HALF, "notes.txt"}
+    assert (sort(daemon), names(theirs)) == ({"left": 1}, {STRAY, HALF, "notes.txt"})
     assert (daemon.files.parts / "notes.txt").exists()
 
 
@@ -117,18 +116,14 @@ def test_bytes_of_what_was_deleted_and_second_names_of_an_open_sessions_go(daemo
     make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}
     daemon.write(lambda connection: create_tombstone(connection, daemon.team_id, STRAY, None, "now"))
-    assert sort(daemon) == {"removed": 1}
-    assert (names(daemon.files.blobs), aside(daemon)) == (set(), {})
+    assert (sort(daemon), names(daemon.files.blobs), aside(daemon)) == ({"removed": 1}, set(), {})
     session = open_session(daemon, DATA)
     put_part(daemon, session, DATA, 0, len(DATA) - 1)
     os.link(daemon.files.parts / session["session_id"], daemon.files.blobs / f"{STRAY[:-1]}1")
-    assert sort(daemon) == {"removed": 1}
-    assert names(daemon.files.parts) == {session["session_id"]}
+    assert (sort(daemon), names(daemon.files.parts)) == ({"removed": 1}, {session["session_id"]})
 
 
-def test_what_lies_aside_goes_back_once_the_state_names_it_again(
-    working: Daemon, make_daemon: MakeDaemon, tmp_path: Path
-) -> None:
+def test_what_lies_aside_goes_back_once_it_has_a_row(working: Daemon, make_daemon: MakeDaemon, tmp_path: Path) -> None:
     source_id = working.add_ready(DATA)
     session = open_session(working, DATA)
     put_part(working, session, DATA, 0, 5)
@@ -161,17 +156,14 @@ def test_a_document_stays_as_long_as_its_bytes_lie_aside(working: Daemon) -> Non
     source_id = working.add_ready(DATA)
     working.stop()
     forget(working, source_id)
-    assert (sort(working), working.context.asides.tally.known) == ({"set aside": 1}, 1)
-    assert reconcile(working) == 0
+    assert (sort(working), working.context.asides.tally.known, reconcile(working)) == ({"set aside": 1}, 1, 0)
     assert working.provider.get_document(working.team_id, source_id) is not None
     working.advance(86_400 * 32)
     assert (forget_aside(working), reconcile(working)) == (1, 1)
     assert working.provider.get_document(working.team_id, source_id) is None
 
 
-def test_what_lies_aside_is_kept_for_the_days_that_are_set_and_somebodys_files_for_good(
-    make_daemon: MakeDaemon,
-) -> None:
+def test_what_lies_aside_is_kept_for_the_days_set_and_somebodys_files_for_good(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(limits=Limits(set_aside_days=3))
     make_stray(daemon)
     assert sort(daemon) == {"set aside": 1}

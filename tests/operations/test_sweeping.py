@@ -2,6 +2,7 @@
 
 import errno
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,12 +13,10 @@ from svc_daemon.operations.syncing import claim_syncs
 from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.store.teams import list_team_ids
 from svc_daemon.wire.codes import SourceErrorCode
-from tests.acceptance.installations import wait_until
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
-from tests.api.holds import PATIENCE_S
-from tests.api.sites import hosting, receiving
 from tests.provider.samples import make_document
+from tests.workers.rebuilds import importing
 
 BROKEN = ProviderFailed("The engine is on fire.", retryable=True)
 
@@ -38,21 +37,12 @@ def reconcile(daemon: Daemon) -> int:
     return daemon.loop.run(sweeping.reconcile_index(daemon.context))
 
 
-def delete(daemon: Daemon, source_id: str) -> None:
-    daemon.delete(f"/v1/sources/{source_id}")
-
-
 def test_a_tombstone_stays_until_its_bytes_are_gone_for_good(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    delete(daemon, daemon.add_source())
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", _refuse)
-        with pytest.raises(StorageError):
-            clean(daemon)
+    daemon.delete(f"/v1/sources/{daemon.add_source()}")
+    with monkeypatch.context() as patched, pytest.raises(StorageError):
+        patched.setattr(os, "fsync", Mock(side_effect=OSError(errno.EIO, "broken")))
+        clean(daemon)
     assert daemon.count("tombstones") == 1
-
-
-def _refuse(_descriptor: int) -> None:
-    raise OSError(errno.EIO, "broken")
 
 
 def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> None:
@@ -66,7 +56,7 @@ def test_the_stone_of_a_replaced_source_stays_as_a_signpost(working: Daemon) -> 
 def test_a_whole_step_that_cannot_be_cleared_hinders_no_other(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "STEP_LIMIT", 3)
     for _ in range(6):
-        delete(daemon, daemon.add_source())
+        daemon.delete(f"/v1/sources/{daemon.add_source()}")
     daemon.provider.fail("delete_document", BROKEN, times=4)
     assert (clean(daemon), daemon.count("tombstones")) == (2, 4)
     assert (clean(daemon), daemon.count("tombstones"), blobs(daemon)) == (4, 0, set())
@@ -116,14 +106,11 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_further_attempt(daemon: Dae
     daemon.loop.run(fail_indexing(daemon.context, first, failure, jitter=0.9))
     assert (recall(daemon), claim()) == (0, None)
     daemon.advance(-3600)
-    assert recall(daemon) == 1
-    assert claim() is not None
+    assert recall(daemon) == 1 and claim() is not None
 
 
 def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> None:
-    with hosting() as site, receiving() as receiver:
-        body = {"url": site.url("/notes.md"), "webhook": {"url": receiver.url}}
-        source_id = daemon.post("/v1/buckets/inbox/files/import", 201, json=body)["id"]
+    with importing(daemon) as (source_id, receiver):
         daemon.start("indexing", "syncing")
         daemon.wait_ready(source_id)
         daemon.stop()
@@ -131,12 +118,10 @@ def test_a_wall_clock_that_is_moved_back_holds_up_no_webhook(daemon: Daemon) -> 
         daemon.advance(-3600)
         assert recall(daemon) == 1
         daemon.start("delivering")
-        wait_until(lambda: receiver.calls, "the webhook is called", PATIENCE_S)
+        daemon.wait(lambda: bool(receiver.calls), "the webhook is called")
 
 
-def test_an_index_that_is_lost_as_a_whole_is_made_again_under_the_same_ids(
-    working: Daemon, make_daemon: MakeDaemon
-) -> None:
+def test_an_index_that_is_lost_whole_is_made_again_under_the_same_ids(working: Daemon, make_daemon: MakeDaemon) -> None:
     ids = {working.add_ready() for _ in range(3)}
     working.close()
     for path in working.files.index.iterdir():
@@ -147,6 +132,6 @@ def test_an_index_that_is_lost_as_a_whole_is_made_again_under_the_same_ids(
     # Another start finds the rebuild, and leaves all to it.
     assert (daemon.loop.run(sweeping.rebuild_lost(daemon.context)), reconcile(daemon)) == (0, 0)
     daemon.start("rebuilding")
-    wait_until(lambda: daemon.search("quay").status_code == 200, "searches answer again", PATIENCE_S)
+    daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
     assert set(daemon.found("quay")) == ids
     assert {document.generation for document in daemon.provider.list_documents(daemon.team_id)} == {1}

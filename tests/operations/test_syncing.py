@@ -10,6 +10,7 @@ from svc_daemon.provider.errors import ProviderFailed
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import Daemon
 from tests.api.holds import PATIENCE_S
+from tests.workers.rebuilds import join, leave
 
 BUSY = ProviderFailed("The engine is busy.", retryable=True)
 
@@ -47,14 +48,6 @@ def status(daemon: Daemon, source_id: str) -> tuple[str, bool]:
 
 def revision(daemon: Daemon) -> int:
     return int(daemon.show("/v1/buckets/inbox")["revision"])
-
-
-def leave(daemon: Daemon, bucket: str, source_id: str) -> None:
-    daemon.delete(f"/v1/buckets/{bucket}/sources/{source_id}")
-
-
-def rename(daemon: Daemon, source_id: str, title: str) -> None:
-    daemon.patch(f"/v1/sources/{source_id}", title=title)
 
 
 def clean(daemon: Daemon) -> int:
@@ -105,13 +98,12 @@ def test_a_sync_of_what_was_detached_or_is_indexed_again_meanwhile_is_stale(daem
     for _ in range(2):
         daemon.loop.run(syncing.reindex_missing(daemon.context, sync))
         complete(daemon, [sync])
-        source = daemon.source(indexed)
-        assert (source["status"], source["ready"], source["bucket_sync_status"]) == ("queued", False, "queued")
+        assert (daemon.source(indexed)["status"], status(daemon, indexed)) == ("queued", ("queued", False))
         assert daemon.count("tasks") == 2
     daemon.start("indexing")
     daemon.wait_status(indexed, "active")
     (sync,) = claim(daemon)
-    leave(daemon, "inbox", indexed)
+    leave(daemon, indexed, "inbox")
     complete(daemon, [sync])
     assert (daemon.source(indexed)["bucket_ids"], daemon.members(status="all")) == ([], [])
 
@@ -124,14 +116,14 @@ def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(workin
 
     source_id = working.add_ready()
     second = working.make_bucket("second")
-    working.post("/v1/buckets/second/sources", json={"source_id": source_id})
+    join(working, source_id)
     working.wait_ready(source_id)
     working.stop()
-    leave(working, "inbox", source_id)
+    leave(working, source_id, "inbox")
     with working.provider.held("set_buckets") as hold:
         cleaning = working.loop.begin(syncing.clean_detachments(working.context))
         hold.wait_entered()
-        leave(working, "second", source_id)
+        leave(working, source_id)
     assert (cleaning.result(), indexed_in()) == (1, (second,))
     working.provider.fail("set_buckets", BUSY)
     assert (clean(working), working.count("detachments")) == (0, 1)
@@ -142,20 +134,17 @@ def test_a_bucket_left_while_the_index_learns_of_another_is_not_forgotten(workin
 def test_a_whole_claim_that_is_refused_hinders_no_other(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "CLAIM_LIMIT", 3)
     for _ in range(5):
-        leave(daemon, "inbox", daemon.add_source())
+        leave(daemon, daemon.add_source(), "inbox")
     daemon.provider.fail("set_title", BUSY, times=4)
     # A step ends with the first claim of which something was cleaned.
     assert [(clean(daemon), daemon.count("detachments")) for _ in range(3)] == [(1, 4), (3, 1), (1, 0)]
 
 
-def test_a_title_that_was_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(
-    working: Daemon, ready: str
-) -> None:
-    rename(working, ready, "Vermilion")
+def test_a_title_overtaken_or_cut_off_on_its_way_is_put_right_in_the_index(working: Daemon, ready: str) -> None:
+    working.patch(f"/v1/sources/{ready}", title="Vermilion")
     # What another change leaves that changed the index and was killed, or was overtaken, before the state had it.
     working.provider.set_title(working.team_id, ready, "Ochre")
-    assert working.found("ochre") == [ready]
-    assert clean(working) == 1
+    assert (working.found("ochre"), clean(working)) == ([ready], 1)
     assert (working.found("vermilion"), working.found("ochre")) == ([ready], [])
     assert clean(working) == working.count("detachments") == 0
 
@@ -179,11 +168,10 @@ def test_a_note_of_a_new_title_stays_until_the_state_has_it(working: Daemon, rea
 
 
 def test_a_title_changed_while_the_index_is_put_right_is_put_right_too(working: Daemon, ready: str) -> None:
-    rename(working, ready, "Vermilion")
+    working.patch(f"/v1/sources/{ready}", title="Vermilion")
     with working.provider.held("set_buckets") as hold:
         cleaning = working.loop.begin(syncing.clean_detachments(working.context))
         hold.wait_entered()
-        rename(working, ready, "Ochre")
-    assert (cleaning.result(), working.count("detachments")) == (1, 1)
-    assert clean(working) == 1
+        working.patch(f"/v1/sources/{ready}", title="Ochre")
+    assert (cleaning.result(), working.count("detachments"), clean(working)) == (1, 1, 1)
     assert (working.found("vermilion"), working.found("ochre")) == ([], [ready])

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -26,10 +27,6 @@ async def send(data: bytes, then: Callable[[], Awaitable[object]] | None = None)
     yield data
     if then:
         await then()
-
-
-async def cut() -> None:
-    raise ConnectionResetError("cut")
 
 
 def part_of(daemon: Daemon, session: dict[str, Any]) -> str | None:
@@ -62,26 +59,16 @@ def hang(daemon: Daemon, session: dict[str, Any], data: bytes = DATA[:10]) -> "a
 
 def code_of(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> str:
     """The code that the PUT ended with."""
-    daemon.loop.run(wait_for(task))
+    daemon.loop.run(asyncio.wait([task]))
     failure = task.exception()
     assert isinstance(failure, ServiceError)
     return str(failure.code)
 
 
-async def wait_for(task: "asyncio.Task[UploadProgress]") -> None:
-    await asyncio.wait([task])
-
-
-def stop(daemon: Daemon, task: "asyncio.Task[UploadProgress]") -> None:
-    """End the PUT as the end of the daemon does."""
-    daemon.loop.call(task.cancel)
-    daemon.loop.run(wait_for(task))
-
-
 def test_a_cut_connection_keeps_the_prefix(daemon: Daemon) -> None:
     for cut_at in (1, 999_999, 1_048_576, 2_999_999):
         session = open_session(daemon, DATA)
-        body = ChunkBody(None, SIZE, send(DATA[:cut_at], cut))
+        body = ChunkBody(None, SIZE, send(DATA[:cut_at], AsyncMock(side_effect=ConnectionResetError)))
         with pytest.raises(ConnectionResetError):
             daemon.loop.run(verbs.put_bytes(daemon.context, session["session_id"], body))
         assert part_of(daemon, session) == f"bytes=0-{cut_at - 1}"
@@ -121,7 +108,9 @@ def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
     daemon.advance(4000)
     assert daemon.loop.run(expire_uploads(daemon.context)) == 1
     assert not task.done()
-    stop(daemon, task)
+    # As the end of the daemon ends it.
+    daemon.loop.call(task.cancel)
+    daemon.loop.run(asyncio.wait([task]))
     assert [daemon.loop.run(expire_uploads(daemon.context)) for _ in range(2)] == [1, 0]
     assert list(daemon.files.parts.iterdir()) == []
 
@@ -169,9 +158,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(daemon: Daemon, refuse:
     finish(daemon, session, 100_000)
 
 
-def test_bytes_that_a_kill_left_unsynced_are_synced_before_they_are_reported(
-    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes_a_kill_left_unsynced_are_synced_before_a_report(daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session(daemon, DATA)
     part = daemon.files.parts / session["session_id"]
     part.write_bytes(DATA[:1000])

@@ -19,21 +19,19 @@ from svc_daemon.store import checks
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.operations.breakages import BROKEN, HALF, Break, overwrite
-from tests.operations.directories import Whole
-
-COUNTS = {"sources": 7, "blobs": 7, "parts": 1, "documents": 4}
+from tests.operations.directories import Whole, change
 
 
 def test_a_whole_directory_is_reported_whole_and_counted(whole: Whole) -> None:
     verdict = whole.verify(read_data=True)
     assert list(verdict.lines()) == [f"{whole.files.root} is whole (7 sources, 7 blobs, 1 parts, 4 documents)"]
-    assert verdict.as_json() == {"whole": True, "problems": [], "set_aside": [], "counts": COUNTS}
+    counts = {"sources": 7, "blobs": 7, "parts": 1, "documents": 4}
+    assert verdict.as_json() == {"whole": True, "problems": [], "set_aside": [], "counts": counts}
 
 
 def test_an_index_that_a_kill_left_without_tables_is_no_problem(whole: Whole) -> None:
     path = whole.files.index / "team_other.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
+    change(path, "PRAGMA journal_mode = WAL")
     assert whole.verify(read_data=True).is_whole
     path.write_bytes(b"")
     assert whole.verify(read_data=True).is_whole
@@ -60,7 +58,7 @@ def test_a_folder_of_bytes_that_is_not_there_gives_up_no_source(whole: Whole) ->
     whole.files.blobs.mkdir()
     with pytest.raises(StorageError, match="7 sources have their bytes there; nothing was mended"):
         whole.verify(repair=True)
-    assert len([problem for problem in whole.verify().findings.problems if problem.invariant == "I3"]) == 7
+    assert [problem.invariant for problem in whole.verify().findings.problems].count("I3") == 7
 
 
 @pytest.fixture
@@ -124,12 +122,6 @@ def test_a_text_that_is_not_its_chunks_is_reported_when_read(whole: Whole) -> No
     assert whole.verify(read_data=True, repair=True).is_whole
 
 
-def _damage_pages(whole: Whole) -> None:
-    with whole.files.state.open("r+b") as state:
-        state.seek(4096)
-        state.write(os.urandom(8192))
-
-
 FLIPPED = {
     "sources have tags that is no JSON": "UPDATE sources SET tags = '[1'",
     "idempotency have answer that is no JSON": "UPDATE idempotency SET answer = '{'",
@@ -143,7 +135,8 @@ def test_damage_of_the_state_is_reported_and_nothing_is_mended(whole: Whole, rep
     if report:
         whole.sql("PRAGMA ignore_check_constraints = ON", FLIPPED[report])
     else:
-        _damage_pages(whole)
+        pages = whole.files.state.read_bytes()
+        whole.files.state.write_bytes(pages[:4096] + os.urandom(8192) + pages[12_288:])
     (whole.files.staging / HALF).touch()
     verdict = whole.verify(repair=True)
     assert {problem.invariant for problem in verdict.findings.problems} == {"I10"}
@@ -213,11 +206,9 @@ def test_a_damaged_index_is_made_again_from_the_stored_bytes(whole: Whole, make_
 
 
 def test_a_copy_that_somebody_put_beside_an_index_is_none_of_ours(whole: Whole) -> None:
-    kept = whole.index.with_name(f"{whole.team} (copy).db")
-    shutil.copy(whole.index, kept)
+    kept = Path(shutil.copy(whole.index, whole.index.with_name(f"{whole.team} (copy).db")))
     (whole.files.staging / HALF).touch()
-    assert whole.verify(repair=True).is_whole
-    assert kept.exists()
+    assert whole.verify(repair=True).is_whole and kept.exists()
 
 
 def test_a_deletion_goes_on_after_a_repair(whole: Whole, make_daemon: MakeDaemon) -> None:

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from sqlite3 import Connection
+from typing import Any
 
 from svc_daemon.store import buckets
 from svc_daemon.store.buckets import BucketRow, Census, find_bucket, take_census
@@ -73,7 +74,10 @@ class History:
         facts = {source_id: CELLS[self.sources[source_id][1], sync] for source_id, sync in members.items()}
         kinds = [self.sources[source_id][0] for source_id in members]
         indexed_ids = sorted(source_id for source_id, (indexed, _, _) in facts.items() if indexed)
-        totals = {"pending": sum(pending for _, pending, _ in facts.values()), "indexed": len(indexed_ids)}
+        totals: dict[str, Any] = {
+            "pending": sum(pending for _, pending, _ in facts.values()),
+            "indexed": len(indexed_ids),
+        }
         totals["retrievable"] = sum(self.sources[source_id][0] != "qa" for source_id in indexed_ids)
         totals["failed"] = sum(self.sources[source_id][1] == "failed" for source_id in members)
         totals["failed_syncs"] = sum(failed for _, _, failed in facts.values())

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from svc_daemon.operations.rebuilding import rebuild_store
-from tests.acceptance.installations import wait_until
 from tests.api.answers import body_of
 from tests.api.daemons import NOTES, Daemon
-from tests.api.holds import PATIENCE_S
 from tests.api.sites import Receiver, hosting, receiving
 
 #: Cut into several chunks.
@@ -26,12 +24,10 @@ def adding(daemon: Daemon, method: str = "put_document", data: bytes = NOTES) ->
 
 
 def join(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
-    """Attach the source to another bucket."""
     daemon.post(f"/v1/buckets/{bucket}/sources", json={"source_id": source_id})
 
 
 def leave(daemon: Daemon, source_id: str, bucket: str = "second") -> None:
-    """Detach the source from a bucket."""
     daemon.delete(f"/v1/buckets/{bucket}/sources/{source_id}")
 
 
@@ -58,12 +54,8 @@ def show(daemon: Daemon, task_id: str) -> dict[str, Any]:
 
 def wait_rebuilt(daemon: Daemon, task_id: str) -> dict[str, Any]:
     """The task once it has ended."""
-
-    def ended() -> dict[str, Any] | None:
-        task = show(daemon, task_id)
-        return task if task["finished_at"] else None
-
-    return wait_until(ended, f"the end of {task_id}", PATIENCE_S)
+    daemon.wait(lambda: bool(show(daemon, task_id)["finished_at"]), f"the end of {task_id}")
+    return show(daemon, task_id)
 
 
 def contents(daemon: Daemon) -> dict[str, tuple[int, tuple[str, ...], int]]:
@@ -73,7 +65,6 @@ def contents(daemon: Daemon) -> dict[str, tuple[int, tuple[str, ...], int]]:
 
 
 def wait_gone(daemon: Daemon, source_id: str) -> None:
-    """Return when the index has nothing of the source."""
     daemon.wait(lambda: source_id not in contents(daemon), f"the index has nothing of {source_id}")
 
 

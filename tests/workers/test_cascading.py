@@ -14,8 +14,7 @@ FORCE = {"force": "true"}
 
 def empty(daemon: Daemon) -> str:
     """The id of the task that empties and deletes the inbox."""
-    answer = daemon.delete("/v1/buckets/inbox", **FORCE)
-    return str(answer["deletion"]["task_id"])
+    return str(daemon.delete("/v1/buckets/inbox", **FORCE)["deletion"]["task_id"])
 
 
 def wait_emptied(daemon: Daemon) -> dict[str, Any]:
@@ -24,9 +23,8 @@ def wait_emptied(daemon: Daemon) -> dict[str, Any]:
 
 def refuse_deletes(daemon: Daemon, table: str, condition: str = "1") -> None:
     """Have the database refuse to delete these rows, as those that something else still needs."""
-    rows = f"BEFORE DELETE ON {table} WHEN {condition}"
-    trigger = f"CREATE TRIGGER held {rows} BEGIN SELECT RAISE(ABORT, 'something needs it'); END"
-    daemon.write(lambda connection: connection.execute(trigger).rowcount)
+    held = f"held BEFORE DELETE ON {table} WHEN {condition} BEGIN SELECT RAISE(ABORT, 'something needs it'); END"
+    daemon.write(lambda connection: connection.execute(f"CREATE TRIGGER {held}").rowcount)
 
 
 def test_a_bucket_goes_with_everything_that_is_in_it_alone(working: Daemon) -> None:

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,9 +30,8 @@ HARBOUR = b"# Harbour\n\nThe umber pier was built in 1880.\n"
 @pytest.fixture
 def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     """A shelf with one model; pauses after failures take next to no time."""
-    monkeypatch.setattr(embedding, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(embedding, "LONGEST_PAUSE_S", 0.02)
-    monkeypatch.setattr(embedding, "LOOK_S", 0.01)
+    for name in ("FIRST_PAUSE_S", "LONGEST_PAUSE_S", "LOOK_S"):
+        monkeypatch.setattr(embedding, name, 0.01)
     return Shelf()
 
 
@@ -51,10 +51,6 @@ def stored(daemon: Daemon) -> int:
 
 def wait_embedded(daemon: Daemon, model: str = "words@1", team_id: str | None = None) -> None:
     daemon.wait(lambda: missing(daemon, model, team_id) == 0, "every chunk has its vector")
-
-
-def wait_batch(daemon: Daemon, model: ShelfModel) -> None:
-    daemon.wait(lambda: bool(model.batches), "a batch comes to the model")
 
 
 def wait_state(daemon: Daemon, state: str) -> str | None:
@@ -111,14 +107,13 @@ def test_another_model_takes_over_and_nothing_is_left_of_the_first(working: Daem
     shelf.model = second = ShelfModel("words@2")
     second.gate.clear()
     look(working)
-    wait_batch(working, second)
+    working.wait(lambda: bool(second.batches), "a batch comes to the model")
     assert shelf.first.is_closed
     # Nothing answers by the first model's vectors, and none of them is left.
     assert (found(working, "granite stone"), stored(working)) == ([], 0)
     second.gate.set()
     wait_embedded(working, "words@2")
-    assert found(working, "granite stone")
-    assert stored(working) == chunks(working)
+    assert found(working, "granite stone") and stored(working) == chunks(working)
 
 
 def test_without_a_model_searches_go_by_keyword_until_there_is_one(working: Daemon, shelf: Shelf) -> None:
@@ -126,9 +121,8 @@ def test_without_a_model_searches_go_by_keyword_until_there_is_one(working: Daem
     start_embedding(working, shelf)
     working.add_ready(HARBOUR, filename="harbour.md")
     wait_state(working, "off")
-    page = body_of(working.search("pier", mode="semantic"))
-    assert [result["filename"] for result in page["data"]] == ["harbour.md"]
-    assert "no embedding model" in page["warnings"][0]
+    assert found(working, "pier") == ["harbour.md"]
+    assert "no embedding model" in body_of(working.search("pier", mode="semantic"))["warnings"][0]
     shelf.model = shelf.first
     look(working)
     wait_embedded(working)
@@ -264,14 +258,10 @@ def test_a_rebuilt_index_and_pieces_of_another_size_get_their_vectors(working: D
 def test_an_unforeseen_error_is_logged_and_the_batch_tried_again(
     working: Daemon, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def crash(_: Sequence[str]) -> None:
-        raise RuntimeError("unforeseen")
-
-    shelf.first.on_batch = crash
+    shelf.first.on_batch = Mock(side_effect=RuntimeError("unforeseen"))
     working.add_ready(HARBOUR)
     start_embedding(working, shelf)
-    assert "the log has the error" in (wait_state(working, "failing") or "")
-    assert "unforeseen" in caplog.text
+    assert "the log has the error" in (wait_state(working, "failing") or "") and "unforeseen" in caplog.text
     shelf.first.on_batch = lambda _: None
     wait_embedded(working)
     wait_state(working, "ready")

@@ -8,7 +8,7 @@ import pytest
 
 from svc_daemon.operations.syncing import claim_syncs, complete_syncs
 from svc_daemon.provider.errors import IndexDamaged, ProviderFailed
-from tests.api.answers import body_of, details_of, without_id
+from tests.api.answers import details_of, without_id
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
 from tests.api.holds import PATIENCE_S
@@ -30,8 +30,8 @@ def filled(working: Daemon) -> Daemon:
     working.make_bucket("second")
     ids = [working.add_ready(LONG), working.add_ready(), working.add_ready()]
     join(working, ids[0])
-    qa = working.ask("POST", "/v1/buckets/inbox/qa", json={"question": "Which quay?", "answer": "The umber one."})
-    working.wait_ready(*ids, body_of(qa, 201)["id"])
+    qa = working.post("/v1/buckets/inbox/qa", 201, json={"question": "Which quay?", "answer": "The umber one."})
+    working.wait_ready(*ids, qa["id"])
     return working
 
 
@@ -83,8 +83,8 @@ def test_an_upload_is_not_ready_before_the_rebuild_has_ended(filled: Daemon) -> 
     filled.start("indexing", "syncing")
     source_id = filled.add_source()
     waiting = filled.wait_status(source_id, "active")
-    assert (waiting["ready"], waiting["bucket_sync_status"]) == (False, "queued")
-    assert waiting["ready_withheld_by"] == "team_store_maintenance"
+    shown = (waiting["ready"], waiting["bucket_sync_status"], waiting["ready_withheld_by"])
+    assert shown == (False, "queued", "team_store_maintenance")
     filled.start("rebuilding")
     wait_rebuilt(filled, task_id)
     filled.wait_ready(source_id)
@@ -97,8 +97,7 @@ def test_what_is_indexed_while_the_old_file_goes_is_indexed_again(filled: Daemon
         filled.wait(lambda: show(filled, task_id)["progress"]["stage"] == "index", "the old file is gone")
     wait_rebuilt(filled, task_id)
     filled.wait_ready(source_id)
-    assert filled.task(source_id)["attempt"] == 1
-    assert source_id in found(filled)
+    assert filled.task(source_id)["attempt"] == 1 and source_id in found(filled)
 
 
 def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: Daemon) -> None:
@@ -108,8 +107,7 @@ def test_a_source_that_is_deleted_while_it_is_read_again_is_in_no_index(filled: 
         hold.wait_entered()
         delete(filled, gone)
         filled.wait(lambda: not (filled.files.blobs / gone).exists(), "its bytes go")
-    assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
-    assert gone not in contents(filled)
+    assert wait_rebuilt(filled, task_id)["status"] == "succeeded" and gone not in contents(filled)
 
 
 def test_a_stop_in_the_middle_costs_no_attempt_and_the_next_start_goes_on_in_the_same_file(filled: Daemon) -> None:
@@ -152,15 +150,13 @@ def test_a_failing_disk_is_waited_for_and_shown(filled: Daemon) -> None:
     assert task["attempt"] == task["max_attempts"] - 1
     filled.provider.fail("put_document", ProviderFailed("", retryable=True), times=0)
     filled.advance(200)
-    assert wait_rebuilt(filled, task_id)["status"] == "succeeded"
-    assert contents(filled) == before
+    assert (wait_rebuilt(filled, task_id)["status"], contents(filled)) == ("succeeded", before)
 
 
 def test_a_document_that_cannot_be_read_any_more_ends_failed_with_its_cause(filled: Daemon) -> None:
     lost, *others = contents(filled)
     (filled.files.blobs / lost).write_bytes(b"%PDF-1.7\n")
-    task = wait_rebuilt(filled, begin(filled))
-    assert task["status"] == "succeeded"
+    assert wait_rebuilt(filled, begin(filled))["status"] == "succeeded"
     failed = filled.wait_status(lost, "failed")
     assert failed["error"]["code"] and not failed["ready"]
     assert set(contents(filled)) == set(others)
@@ -214,8 +210,7 @@ def test_a_damaged_index_that_a_search_meets_is_rebuilt_by_itself(
     daemon.start("rebuilding")
     with caplog.at_level(logging.ERROR):
         error = daemon.search("quay").json()["error"]
-        assert error["code"] in {"search_failed", "team_store_maintenance"}
-        assert error["retryable"]
+        assert error["code"] in {"search_failed", "team_store_maintenance"} and error["retryable"]
         daemon.start("indexing", "syncing")
         daemon.wait(lambda: daemon.search("quay").status_code == 200, "searches answer again")
     assert found(daemon) == ids
@@ -279,8 +274,7 @@ def test_other_teams_are_searched_meanwhile(working: Daemon) -> None:
         task_id = begin(daemon)
         hold.wait_entered()
         details_of(daemon.search("quay"), "team_store_maintenance")
-        assert daemon.found("quay", key=other) == [theirs]
-        assert daemon.source(theirs, key=other)["ready"]
+        assert (daemon.found("quay", key=other), daemon.source(theirs, key=other)["ready"]) == ([theirs], True)
         bucket = daemon.show("/v1/buckets/theirs", key=other)
         assert (bucket["bucketStore"]["status"], bucket["revision"]) == ("active", before)
         details_of(daemon.ask("GET", f"/v1/knowledge/tasks/{task_id}", key=other), "task_not_found")

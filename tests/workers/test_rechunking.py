@@ -24,8 +24,7 @@ def rechunk(daemon: Daemon, chunking: dict[str, int], bucket: str = "inbox") -> 
 
 
 def left(daemon: Daemon, bucket: str = "inbox") -> int:
-    store = daemon.show(f"/v1/buckets/{bucket}")["bucketStore"]
-    return int(store["rechunking_member_count"])
+    return int(daemon.show(f"/v1/buckets/{bucket}")["bucketStore"]["rechunking_member_count"])
 
 
 def wait_cut(daemon: Daemon) -> None:
@@ -33,8 +32,7 @@ def wait_cut(daemon: Daemon) -> None:
 
 
 def sizes(daemon: Daemon, source_id: str) -> list[int]:
-    text = daemon.show(f"/v1/sources/{source_id}/text")
-    return [len(chunk["text"]) for chunk in text["chunks"]]
+    return [len(chunk["text"]) for chunk in daemon.show(f"/v1/sources/{source_id}/text")["chunks"]]
 
 
 def stop_between(daemon: Daemon, source_id: str) -> SourceReading:
@@ -67,16 +65,14 @@ def test_documents_are_rechunked_and_found_under_the_same_ids(working: Daemon) -
     first, second = working.add_ready(LONG), working.add_ready()
     before = sizes(working, first)
     assert max(before) > SMALL["max"]
-    shown = rechunk(working, SMALL)
-    assert shown["chunking"] == {**SMALL, "overlap": 0}
+    assert rechunk(working, SMALL)["chunking"] == {**SMALL, "overlap": 0}
     wait_cut(working)
     after = sizes(working, first)
     assert max(after) <= SMALL["max"]
     assert working.source(first)["extraction"]["chunks"] == len(after) > len(before)
     assert set(working.found("quay", max_num_results=50)) == {first, second}
     # From now on new documents are cut so from the beginning.
-    third = working.add_ready(LONG)
-    assert sizes(working, third) == after
+    assert sizes(working, working.add_ready(LONG)) == after
 
 
 def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) -> None:
@@ -92,10 +88,9 @@ def test_at_no_moment_a_search_misses_or_a_source_is_not_ready(working: Daemon) 
     looking.start()
     try:
         for _ in range(3):
-            rechunk(working, SMALL)
-            wait_cut(working)
-            rechunk(working, {})
-            wait_cut(working)
+            for chunking in (SMALL, {}):
+                rechunk(working, chunking)
+                wait_cut(working)
             # However slow the machine: some looks at each turn.
             looks = len(seen)
             working.wait(lambda: len(seen) > looks + 3, "a few more looks")  # noqa: B023
@@ -126,8 +121,7 @@ def test_killed_between_state_and_index_the_old_pieces_answer_and_the_next_start
     stop_between(working, source_id)
     assert chunk_ids(working, "umber") == old
     assert (working.source(source_id)["ready"], sizes(working, source_id)[0] > SMALL["max"]) == (True, True)
-    provider = working.show(f"/v1/sources/{source_id}?verify=provider")["provider"]
-    assert provider["state"] == "STATE_ACTIVE"
+    assert working.show(f"/v1/sources/{source_id}", verify="provider")["provider"]["state"] == "STATE_ACTIVE"
     assert working.loop.run(reconcile_index(working.context)) == 0
     working.start()
     wait_cut(working)
@@ -148,8 +142,7 @@ def test_a_bucket_that_joins_in_between_waits_and_is_in_the_index(working: Daemo
     wait_cut(working)
     assert working.found("umber", buckets=["second"]) == [source_id]
     # It was never read as one that the index had lost.
-    assert working.task(source_id)["attempt"] == 1
-    assert working.count("tasks") == 1
+    assert (working.task(source_id)["attempt"], working.count("tasks")) == (1, 1)
 
 
 def test_a_bucket_that_leaves_in_between_is_forgotten_by_the_index(working: Daemon) -> None:
@@ -212,11 +205,9 @@ def test_a_rebuild_in_between_ends_with_the_new_pieces(working: Daemon) -> None:
 
 
 def test_sizes_that_are_not_sent_stay(daemon: Daemon) -> None:
-    for sent, sizes in [
-        ({**SMALL, "overlap": 50}, {**SMALL, "overlap": 50}),
-        ({"target": 280}, {**SMALL, "target": 280, "overlap": 50}),
-        ({"overlap": 0}, {**SMALL, "target": 280, "overlap": 0}),
-    ]:
+    sizes = {**SMALL, "overlap": 0}
+    for sent in ({**SMALL, "overlap": 50}, {"target": 280}, {"overlap": 0}):
+        sizes |= sent
         assert rechunk(daemon, sent)["chunking"] == sizes, sent
     answer = daemon.ask("PATCH", "/v1/buckets/inbox", json={"chunking": {"max": 250}})
     assert refused_field(answer) == "chunking"

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,9 +18,8 @@ from svc_daemon.provider.errors import ProviderFailed
 from svc_daemon.settings import Limits
 from tests.api.daemons import Daemon
 from tests.api.fixtures import MakeDaemon
+from tests.limits import limited
 from tests.workers.rebuilds import begin, contents, importing, wait_rebuilt
-
-NEARLY_FULL = type("Usage", (), {"total": 10**12, "free": 10**6})
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def nearly_full() -> Iterator[None]:
     """Less is free than is kept in reserve."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shutil, "disk_usage", lambda _: NEARLY_FULL)
+        patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10**12, free=10**6))
         yield
 
 
@@ -72,12 +72,8 @@ def no_descriptors() -> Iterator[None]:
     """Nobody in this process can open anything more."""
     lowest = os.dup(0)
     os.close(lowest)
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
-    try:
+    with limited(resource.RLIMIT_NOFILE, lowest):
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def wait_short(daemon: Daemon, *, short: bool = True) -> None:
@@ -85,9 +81,7 @@ def wait_short(daemon: Daemon, *, short: bool = True) -> None:
     daemon.wait(lambda: (daemon.context.shortages.now is not None) is short, f"something is short: {short}")
 
 
-def test_below_the_reserve_tasks_wait_with_the_cause_and_go_on(
-    daemon: Daemon, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, caplog: pytest.LogCaptureFixture) -> None:
     made = [daemon.add_source() for _ in range(8)]
     caplog.set_level(logging.INFO)
     with nearly_full():
@@ -164,21 +158,19 @@ def test_a_bucket_sync_waits_and_is_not_failed(working: Daemon) -> None:
 
 
 def test_a_full_disk_fails_neither_a_document_nor_a_deletion(make_daemon: MakeDaemon, tmp_path: Path) -> None:
-    limits = Limits(creates_per_second=0, bytes_per_minute=0, free_disk_bytes=0)
     with small_disk(tmp_path / "data", "24m") as disk:
-        daemon = make_daemon(limits=limits)
+        daemon = make_daemon(limits=Limits(creates_per_second=0, bytes_per_minute=0, free_disk_bytes=0))
         daemon.make_bucket()
         daemon.make_bucket("old")
         made = [daemon.add_source(f"The umber quay {number}.\n".encode() * 20_000) for number in range(3)]
         for number in range(300):
             daemon.add_source(f"Quay {number}.\n".encode(), bucket="old")
         deletion = daemon.delete("/v1/buckets/old", force="true")
-        filler = disk / "filler"
-        fill(filler)
+        fill(disk / "filler")
         daemon.start()
         wait_short(daemon)
         assert "failed" not in {daemon.source(source_id)["status"] for source_id in made}
-        filler.unlink()
+        (disk / "filler").unlink()
         daemon.wait_ready(*made)
         task = wait_rebuilt(daemon, deletion["deletion"]["task_id"])
         assert (task["status"], task["attempt"], task["deletion"]["failed"]) == ("succeeded", 1, 0)
@@ -200,8 +192,7 @@ def test_a_new_chunking_waits_and_is_applied(working: Daemon) -> None:
     source_id = working.add_ready(b"\n\n".join(b"The umber quay, sentence %d." % number for number in range(60)))
     before = working.source(source_id)["extraction"]["chunks"]
     with nearly_full():
-        small = {"target": 150, "min": 100, "max": 200}
-        working.patch("/v1/buckets/inbox", chunking=small)
+        working.patch("/v1/buckets/inbox", chunking={"target": 150, "min": 100, "max": 200})
         wait_short(working)
         assert working.source(source_id)["ready"]
     working.wait(lambda: working.source(source_id)["extraction"]["chunks"] > before, "it is cut again")
@@ -216,6 +207,5 @@ def test_a_webhook_is_called_when_there_are_descriptors_again(daemon: Daemon) ->
             daemon.start("delivering")
             wait_short(daemon)
         daemon.wait(lambda: daemon.count("delivery_attempts") == 1, "the receiver is called")
-    assert len(receiver.calls) == 1
     (delivery,) = daemon.show("/v1/webhooks/deliveries")["deliveries"]
-    assert (delivery["status"], len(delivery["attempts"])) == ("delivered", 1)
+    assert (len(receiver.calls), delivery["status"], len(delivery["attempts"])) == (1, "delivered", 1)
