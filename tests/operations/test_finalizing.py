@@ -50,8 +50,7 @@ def test_a_kill_between_blob_and_commit_loses_nothing(daemon: Daemon, monkeypatc
     assert (len(names(daemon.files.blobs)), daemon.count("sources")) == (1, 0)
     assert daemon.loop.run(sort_leftovers(daemon.context)) == {"removed": 1}
     assert (names(daemon.files.blobs), state_of(daemon, session)[0]) == (set(), "uploaded")
-    source = body_of(finalize(daemon, session), 201)
-    assert stored_bytes(daemon, source["id"]) == NOTES
+    assert stored_bytes(daemon, body_of(finalize(daemon, session), 201)["id"]) == NOTES
 
 
 def test_a_kill_after_the_commit_replays(daemon: Daemon) -> None:
@@ -119,8 +118,7 @@ def test_bytes_that_are_not_those_declared_make_no_source(daemon: Daemon) -> Non
     assert (state_of(daemon, wrong), daemon.count("sources")) == (("pending", 0), 0)
     daemon.write(lambda connection: connection.execute("UPDATE uploads SET sha256 = ?", ("0" * 64,)).rowcount)
     (daemon.files.parts / batch["by_id"][FILES[0][0]]["session_id"]).write_bytes(FILES[0][1])
-    assert set(outcomes(finalize_batch(daemon, batch)).values()) == {"pending"}
-    assert names(daemon.files.blobs) == set()
+    assert (set(outcomes(finalize_batch(daemon, batch)).values()), names(daemon.files.blobs)) == ({"pending"}, set())
 
 
 def test_a_bucket_archived_in_the_last_moment_fails_the_file(daemon: Daemon) -> None:

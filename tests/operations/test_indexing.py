@@ -49,8 +49,7 @@ def test_a_claim_counts_an_attempt_and_nobody_else_gets_it(daemon: Daemon) -> No
         return list(await asyncio.gather(*claims))
 
     (won,) = [claim for claim in daemon.loop.run(race()) if claim is not None]
-    assert won.source.id == source_id
-    assert shown(daemon, source_id)["whole_task"]["attempt"] == 1
+    assert (won.source.id, shown(daemon, source_id)["whole_task"]["attempt"]) == (source_id, 1)
 
 
 def test_a_lease_holds_until_its_time_or_the_next_heartbeats_and_then_the_task_is_queued_again(daemon: Daemon) -> None:

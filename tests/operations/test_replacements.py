@@ -194,10 +194,8 @@ def test_only_a_member_of_the_bucket_can_be_replaced_and_with_the_right_to_delet
     elsewhere = daemon.add_source(OLD, bucket="second")
     theirs = daemon.add_team()
     daemon.make_bucket(key=theirs)
-    foreign = daemon.add_source(OLD, key=theirs)
-    for replaces in (elsewhere, foreign, "src_missing"):
+    for replaces in (elsewhere, daemon.add_source(OLD, key=theirs), "src_missing"):
         details_of(daemon.upload(NEW, replaces=replaces), "source_not_found")
     refused = daemon.upload(NEW, replaces=old, key=daemon.add_key(api_keys.FILE_CREATE))
     assert details_of(refused, "forbidden_project_key") == {"required_capability": "knowledge:source:delete"}
-    both = daemon.add_key(api_keys.FILE_CREATE, api_keys.SOURCE_DELETE)
-    body_of(daemon.upload(NEW, replaces=old, key=both), 201)
+    body_of(daemon.upload(NEW, replaces=old, key=daemon.add_key(api_keys.FILE_CREATE, api_keys.SOURCE_DELETE)), 201)

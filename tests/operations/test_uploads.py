@@ -81,8 +81,7 @@ def test_a_cancel_stops_a_running_put_and_leaves_no_byte_and_an_early_finalize_d
     details_of(finalize(daemon, session), "blob_not_uploaded")
     assert not task.done()
     assert body_of(daemon.ask("DELETE", session_path(session)))["status"] == "canceled"
-    assert code_of(daemon, task) == "request_in_progress"
-    assert list(daemon.files.parts.iterdir()) == []
+    assert (code_of(daemon, task), list(daemon.files.parts.iterdir())) == ("request_in_progress", [])
 
 
 def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
@@ -99,8 +98,7 @@ def test_a_put_that_waited_for_a_cancel_is_refused(daemon: Daemon) -> None:
 
     with pytest.raises(ServiceError) as refused:
         daemon.loop.run(work())
-    assert refused.value.code == "session_canceled"
-    assert list(daemon.files.parts.iterdir()) == []
+    assert (refused.value.code, list(daemon.files.parts.iterdir())) == ("session_canceled", [])
 
 
 def test_a_chunk_on_its_way_keeps_the_sweeper_off(daemon: Daemon) -> None:
@@ -171,5 +169,4 @@ def test_bytes_a_kill_left_unsynced_are_synced_before_a_report(daemon: Daemon, m
 
     monkeypatch.setattr(os, "fsync", watched)
     for _ in range(2):
-        assert part_of(daemon, session) == "bytes=0-999"
-        assert synced == [str(part), str(daemon.files.parts)]
+        assert (part_of(daemon, session), synced) == ("bytes=0-999", [str(part), str(daemon.files.parts)])

@@ -161,8 +161,7 @@ def test_looking_changes_nothing(whole: Whole) -> None:
     (whole.files.blobs / whole.source).unlink()
     (whole.files.staging / HALF).touch()
     before = _snapshot(whole.files.root)
-    assert len(whole.problems(read_data=True)) == 2
-    assert _snapshot(whole.files.root) == before
+    assert (len(whole.problems(read_data=True)), _snapshot(whole.files.root)) == (2, before)
 
 
 def test_what_a_kill_left_in_the_logs_is_read_and_left_there(daemon: Daemon, tmp_path: Path) -> None:

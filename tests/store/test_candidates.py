@@ -78,8 +78,7 @@ def test_a_candidate_is_an_active_member_of_a_bucket_of_the_team(db: Connection)
     add_source(db, "loose", status="active")
     theirs = add_bucket(db, "first", THEIRS)
     add_source(db, "theirs", theirs, team_id=THEIRS, sync="active", status="active")
-    assert candidates(db, "first", "second") == ["src_both", "src_one"]
-    assert candidates(db, "second") == ["src_both"]
+    assert (candidates(db, "first", "second"), candidates(db, "second")) == (["src_both", "src_one"], ["src_both"])
     assert candidates(db) == ["src_both", "src_loose", "src_one", "src_waiting"]
     for bucket_ids in ([], [theirs.id]):
         assert list_candidates(db, OURS, Wanted(bucket_ids=bucket_ids)) == []

@@ -53,8 +53,7 @@ def _claimed(db: Connection) -> SyncClaim:
 
 
 def _states(db: Connection) -> dict[str, tuple[str, int, str | None]]:
-    rows = table(db, "memberships")
-    return {row["source_id"]: (row["sync_status"], row["attempt"], row["due_at"]) for row in rows}
+    return {row["source_id"]: (row["sync_status"], row["attempt"], row["due_at"]) for row in table(db, "memberships")}
 
 
 def _listed(db: Connection) -> tuple[list[dict[str, object]], ...]:

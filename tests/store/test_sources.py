@@ -39,8 +39,7 @@ def test_another_teams_source_does_not_exist(db: Connection) -> None:
     assert (list_active_sources(db, THEIRS, [source.id]), sources.list_replacing(db, THEIRS, "src_0")) == ({}, [])
     bucket = add_bucket(db, team_id=THEIRS)
     add_source(db, "2", bucket, team_id=THEIRS)
-    assert _listed(db, bucket.id) == []
-    assert sources.list_all_ids(db) == {"src_1", "src_2"}
+    assert (_listed(db, bucket.id), sources.list_all_ids(db)) == ([], {"src_1", "src_2"})
 
 
 def test_describing_and_moving_write_their_own_fields_only(db: Connection) -> None:

@@ -72,8 +72,7 @@ def test_uploads_deletes_and_detaches_meanwhile_end_right(filled: Daemon) -> Non
         return {source_id: held.get(source_id) for source_id in files} == files and second not in held
 
     filled.wait(is_settled, "the index is as the state is")
-    assert filled.found("moorings") == [first]
-    assert found(filled, "inbox") == {first, fresh, replacing}
+    assert (filled.found("moorings"), found(filled, "inbox")) == ([first], {first, fresh, replacing})
     assert set(filled.members("third")) == found(filled, "third") == {third}
 
 

@@ -111,8 +111,7 @@ def test_below_the_reserve_tasks_wait_with_a_cause_and_go_on(daemon: Daemon, cap
 def test_what_the_system_refuses_costs_no_attempt(working: Daemon) -> None:
     """Of descriptors here; `core/test_problems` has every number that means a shortage."""
     working.provider.fail("put_document", refused(errno.EMFILE), times=MOST_ALONE)
-    source_id = working.add_ready()
-    assert working.task(source_id)["attempt"] == 1
+    assert working.task(working.add_ready())["attempt"] == 1
     wait_short(working, short=False)
 
 
