@@ -38,8 +38,6 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """One document that was made."""
-
     #: Under the folder, `/`-separated.
     path: str
     outcome: Outcome

@@ -78,13 +78,9 @@ def _pdf_stream(entries: str, content: str) -> str:
 
 def _pdf_file(page: str, *objects: str) -> bytes:
     """One page with these entries, then objects, numbered from 4, and the table that finds them all."""
-    first = (
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        f"<< /Type /Page /Parent 2 0 R {page} >>",
-    )
+    catalogue, pages = "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>"
     body, table, size = b"%PDF-1.4\n", "", len(objects) + 4
-    for number, content in enumerate((*first, *objects), 1):
+    for number, content in enumerate((catalogue, pages, f"<< /Type /Page /Parent 2 0 R {page} >>", *objects), 1):
         table += f"{len(body):010} 00000 n \n"
         body += f"{number} 0 obj\n{content}\nendobj\n".encode()
     trailer = f"trailer\n<< /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF\n"
@@ -236,6 +232,5 @@ def replaced(archive: bytes, name: str, content: bytes) -> bytes:
 
 
 def member(archive: bytes, name: str) -> bytes:
-    """The content of one of the archive's members."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         return source.read(name)

@@ -81,9 +81,7 @@ def test_unknown_commands_and_missing_words_are_usage_errors(tmp_path: Path) -> 
     assert not (tmp_path / "data").exists()
 
 
-def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_they_are_mended(
-    installation: Installation,
-) -> None:
+def test_a_directory_is_verified_and_its_problems_are_a_line_each_until_mended(installation: Installation) -> None:
     installation.stop()
     whole = installation.verify()
     assert (whole.exit, whole.stderr) == (0, "")

@@ -138,9 +138,7 @@ def test_a_rotation_that_fails_closes_nothing_and_loses_nothing(tmp_path: Path) 
     assert (tmp_path / "daemon.log.1").read_text().splitlines() == kept
 
 
-def test_lines_that_no_disk_takes_are_counted_and_the_count_is_logged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_that_no_disk_takes_are_counted_and_logged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     handler = RotatingFile(tmp_path / "daemon.log")
     emit(handler, "before")
     with limited(resource.RLIMIT_FSIZE, len("before\nhalf")):

@@ -21,7 +21,6 @@ MAKE_ADMIN_KEY = ("key", "create", "--team", "default", "--preset", "admin", "--
 
 
 def run(installation: Installation, *arguments: str) -> Finished:
-    """Run `svc-daemon` on the installation's folders."""
     installation.root.mkdir(parents=True, exist_ok=True)
     ended = installation.operate(*arguments)
     assert "Traceback" not in ended.stderr
@@ -100,9 +99,7 @@ def test_a_lost_admin_key_can_be_made_again(either: Installation) -> None:
     assert either.key.startswith(again["key"]["hint"].removesuffix("…"))
 
 
-def test_a_refusal_is_the_same_with_and_without_a_daemon(
-    shared_installation: Installation, resting: Installation
-) -> None:
+def test_refusals_are_equal_with_or_without_a_daemon(shared_installation: Installation, resting: Installation) -> None:
     for words, exit_code, code, has_details in (
         ("team create default", REFUSED, "invalid_request", True),
         ("key create --team green --preset read", MISSING, "not_found", False),

@@ -76,7 +76,5 @@ def test_too_little_is_refused_with_a_sentence_that_svc_repeats(small: Installat
         assert sentence in small.printed().splitlines()[-1], limit
     assert small.printed().count("\n") == 2
     command = [*under("-v 800000"), sys.executable, "-m", "svc_cli", "bucket", "ls"]
-    ended = subprocess.run(
-        command, env=small.environ, cwd=small.root, capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = subprocess.run(command, env=small.environ, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, "only 781 MB of address space" in ended.stderr) == (12, True)

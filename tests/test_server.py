@@ -22,15 +22,6 @@ def test_the_address_for_clients_on_this_machine(tmp_path: Path) -> None:
             assert base_url_of(Settings(data_dir=tmp_path, host=host, port=0), listener) == f"http://{reached}:{port}"
 
 
-def filled(installation: Installation) -> str:
-    """Upload a document about the quay and wait until it is ready; its id."""
-    with installation.client() as client:
-        make_bucket(client, "inbox")
-        source_id = str(upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"])
-        wait_ended(client, source_id)
-    return source_id
-
-
 def hits(installation: Installation) -> list[str]:
     """What a search finds; nothing while the index is being made."""
     with installation.client() as client:
@@ -38,9 +29,7 @@ def hits(installation: Installation) -> list[str]:
     return [hit["source_id"] for hit in answer.json().get("data", [])]
 
 
-def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_leaves_nothing_misleading(
-    installation: Installation,
-) -> None:
+def test_the_daemon_announces_itself_and_takes_it_back_and_a_kill_misleads_nobody(installation: Installation) -> None:
     announced = installation.announced
     assert set(announced) == {"pid", "base_url", "version", "log", "installation_id", "started_at"}
     assert stat.S_IMODE(installation.files.daemon.stat().st_mode) == 0o600
@@ -67,10 +56,11 @@ def test_a_start_repairs_what_a_kill_left(installation: Installation) -> None:
     assert list(installation.files.staging.iterdir()) == []
 
 
-def test_a_search_works_right_after_a_start_and_an_index_that_was_removed_is_made_again(
-    installation: Installation,
-) -> None:
-    source_id = filled(installation)
+def test_a_search_works_right_after_a_start_and_a_removed_index_is_made_again(installation: Installation) -> None:
+    with installation.client() as client:
+        make_bucket(client, "inbox")
+        source_id = upload(client, "inbox", "a.md", b"The umber quay.\n").json()["id"]
+        wait_ended(client, source_id)
     key = installation.key
     installation.stop()
     installation.start()

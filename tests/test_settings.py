@@ -85,20 +85,14 @@ def test_days_and_sessions_stay_within_what_a_calendar_takes() -> None:
         assert refusal(Limits, {variable(name): str(most + 1)}), name
 
 
-LISTENS = {
-    "127.0.0.1:7820": ("127.0.0.1", 7820),
-    "127.0.0.1:0": ("127.0.0.1", 0),
-    "127.0.0.1:65535": ("127.0.0.1", 65535),
-    "127.0.0.1:00080": ("127.0.0.1", 80),
-    "0.0.0.0:80": ("0.0.0.0", 80),
-    "localhost:80": ("localhost", 80),
-    "LOCALHOST:80": ("localhost", 80),
-    "[::1]:7820": ("::1", 7820),
-    "[::]:80": ("::", 80),
-    "[0:0:0:0:0:0:0:1]:80": ("::1", 80),
-    "[2001:DB8::1]:80": ("2001:db8::1", 80),
-    "[::ffff:127.0.0.1]:80": ("::ffff:7f00:1", 80),
-}
+#: What is typed, the host and the port.
+LISTENS = (
+    *(("127.0.0.1:7820", "127.0.0.1", 7820), ("127.0.0.1:0", "127.0.0.1", 0), ("127.0.0.1:65535", "127.0.0.1", 65535)),
+    *(("127.0.0.1:00080", "127.0.0.1", 80), ("0.0.0.0:80", "0.0.0.0", 80), ("localhost:80", "localhost", 80)),
+    *(("LOCALHOST:80", "localhost", 80), ("[::1]:7820", "::1", 7820), ("[::]:80", "::", 80)),
+    *(("[0:0:0:0:0:0:0:1]:80", "::1", 80), ("[2001:DB8::1]:80", "2001:db8::1", 80)),
+    ("[::ffff:127.0.0.1]:80", "::ffff:7f00:1", 80),
+)
 NO_LISTENS = (
     *("127.0.0.1", "7820", ":7820", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http"),
     *("127.0.0.1:\u0661", "127.0.0.1:" + "9" * 5000, "127.0.0.1:80 ", " 127.0.0.1:80", "127.0.0.1:80\n", "127.1:80"),
@@ -108,9 +102,9 @@ NO_LISTENS = (
 
 
 def test_each_spelling_of_the_address_is_accepted_or_refused_by_name() -> None:
-    for listen, expected in LISTENS.items():
+    for listen, host, port in LISTENS:
         settings = Settings.from_environ({"SVC_LISTEN": listen})
-        assert (settings.host, settings.port) == expected, listen
+        assert (settings.host, settings.port) == (host, port), listen
     for listen in NO_LISTENS:
         assert "SVC_LISTEN" in refusal(Settings, {"SVC_LISTEN": listen}), listen
 

@@ -13,9 +13,7 @@ from mcp_types import CallToolResult, TextContent
 
 from tests.samples import make_pdf
 
-NAMES = {
-    *("svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-ask", "svc-source-status", "svc-list-buckets")
-}
+NAMES = {"svc-upload-file", "svc-upload-files-batch", "svc-search", "svc-ask", "svc-source-status", "svc-list-buckets"}
 #: Three pages; what is asked about is on the last.
 PAGES = (
     "The harbour of Hexley was dug in the year 1802 by men of the parish.",
@@ -26,7 +24,6 @@ QUESTION, PAGE = "When does the cobalt ferry leave?", 3
 
 
 def pdf() -> str:
-    """A PDF in base64."""
     return encoded(make_pdf(PAGES))
 
 
@@ -48,7 +45,6 @@ async def http_client(
 
 
 def text_of(result: CallToolResult) -> str:
-    """The result in words."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text

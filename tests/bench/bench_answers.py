@@ -35,9 +35,8 @@ def main() -> None:
             stored = fill_bucket(client, bucket, chunks)
             questions = _questions(passages(client, bucket), options.questions + WARM)
             _ask_all(daemon, bucket, questions[:WARM])
-            figures = {
-                f"{count} clients": _measure(daemon, bucket, questions[WARM:], count) for count in options.clients
-            }
+            counted = questions[WARM:]
+            figures = {f"{count} clients": _measure(daemon, bucket, counted, count) for count in options.clients}
             results[str(chunks)] = {"stored": stored, **figures}
     report("answers", vars(options), {"chunks": results})
 

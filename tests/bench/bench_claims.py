@@ -19,11 +19,8 @@ def supported(statements: list[Statement]) -> int:
 def main() -> None:
     fair, false = PROVED + ALARMS, FOUND_OUT + MISSED
     proofs, alarms = supported(false), len(fair) - supported(fair)
-    report(
-        "claims",
-        {"fair": len(fair), "false": len(false)},
-        {"false_proofs": round(proofs / len(false), 3), "false_alarms": round(alarms / len(fair), 3)},
-    )
+    rates = {"false_proofs": round(proofs / len(false), 3), "false_alarms": round(alarms / len(fair), 3)}
+    report("claims", {"fair": len(fair), "false": len(false)}, rates)
 
 
 if __name__ == "__main__":

@@ -55,8 +55,6 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A daemon that is filled and then searched."""
-
     daemon: Installation
     #: The file that lets the embeddings server rest.
     resting: Path

@@ -65,7 +65,6 @@ class VectorServer:
         return [struct.pack(f"<{len(vector)}f", *vector) for vector in vectors]
 
     def fill(self, provider: SearchProvider) -> None:
-        """Give every chunk its vector."""
         while waiting := provider.list_unembedded(TEAM, self.model, BATCH):
             vectors = self.embed([chunk.text for chunk in waiting])
             ids = [chunk.chunk_id for chunk in waiting]

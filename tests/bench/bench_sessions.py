@@ -33,7 +33,6 @@ def _put_s(client: Client, bucket: str, name: str, data: bytes) -> float:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write, hash and sync the same bytes here."""
     with path.open("wb") as file:
         hashlib.sha256(data).hexdigest()
         file.write(data)

@@ -20,8 +20,6 @@ FILES = ("corpus.jsonl", "queries.jsonl", "qrels.tsv")
 
 @dataclass(frozen=True)
 class Entry:
-    """A document or a query of a collection."""
-
     id: str
     title: str
     text: str
@@ -29,8 +27,6 @@ class Entry:
 
 @dataclass(frozen=True)
 class Collection:
-    """One folder."""
-
     folder: Path
 
     @property

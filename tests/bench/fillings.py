@@ -12,7 +12,6 @@ DOCUMENT_BYTES = 100_000
 
 
 def make_document(prose: Prose, size_bytes: int, title: str) -> bytes:
-    """Markdown of just this size."""
     parts, length = [f"# {title}\n\n"], 0
     while length < size_bytes:
         parts.append(f"## {prose.heading()}\n\n{prose.paragraph()}\n\n{prose.paragraph()}\n\n")

@@ -82,7 +82,7 @@ def test_every_question_about_the_docs_names_one_of_them(tmp_path: Path, run_mai
     assert len(others.queries) >= 100
 
 
-def test_a_collection_that_is_not_there_is_reported(
+def test_a_missing_collection_is_reported(
     tmp_path: Path, run_main: RunMain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = "is no collection: it has no corpus.jsonl, queries.jsonl, qrels.tsv."

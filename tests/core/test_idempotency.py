@@ -16,11 +16,8 @@ JSON = st.recursive(
     max_leaves=8,
 )
 
-A, B, IMPORT = (
-    Claim(route=FILES, fingerprint="a"),
-    Claim(route=FILES, fingerprint="b"),
-    Claim(route=IMPORTS, fingerprint=None),
-)
+A, B = Claim(route=FILES, fingerprint="a"), Claim(route=FILES, fingerprint="b")
+IMPORT = Claim(route=IMPORTS, fingerprint=None)
 #: Each stored claim (None: no row) with each new one: the whole table.
 VERDICTS: list[tuple[Claim | None, Claim, ReplayVerdict]] = [
     *((None, A, NEW), (None, B, NEW), (None, IMPORT, NEW)),

@@ -12,7 +12,6 @@ from tests.core.refusals import refusal
 
 
 def nested_lists(depth: int) -> bytes:
-    """An object of this depth in all."""
     return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
 
 

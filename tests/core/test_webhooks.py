@@ -31,11 +31,8 @@ def test_nothing_is_signed_without_a_whole_secret_or_a_zone() -> None:
 
 
 def test_only_success_ends_well_and_only_one_retry_follows() -> None:
-    delivered, pending, given_up = (
-        Standing(webhooks.DELIVERED, 0),
-        Standing(webhooks.PENDING, 1),
-        Standing(webhooks.GIVEN_UP, 0),
-    )
+    delivered, pending = Standing(webhooks.DELIVERED, 0), Standing(webhooks.PENDING, 1)
+    given_up = Standing(webhooks.GIVEN_UP, 0)
     for http_status, tries_left, standing in [
         *((200, 2, delivered), (204, 1, delivered), (299, 1, delivered)),
         *((199, 2, pending), (302, 2, pending), (500, 2, pending), (None, 2, pending)),

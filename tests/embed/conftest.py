@@ -9,7 +9,6 @@ from tests.embed.tiny_models import write_model
 
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> ModelFolder:
-    """A folder in which a tiny model is installed."""
     root = tmp_path_factory.mktemp("tiny")
     folder = ModelFolder(root / "models")
     install(folder, str(write_model(root / "tiny")), lambda: "2026-01-01T00:00:00.000Z", lambda _: None)

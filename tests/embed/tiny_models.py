@@ -27,7 +27,6 @@ VOCABULARY = {word: place for place, word in enumerate([*SPECIAL, *LETTERS, *(f"
 
 
 def make_weights(seed: int = 1) -> dict[str, Tensor]:
-    """Weights under the names that BERT's have."""
     random = np.random.default_rng(seed)
 
     def drawn(*shape: int) -> Tensor:
@@ -51,7 +50,6 @@ def make_weights(seed: int = 1) -> dict[str, Tensor]:
 
 
 def pack_weights(weights: dict[str, Tensor]) -> bytes:
-    """As a safetensors file."""
     header, numbers = {}, b""
     for name, tensor in weights.items():
         data = tensor.tobytes()
@@ -71,7 +69,6 @@ def make_tokenizer() -> bytes:
 
 
 def make_files(seed: int = 1) -> dict[str, bytes]:
-    """A model's files by name."""
     return {
         "model.safetensors": pack_weights(make_weights(seed)),
         "tokenizer.json": make_tokenizer(),
@@ -80,7 +77,6 @@ def make_files(seed: int = 1) -> dict[str, bytes]:
 
 
 def write_model(folder: Path, seed: int = 1) -> Path:
-    """The model as a folder, which is returned."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in make_files(seed).items():
         (folder / name).write_bytes(data)
@@ -88,7 +84,6 @@ def write_model(folder: Path, seed: int = 1) -> Path:
 
 
 def write_wheel(folder: Path, package: str = "tiny_model", seed: int = 1) -> Path:
-    """The model as the wheel of a package, which is returned."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{package}-1.0-py3-none-any.whl"
     info = f"{package}-1.0.dist-info"

@@ -27,8 +27,6 @@ class Reply:
 
 @dataclass
 class Asked:
-    """One request as it came."""
-
     path: str
     headers: dict[str, str]
     body: dict[str, Any]

@@ -101,9 +101,7 @@ async def test_text_larger_than_one_line_of_an_answer_comes_back_whole(extract: 
     assert extraction.chunks[-1].line_end == 20_000
 
 
-async def test_a_parser_that_never_ends_is_killed_at_the_wall_limit(
-    make_extractor: MakeExtractor, endless: Path
-) -> None:
+async def test_an_endless_parser_is_killed_at_the_wall_limit(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor = await make_extractor(wall_seconds=0.5)
     await fails(read(extractor, endless), OVER_LIMIT, r"0\.5 s")
     await until_all_is_gone(extractor)
@@ -118,9 +116,7 @@ async def test_a_document_over_a_limit_is_refused_for_good(extract: Extract) -> 
         await fails(extract(data, name, **limit), OVER_LIMIT, words)
 
 
-async def test_an_answer_over_the_cap_is_cut_off_and_its_child_ended(
-    make_extractor: MakeExtractor, tmp_path: Path
-) -> None:
+async def test_an_answer_over_the_cap_is_cut_and_its_child_ended(make_extractor: MakeExtractor, tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     path.write_text("word " * 1_000_000)
     extractor = await make_extractor(output_bytes=1024**2)
@@ -212,9 +208,7 @@ async def test_a_file_that_is_gone_is_no_bad_document(make_extractor: MakeExtrac
         await read(await make_extractor(), tmp_path / "gone.txt")
 
 
-async def test_closing_ends_the_server_its_children_and_the_scratch_folder(
-    make_extractor: MakeExtractor, endless: Path
-) -> None:
+async def test_closing_ends_server_children_and_scratch_folder(make_extractor: MakeExtractor, endless: Path) -> None:
     extractor, reading = await begin(make_extractor, endless)
     family = [server_of(extractor), *server_of(extractor).children()]
     await extractor.close()
@@ -223,9 +217,7 @@ async def test_closing_ends_the_server_its_children_and_the_scratch_folder(
     assert not extractor.scratch_dir.exists()
 
 
-async def test_when_the_daemon_is_killed_server_children_and_scratch_folder_go_too(
-    endless: Path, tmp_path: Path
-) -> None:
+async def test_when_the_daemon_is_killed_server_children_and_scratch_go_too(endless: Path, tmp_path: Path) -> None:
     script = (
         "import asyncio, sys; from pathlib import Path; from svc_daemon.extract.cages import Extractor;"
         "from svc_daemon.core.text.chunking import ChunkingOptions;"

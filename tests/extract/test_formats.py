@@ -167,10 +167,8 @@ def test_a_deck_has_its_slides_as_pages() -> None:
 
 
 def test_a_spreadsheet_has_its_sheets_as_pages_and_its_columns_as_headings() -> None:
-    data = samples.make_xlsx(
-        {"Ships": [["name", "draught"], ["Anna", 2.5], ["Bob", 3.0]], "Empty": [], "More": [[1, 2]]}
-    )
-    document = read(data, "a.xlsx")
+    ships: list[list[str | float]] = [["name", "draught"], ["Anna", 2.5], ["Bob", 3.0]]
+    document = read(samples.make_xlsx({"Ships": ships, "Empty": [], "More": [[1, 2]]}), "a.xlsx")
     columns = ("Ships", "name, draught")
     assert [(block.text, block.page, block.headings) for block in document.blocks] == [
         *(("Ships", 1, ("Ships",)), ("name, draught", 1, columns), ("Anna | 2.5", 1, columns), ("Bob | 3", 1, columns)),

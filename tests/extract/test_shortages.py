@@ -26,9 +26,7 @@ def succeeds(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-async def test_a_fork_server_without_descriptors_reports_it_and_goes_on(
-    make_extractor: MakeExtractor, prose: Path
-) -> None:
+async def test_a_server_without_descriptors_reports_it_and_goes_on(make_extractor: MakeExtractor, prose: Path) -> None:
     extractor = await make_extractor()
     await read(extractor, prose)
     server = server_of(extractor)
@@ -76,9 +74,7 @@ async def test_a_scratch_folder_on_a_full_disk_is_the_machines_fault(tmp_path: P
         assert succeeds("umount", "--lazy", str(disk))
 
 
-async def test_without_descriptors_the_daemons_side_reports_it_and_goes_on(
-    make_extractor: MakeExtractor, prose: Path
-) -> None:
+async def test_without_descriptors_the_daemon_reports_and_goes_on(make_extractor: MakeExtractor, prose: Path) -> None:
     extractor = await make_extractor()
     await read(extractor, prose)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -16,8 +16,6 @@ HERE = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as it arrived."""
-
     method: str
     path: str
     #: Names in lower case.
@@ -148,8 +146,6 @@ class Names:
 
 
 class Kept:
-    """A sink in memory."""
-
     def __init__(self) -> None:
         self.data = bytearray()
         self.pieces: list[int] = []

@@ -35,12 +35,6 @@ def answer(exchange: Exchange) -> None:
     exchange.answer(body=b"x")
 
 
-def slow_redirect(exchange: Exchange) -> None:
-    """Each hop is quick enough by itself; all of them are not."""
-    threading.Event().wait(0.15)
-    exchange.answer(302, location="/redirects")
-
-
 #: By their paths: what is sent first, and what then comes again and again.
 SLOW = {
     "/body": (b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b"x"),
@@ -53,7 +47,9 @@ SLOW = {
 
 def slow(exchange: Exchange) -> None:
     if exchange.request.path == "/redirects":
-        slow_redirect(exchange)
+        # Each hop is quick enough by itself; all of them are not.
+        threading.Event().wait(0.15)
+        exchange.answer(302, location="/redirects")
         return
     first, then = SLOW[exchange.request.path]
     exchange.send(first)

@@ -20,7 +20,6 @@ BODY = json.dumps({"type": "source.ready", "metadata": {"name": "Zoë"}}, ensure
 
 
 def post(server: Server, limits: FetchLimits | None = None) -> int:
-    """Send the body, signed now."""
     headers = {"Content-Type": "application/json", **signed_headers([SECRET], "evt_1", datetime.now(UTC), BODY)}
     return asyncio.run(Fetcher(server.policy, limits).post(server.url("/hook?x=1"), BODY, headers))
 

@@ -23,7 +23,6 @@ PACKED = gzip.compress(TEXT)
 
 
 def received(script: Script) -> bytes:
-    """What the sink holds after a fetch."""
     sink = Kept()
     with serving(script) as server:
         fetched = asyncio.run(Fetcher(server.policy, FetchLimits(file_bytes=LIMIT)).fetch(server.url(), sink))

@@ -11,7 +11,6 @@ DONE = b"data: [DONE]\n\n"
 
 
 def chunk(text: str | None = None, reason: str | None = None, **more: Any) -> bytes:
-    """One event of a chat."""
     delta = {} if text is None else {"content": text}
     return event({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **more})
 
@@ -21,7 +20,6 @@ def event(data: Any) -> bytes:
 
 
 def saying(*texts: str, reason: str = "stop", usage: dict[str, int] | None = None) -> bytes:
-    """A whole stream."""
     pieces = b"".join(chunk(text) for text in texts) + chunk(reason=reason)
     return pieces + (event({"choices": [], "usage": usage}) if usage else b"") + DONE
 

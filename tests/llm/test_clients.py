@@ -133,21 +133,9 @@ def cutting(*parts: bytes) -> Script:
     return script
 
 
-def no_http(exchange: Exchange) -> None:
-    exchange.send(b"hello\r\n")
-
-
-def no_answer(exchange: Exchange) -> None:
-    pass
-
-
-def away(exchange: Exchange) -> None:
-    exchange.answer(307, location=exchange.request.path + "/elsewhere")
-
-
 FAILING: dict[str, tuple[Script, str]] = {
     "refuses the key": (streaming(b'{"error": "bad key"}', status=401), "answered 401"),
-    "points elsewhere": (away, "answered 307"),
+    "points elsewhere": (lambda exchange: exchange.answer(307, location="/elsewhere"), "answered 307"),
     "is busy": (streaming(b"", status=429), "answered 429"),
     "breaks": (streaming(b"oops", status=500), "answered 500"),
     "answers in one piece": (streaming(b"{}", content_type="application/json"), "without a stream"),
@@ -165,8 +153,8 @@ FAILING: dict[str, tuple[Script, str]] = {
     "sends depths": (streaming(b"data: " + b"[" * 100_000 + b"\n\n"), "no chat"),
     "sends a line without an end": (streaming(b"data: ", b"x" * (2 * LINE_BYTES)), "without an end"),
     "never stops": (stalling(drip=chunk("word " * 50)), "more than 1000 characters"),
-    "speaks no HTTP": (no_http, "broke"),
-    "hangs up": (no_answer, "broke"),
+    "speaks no HTTP": (lambda exchange: exchange.send(b"hello\r\n"), "broke"),
+    "hangs up": (lambda exchange: None, "broke"),
 }
 
 

@@ -31,12 +31,9 @@ def test_no_committed_file_names_a_registry_or_a_machine() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    texts = {
-        name: (ROOT / name).read_text(encoding="utf-8", errors="replace")
-        for name in listed.split("\0")
-        if (ROOT / name).is_file()
-    }
-    assert {name: found for name, text in texts.items() if (found := forbidden(text))} == {}
+    paths = [ROOT / name for name in listed.split("\0") if (ROOT / name).is_file()]
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in paths}
+    assert {path: found for path, text in texts.items() if (found := forbidden(text))} == {}
 
 
 def test_a_registry_or_a_machine_path_is_found() -> None:

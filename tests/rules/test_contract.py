@@ -17,8 +17,6 @@ _ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]+)`.*")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One row."""
-
     text: str
     held_by: str
 

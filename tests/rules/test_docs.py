@@ -72,10 +72,8 @@ def test_every_command_is_in_the_docs() -> None:
 
 
 def test_every_setting_is_in_the_docs_and_no_other() -> None:
-    settings, page = (
-        {variable(limit.name) for limit in fields(Limits)} | strings(VARIABLE, modules()),
-        _page("settings.md"),
-    )
+    settings = {variable(limit.name) for limit in fields(Limits)} | strings(VARIABLE, modules())
+    page = _page("settings.md")
     assert missing(settings, page) == []
     assert sorted(set(VARIABLE.findall(page)) - settings - {"SVC_LIMIT"}) == []
 
@@ -112,7 +110,5 @@ def test_names_links_and_their_lack_are_found(tmp_path: Path) -> None:
     assert missing(["svc bucket ls"], "`svc bucket ls [--json]`") == []
     settings = Module("sample", "environ['SVC_COLOUR'], 'use SVC_OTHER instead', 'SVC_'")
     assert strings(VARIABLE, [settings]) == {"SVC_COLOUR"}
-    codes = Module(
-        "sample", "Error('it failed', code='svc_taste'); import_module('svc_cli.x'); run('-m', 'svc_daemon')"
-    )
+    codes = Module("sample", "Error('failed', code='svc_taste'); import_module('svc_cli.x'); run('-m', 'svc_daemon')")
     assert strings(CODE, [codes]) == {"svc_taste"}

@@ -42,8 +42,6 @@ def _anything(line: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """One fenced block of shell."""
-
     #: The comment before it; empty where there is none.
     mark: str
     commands: tuple[Command, ...]
@@ -67,9 +65,8 @@ def _console(body: str) -> Iterator[Command]:
 
 def shown_commands(markdown: str) -> list[Command]:
     """What a reader would type, less the tests and what can't run here."""
-    return [
-        command for fence in fences(markdown) if fence.mark not in {THE_TESTS, NOT_RUN} for command in fence.commands
-    ]
+    shown = (fence for fence in fences(markdown) if fence.mark not in {THE_TESTS, NOT_RUN})
+    return [command for fence in shown for command in fence.commands]
 
 
 def command_of_the_tests(markdown: str) -> str:

@@ -11,9 +11,7 @@ from svc_daemon.core.access.rates import ByteWindow, TokenBucket
 #: Float arithmetic over a few hundred steps stays within this.
 SLACK = 1e-6
 PAUSES = st.lists(st.floats(min_value=0, max_value=3), min_size=1, max_size=80)
-CHARGES = st.lists(
-    st.tuples(st.floats(min_value=0, max_value=30), st.integers(min_value=0, max_value=120)), min_size=1, max_size=60
-)
+CHARGES = st.lists(st.tuples(st.floats(0, 30), st.integers(0, 120)), min_size=1, max_size=60)
 
 
 def test_a_full_bucket_gives_its_tokens_at_once_and_then_one_each_fifth() -> None:

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 
 class Statement(NamedTuple):
-    """A sentence that cites a passage."""
-
     passage: str
     sentence: str
 

@@ -41,10 +41,8 @@ def test_words_that_are_scattered_over_a_passage_count_for_less_than_in_one_sent
 
 def test_what_is_above_a_sentence_belongs_to_it() -> None:
     written = "Written by Tomas Berg."
-    plain, titled, headed = (
-        covered("Who wrote kilnlog?", each)
-        for each in (passage(written), passage(written, title="kilnlog.txt"), passage(written, headings=("Kilnlog",)))
-    )
+    passages = passage(written), passage(written, title="kilnlog.txt"), passage(written, headings=("Kilnlog",))
+    plain, titled, headed = (covered("Who wrote kilnlog?", each) for each in passages)
     assert plain < titled == headed == (1.0,)
 
 
@@ -55,17 +53,11 @@ def test_where_a_number_is_asked_for_a_sentence_without_one_counts_little() -> N
 
 
 def test_the_number_that_is_asked_for_must_be_of_that_thing() -> None:
-    of_it, of_another = (
-        covered("How many members does the club have?", passage(f"The club has forty {things}."))
-        for things in ("members", "courts")
-    )
-    assert of_it == (1.0,)
-    assert of_another[0] < WITHOUT_NUMBER
-    span, clock = (
-        covered("How old is Mimi?", passage(f"Mimi is an old cat {detail}."))
-        for detail in ("of 12 years", "at number 12")
-    )
-    assert (span, clock) == ((1.0,), (WITHOUT_NUMBER,))
+    asked = "How many members does the club have?"
+    assert covered(asked, passage("The club has forty members.")) == (1.0,)
+    assert covered(asked, passage("The club has forty courts."))[0] < WITHOUT_NUMBER
+    assert covered("How old is Mimi?", passage("Mimi is an old cat of 12 years.")) == (1.0,)
+    assert covered("How old is Mimi?", passage("Mimi is an old cat at number 12.")) == (WITHOUT_NUMBER,)
 
 
 def test_only_what_some_passage_has_weighs_in_the_answer() -> None:

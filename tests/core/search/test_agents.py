@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from svc_daemon.core.search.agents import (
-    EVERYTHING,
-    NOTHING,
-    PolicyFault,
-    RetrievalPolicy,
-    change_policy,
-    policy_text,
-    read_policy,
-)
+from svc_daemon.core.search import agents
+from svc_daemon.core.search.agents import EVERYTHING, NOTHING, RetrievalPolicy, policy_text, read_policy
 from tests.core.refusals import refusal
 
 TEAM = RetrievalPolicy(scope="team")
@@ -78,7 +71,7 @@ def test_what_is_no_whole_policy_is_none() -> None:
     missing = [{name: whole[name] for name in whole if name != left_out} for left_out in whole]
     assert len(missing) == 6
     for text in texts + [json.dumps(fields) for fields in broken + missing]:
-        with pytest.raises(PolicyFault):
+        with pytest.raises(agents.PolicyFault):
             pytest.fail(f"{text} is read as {read_policy(text)}")
 
 
@@ -111,11 +104,11 @@ CONTRADICTIONS: list[tuple[RetrievalPolicy, dict[str, Any], list[str]]] = [
 
 def test_what_is_not_sent_stays() -> None:
     for policy, sent, changed in CHANGES:
-        assert change_policy(policy, sent) == changed, (policy, sent)
+        assert agents.change_policy(policy, sent) == changed, (policy, sent)
 
 
 def test_a_policy_that_contradicts_itself_is_refused() -> None:
     for policy, sent, paths in CONTRADICTIONS:
-        refused = refusal(change_policy, policy, sent)
+        refused = refusal(agents.change_policy, policy, sent)
         assert refused.code == "invalid_agent_profile"
         assert [each["path"] for each in refused.details["errors"]] == paths, (policy, sent)
