@@ -16,13 +16,8 @@ def test_health_needs_no_key_and_counts_the_queue(daemon: Daemon) -> None:
     daemon.delete(f"/v1/sources/{daemon.add_source()}")
     daemon.advance(5)
     health = daemon.show("/healthz", key="")
-    about: dict[str, Any] = {
-        "status": "ok",
-        "version": VERSION,
-        "api": API_RANGE,
-        "installation_id": daemon.installation_id,
-    }
-    about |= {"queue": {"queued": 1, "running": 0}, "proof": None}
+    about: dict[str, Any] = {"status": "ok", "version": VERSION, "api": API_RANGE, "proof": None}
+    about |= {"installation_id": daemon.installation_id, "queue": {"queued": 1, "running": 0}}
     assert {name: health[name] for name in about} == about
     assert health["uptime_seconds"] >= 5
     assert 0 < health["writer"]["commits"] <= health["writer"]["operations"]

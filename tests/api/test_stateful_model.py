@@ -38,6 +38,11 @@ def text_of(word: str) -> bytes:
     return f"# Notes\n\nThe {word} quay was built of grey stone.\n".encode() if word else b" \n"
 
 
+def when(condition: Callable[[Any], bool], **picks: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
+    """A rule for as long as the condition holds."""
+    return lambda method: precondition(condition)(rule(**picks)(method))
+
+
 class Machine(Watching, RuleBasedStateMachine):
     """One daemon and the model of it."""
 
@@ -95,8 +100,7 @@ class Machine(Watching, RuleBasedStateMachine):
         else:
             assert details_of(answer, "bucket_slug_exists")["status"] == now
 
-    @precondition(lambda self: bool(self.model.buckets))
-    @rule(pick=PICK, first=WORK)
+    @when(lambda self: bool(self.model.buckets), pick=PICK, first=WORK)
     def turn_archive(self, pick: int, first: bool) -> None:
         self.work_if(first)
         slug = list(self.model.buckets)[pick % len(self.model.buckets)]
@@ -104,8 +108,7 @@ class Machine(Watching, RuleBasedStateMachine):
         assert body_of(self.daemon.ask("PATCH", f"/v1/buckets/{slug}", json={"status": status}))["status"] == status
         self.model.buckets[slug] = status
 
-    @precondition(has_bucket)
-    @rule(pick=PICK, first=WORK)
+    @when(has_bucket, pick=PICK, first=WORK)
     def delete_bucket(self, pick: int, first: bool) -> None:
         self.work_if(first)
         slug = self.bucket(pick)
@@ -123,28 +126,24 @@ class Machine(Watching, RuleBasedStateMachine):
 
     # Doors.
 
-    @precondition(has_bucket)
-    @rule(pick=PICK, has_text=st.sampled_from([True, True, True, False]), keyed=st.booleans())
+    @when(has_bucket, pick=PICK, has_text=st.sampled_from([True, True, True, False]), keyed=st.booleans())
     def upload(self, pick: int, has_text: bool, keyed: bool) -> None:
         slug, word = self.bucket(pick), self.new_word() if has_text else ""
         options: dict[str, Any] = {"files": {"file": ("notes.txt", text_of(word))}}
-        key = self.new_word()
-        options |= {"headers": {"Idempotency-Key": key}} if keyed else {}
+        options |= {"headers": {"Idempotency-Key": self.new_word()}} if keyed else {}
         made = self.daemon.post(f"/v1/buckets/{slug}/files", 201, **options)
         self.note(made, word, slug)
         if keyed:
             self.keyed.append((slug, options, made["id"]))
 
-    @precondition(has_bucket)
-    @rule(pick=PICK)
+    @when(has_bucket, pick=PICK)
     def upload_after_a_refusal_under_the_same_key(self, pick: int) -> None:
         slug, word, key = self.bucket(pick), self.new_word(), self.new_word()
         details_of(self.daemon.upload(b"", bucket=slug, repeat_key=key), "empty_file")
         made = body_of(self.daemon.upload(text_of(word), bucket=slug, repeat_key=key), 201)
         self.note(made, word, slug)
 
-    @precondition(has_bucket)
-    @rule(pick=PICK, cut=st.integers(0, 30))
+    @when(has_bucket, pick=PICK, cut=st.integers(0, 30))
     def upload_in_parts(self, pick: int, cut: int) -> None:
         slug, word = self.bucket(pick), self.new_word()
         data = text_of(word)
@@ -158,8 +157,7 @@ class Machine(Watching, RuleBasedStateMachine):
         assert (body_of(again)["id"], again.headers["Idempotent-Replayed"]) == (made["id"], "true")
         self.note(made, word, slug)
 
-    @precondition(has_bucket)
-    @rule(pick=PICK, arrived=st.integers(1, 3))
+    @when(has_bucket, pick=PICK, arrived=st.integers(1, 3))
     def upload_a_batch(self, pick: int, arrived: int) -> None:
         slug = self.bucket(pick)
         words = {f"file{number}": self.new_word() for number in range(3)}
@@ -176,23 +174,20 @@ class Machine(Watching, RuleBasedStateMachine):
         status = batch_status(self.daemon, batch)
         assert (status["terminal"], status["counters"]["queued"], status["counters"]["total"]) == (False, arrived, 3)
 
-    @precondition(has_bucket)
-    @rule(pick=PICK)
+    @when(has_bucket, pick=PICK)
     def ask_and_answer(self, pick: int) -> None:
         slug, word = self.bucket(pick), self.new_word()
         body = {"question": f"Where is the {word} quay?", "answer": "At the river."}
         self.note(self.daemon.post(f"/v1/buckets/{slug}/qa", 201, json=body), word, slug)
 
-    @precondition(has_bucket)
-    @rule(pick=PICK)
+    @when(has_bucket, pick=PICK)
     def import_file(self, pick: int) -> None:
         slug, word = self.bucket(pick), self.new_word()
         url = self.site.put(f"/{word}.md", text_of(word), "text/markdown")
         made = self.daemon.ask("POST", f"/v1/buckets/{slug}/files/import", json={"url": url})
         self.note(body_of(made, 201), word, slug, f"/{word}.md")
 
-    @precondition(has_bucket)
-    @rule(pick=PICK)
+    @when(has_bucket, pick=PICK)
     def add_page(self, pick: int) -> None:
         slug, word = self.bucket(pick), self.new_word()
         url = self.site.put(f"/{word}", PAGE.replace(b"ochre", word.encode()))
@@ -202,8 +197,7 @@ class Machine(Watching, RuleBasedStateMachine):
         again = self.daemon.ask("POST", path, json={"url": url})
         assert details_of(again, "website_url_exists")["source_id"] == made["id"]
 
-    @precondition(lambda self: bool(self.keyed))
-    @rule(pick=PICK)
+    @when(lambda self: bool(self.keyed), pick=PICK)
     def repeat(self, pick: int) -> None:
         """Whatever has become of the source since; its bucket must still be there."""
         slug, options, source_id = self.keyed[pick % len(self.keyed)]
@@ -221,25 +215,22 @@ class Machine(Watching, RuleBasedStateMachine):
 
     # What becomes of a source.
 
-    @precondition(has_source)
-    @rule(pick=PICK, first=WORK)
+    @when(has_source, pick=PICK, first=WORK)
     def describe(self, pick: int, first: bool) -> None:
         self.work_if(first)
         source, title = self.source(pick), self.new_word()
         made = body_of(self.daemon.ask("PATCH", f"/v1/sources/{source.id}", json={"title": title}))
-        assert made["title"] == title
-        source.title = title
+        source.title = made["title"]
+        assert source.title == title
 
-    @precondition(has_source)
-    @rule(pick=PICK, into=PICK, first=WORK)
+    @when(has_source, pick=PICK, into=PICK, first=WORK)
     def attach(self, pick: int, into: int, first: bool) -> None:
         self.work_if(first)
         source, slug = self.source(pick), self.bucket(into)
         self.daemon.post(f"/v1/buckets/{slug}/sources", json={"source_id": source.id})
         source.places.setdefault(slug, False)
 
-    @precondition(has_source)
-    @rule(pick=PICK, out=PICK, first=WORK)
+    @when(has_source, pick=PICK, out=PICK, first=WORK)
     def detach(self, pick: int, out: int, first: bool) -> None:
         self.work_if(first)
         source, slug = self.source(pick), self.bucket(out)
@@ -250,16 +241,14 @@ class Machine(Watching, RuleBasedStateMachine):
         else:
             details_of(answer, "source_not_found")
 
-    @precondition(has_source)
-    @rule(pick=PICK, first=WORK)
+    @when(has_source, pick=PICK, first=WORK)
     def delete(self, pick: int, first: bool) -> None:
         self.work_if(first)
         source = self.source(pick)
         assert body_of(self.daemon.ask("DELETE", f"/v1/sources/{source.id}"))["deleted"] is True
         source.is_deleted = True
 
-    @precondition(has_source)
-    @rule(pick=PICK)
+    @when(has_source, pick=PICK)
     def retry(self, pick: int) -> None:
         source = self.source(pick)
         answer = self.daemon.ask("POST", f"/v1/sources/{source.id}/retry")
@@ -269,16 +258,14 @@ class Machine(Watching, RuleBasedStateMachine):
         else:
             details_of(answer, "invalid_request")
 
-    @precondition(has_source)
-    @rule(pick=PICK, is_new=st.booleans(), first=WORK)
+    @when(has_source, pick=PICK, is_new=st.booleans(), first=WORK)
     def refresh(self, pick: int, is_new: bool, first: bool) -> None:
         self.work_if(first)
         source = self.source(pick)
         if source.path is None or source.status == "queued":
-            code = "request_in_progress" if source.path else None
             answer = self.daemon.ask("POST", f"/v1/sources/{source.id}/refresh")
             assert answer.status_code in (200, 400, 409)
-            assert code is None or details_of(answer, code)
+            assert source.path is None or details_of(answer, "request_in_progress")
             return
         word = self.new_word() if is_new else source.word
         self.site.put(source.path, text_of(word), "text/markdown")
@@ -288,8 +275,7 @@ class Machine(Watching, RuleBasedStateMachine):
             source.word = word
             source.requeue()
 
-    @precondition(has_source)
-    @rule(pick=PICK, into=PICK)
+    @when(has_source, pick=PICK, into=PICK)
     def replace(self, pick: int, into: int) -> None:
         source, slug, word = self.source(pick), self.bucket(into), self.new_word()
         answer = self.daemon.upload(text_of(word), bucket=slug, replaces=source.id)
@@ -302,8 +288,7 @@ class Machine(Watching, RuleBasedStateMachine):
 
     # Agents.
 
-    @precondition(has_bucket)
-    @rule(agent_id=st.sampled_from(AGENTS), pick=PICK)
+    @when(has_bucket, agent_id=st.sampled_from(AGENTS), pick=PICK)
     def make_agent(self, agent_id: str, pick: int) -> None:
         slug = self.bucket(pick)
         body = {"agent_id": agent_id, "policy": {"bucket_ids": [slug]}}
@@ -314,8 +299,7 @@ class Machine(Watching, RuleBasedStateMachine):
             body_of(answer, 201)
             self.model.agents[agent_id] = {slug}
 
-    @precondition(lambda self: bool(self.model.agents) and self.has_bucket())
-    @rule(pick=PICK, into=PICK)
+    @when(lambda self: bool(self.model.agents) and self.has_bucket(), pick=PICK, into=PICK)
     def change_agent(self, pick: int, into: int) -> None:
         agent_id, slug = self.agent(pick), self.bucket(into)
         path = f"/v1/agents/{agent_id}"
@@ -323,16 +307,14 @@ class Machine(Watching, RuleBasedStateMachine):
         body_of(self.daemon.ask("PUT", path, json={"policy": {"bucket_ids": [*known, slug]}}))
         self.model.agents[agent_id].add(slug)
 
-    @precondition(lambda self: bool(self.model.agents))
-    @rule(pick=PICK)
+    @when(lambda self: bool(self.model.agents), pick=PICK)
     def delete_agent(self, pick: int) -> None:
         agent_id = self.agent(pick)
         body_of(self.daemon.ask("DELETE", f"/v1/agents/{agent_id}"))
         details_of(self.daemon.search("quay", agent=f"svc-agent:{agent_id}"), "agent_not_found")
         del self.model.agents[agent_id]
 
-    @precondition(has_source)
-    @rule(agent_id=st.sampled_from(("default", *AGENTS)), pick=PICK, first=WORK)
+    @when(has_source, agent_id=st.sampled_from(("default", *AGENTS)), pick=PICK, first=WORK)
     def ask_an_agent(self, agent_id: str, pick: int, first: bool) -> None:
         self.work_if(first)
         known = agent_id in self.model.agents
@@ -368,15 +350,10 @@ class Machine(Watching, RuleBasedStateMachine):
 
 def test_every_view_is_what_the_model_predicts(loop: Loop, extractor: Extractor, tmp_path: Path, large: bool) -> None:
     folders = (tmp_path / str(number) for number in count())
-    chosen = settings(
-        max_examples=MANY_RUNS if large else RUNS,
-        stateful_step_count=MANY_STEPS if large else STEPS,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink] if large else [Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    steady = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    runs, steps = (MANY_RUNS, MANY_STEPS) if large else (RUNS, STEPS)
+    phases = [Phase.generate, Phase.shrink] if large else [Phase.generate]
+    chosen = settings(steady, max_examples=runs, stateful_step_count=steps, phases=phases)
     with hosting() as site:
         fields = {"make_daemon": staticmethod(lambda: Daemon(loop, next(folders), extractor)), "site": site}
         run_machine(type("Machine", (Machine,), fields), settings=chosen)

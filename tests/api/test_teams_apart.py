@@ -17,17 +17,9 @@ from tests.api.daemons import NOTES, Daemon, Loop
 from tests.api.sessions import batch_body, open_batch, open_session, session_body
 
 #: The code of a path parameter that is not there.
-MISSING = {
-    "bucket": "bucket_not_found",
-    "source_id": "source_not_found",
-    "session_id": "session_not_found",
-    "batch_id": "batch_not_found",
-    "task_id": "task_not_found",
-    "delivery_id": "not_found",
-    "key_id": "key_not_found",
-    "agent_id": "agent_not_found",
-    "model": "agent_not_found",
-}
+NAMED = ("bucket", "source", "session", "batch", "task", "key", "agent")
+MISSING = {name if name == "bucket" else f"{name}_id": f"{name}_not_found" for name in NAMED}
+MISSING |= {"delivery_id": "not_found", "model": "agent_not_found"}
 B, S = "/v1/buckets/{bucket}", "/v1/sources/{source_id}"
 QA = {"question": "q?", "answer": "a"}
 #: What the routes that judge a body first need to come as far as the id.
@@ -63,17 +55,11 @@ def neighbours(loop: Loop, extractor: Extractor, tmp_path_factory: pytest.TempPa
     daemon = Daemon(loop, tmp_path_factory.mktemp("neighbours") / "data", extractor)
     bucket = daemon.make_bucket()
     source = body_of(daemon.upload(), 201)
-    ids = {
-        "bucket": bucket,
-        "source_id": source["id"],
-        "task_id": source["task"]["id"],
-        "session_id": open_session(daemon)["session_id"],
-        "batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"],
-        "delivery_id": _add_delivery(daemon, source["id"]),
-        "agent_id": daemon.post("/v1/agents", 201, json={"agent_id": "ours-alone"})["id"],
-        "model": "svc-agent:ours-alone",
-        "key_id": daemon.show("/v1/keys")["keys"][0]["id"],
-    }
+    agent = daemon.post("/v1/agents", 201, json={"agent_id": "ours-alone"})
+    ids = {"bucket": bucket, "source_id": source["id"], "task_id": source["task"]["id"]}
+    ids |= {"session_id": open_session(daemon)["session_id"], "delivery_id": _add_delivery(daemon, source["id"])}
+    ids |= {"batch_id": open_batch(daemon, [("a", NOTES)])["batch_id"], "agent_id": agent["id"]}
+    ids |= {"model": "svc-agent:ours-alone", "key_id": daemon.show("/v1/keys")["keys"][0]["id"]}
     yield Neighbours(daemon, ids, daemon.add_team())
     daemon.close()
 
@@ -103,8 +89,7 @@ def test_an_id_of_another_team_is_not_found(neighbours: Neighbours) -> None:
         assert code in {MISSING[name] for name in names}, row
         details_of(answer, code)
         if len(names) > 1:  # nor is it behind a bucket of the own team
-            answer = daemon.ask(row.method, row.path.format(**own), key=key, **options)
-            details_of(answer, MISSING[names[1]])
+            details_of(daemon.ask(row.method, row.path.format(**own), key=key, **options), MISSING[names[1]])
         if row.method == "GET":  # its owner finds it
             answer = daemon.ask("GET", row.path.format(**neighbours.ids))
             assert answer.status_code == 200 or answer.json()["error"]["code"] == "bucket_store_indexing_pending", row

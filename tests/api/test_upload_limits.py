@@ -9,16 +9,7 @@ from svc_daemon.core.times import from_text
 from tests.api.answers import body_of, details_of
 from tests.api.daemons import NOTES, Daemon
 from tests.api.fixtures import LimitDaemon
-from tests.api.sessions import (
-    ask_session,
-    finalize,
-    open_session,
-    put,
-    put_part,
-    session_path,
-    state_of,
-    stored_bytes,
-)
+from tests.api.sessions import ask_session, finalize, open_session, put, put_part, session_path, state_of, stored_bytes
 
 
 def test_a_session_is_charged_at_its_create_alone(limited: LimitDaemon) -> None:

@@ -7,15 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from svc_daemon.core.text.chunking import Chunk
-from svc_daemon.provider.contract import (
-    Hit,
-    HitPage,
-    IndexDocument,
-    QueryVector,
-    SearchMode,
-    SearchProvider,
-    SearchQuery,
-)
+from svc_daemon.provider.contract import HitPage, IndexDocument, QueryVector, SearchMode, SearchProvider, SearchQuery
 
 TEAM = "team_one"
 #: A model whose vectors tests make by hand.
@@ -82,8 +74,9 @@ def sources(page: HitPage) -> list[str]:
     return [hit.source_id for hit in page.hits]
 
 
-def terms(hit: Hit) -> list[str]:
-    return [match.term for match in hit.matches]
+def terms(page: HitPage) -> list[list[str]]:
+    """The words that each hit has of the query."""
+    return [[match.term for match in hit.matches] for hit in page.hits]
 
 
 def unit(*numbers: float) -> bytes:

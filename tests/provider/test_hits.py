@@ -9,8 +9,7 @@ def test_a_word_that_most_chunks_have_is_seen_in_those_of_a_page(provider: Embed
     """So many that the page's chunks are looked up one by one, and not found by a walk through the word's."""
     texts = [f"fox {'dog' if number % 3 else 'cat'}" for number in range(3 * WALKED)]
     put(provider, "src_1", *texts, title="fox", buckets=["bkt_1"])
-    hits = search(provider, "fox dog", limit=2).hits
-    assert [terms(hit) for hit in hits] == [["fox", "dog"]] * 2
+    assert terms(search(provider, "fox dog", limit=2)) == [["fox", "dog"]] * 2
     (hit, _) = search(provider, "cat fox", limit=2, explain=True).hits
     assert [(match.term, match.parts) for match in hit.matches] == [("cat", ("text",)), ("fox", ("title", "text"))]
 
